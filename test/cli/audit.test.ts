@@ -1,6 +1,6 @@
 /** strongroom audit: what it shows, verifies and refuses. */
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parseLog, readLog, rebuilt, writeLog } from "../audit/sample-log.js";
@@ -75,6 +75,27 @@ describe("audit", () => {
       exit: 2,
       err: /is not what strongroom audit head prints/,
     },
+  });
+
+  it("tail --notify shows new records by notify-send, without markup of theirs", async () => {
+    const directory = temporaryDirectory();
+    const shown = join(directory, "shown");
+    const program = `#!/bin/sh\nprintf '%s|' "$@" >> ${shown}.new && mv ${shown}.new ${shown}\n`;
+    writeFileSync(join(directory, "notify-send"), program, { mode: 0o755 });
+    const path = `${directory}:${process.env["PATH"] ?? ""}`;
+    const args = ["audit", "tail", "--notify", "--path", "notified/", "--limit", "1"];
+    const { child, finished } = start(server(), args, { environment: { PATH: path } });
+    for (let n = 0; !existsSync(shown); n++) {
+      await mustPut(server(), `notified/<${n}>`, "never-shown");
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    child.kill("SIGINT");
+    await finished;
+    const text = readFileSync(shown, "utf8");
+    expect(text)
+      .to.match(/^--app-name=Strongroom\|--\|Strongroom: /)
+      .and.to.contain("root put notified/");
+    expect(text).not.to.contain("never-shown");
   });
 
   it("tail -f prints records as they come, until it is interrupted", async () => {

@@ -1,4 +1,5 @@
 /** `strongroom audit`: shows the audit log's records, and verifies its files. */
+import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Argument, type Command } from "commander";
 import { auditDirectory, type LogHead } from "../../audit/format.js";
@@ -40,6 +41,7 @@ const takenBy: { readonly [F in keyof Flags]?: readonly Action[] } = {
   since: ["show"],
   limit: ["show", "tail"],
   follow: ["tail"],
+  notify: ["tail"],
   head: ["verify"],
   open: ["verify"],
   passphraseFile: ["verify"],
@@ -62,6 +64,7 @@ export function define(command: Command): void {
     .option("--since <time>", "show: only records since then, such as 2h or 2026-03-01T12:00Z", readTime)
     .option("--limit <n>", "show, tail: print only the last N records", integer(1, 1_000_000))
     .option("-f, --follow", "tail: follow new records")
+    .option("--notify", "tail: follow, and show new records as notifications of the desktop (notify-send)")
     .option("--head <file>", "verify: check that the log extends this saved head", nonEmpty)
     .option("--open", "verify: check the checkpoints with the passphrase; implied by --passphrase-file and -fd");
   onlyForActions(withOutput(withConnection(withPassphrase(withStore(command)))), takenBy).action(audit);
@@ -185,7 +188,9 @@ function about(log: VerifiedLog, judged: JudgedLog | null): string[] {
   ];
 }
 
-type ShowFlags = OutputFlags & ConnectionFlags & Filter & { readonly limit?: number; readonly follow?: true };
+type ShowFlags = OutputFlags &
+  ConnectionFlags &
+  Filter & { readonly limit?: number; readonly follow?: true; readonly notify?: true };
 
 const defaultLimit = 100;
 const tailLimit = 10;
@@ -203,17 +208,44 @@ async function showRecords(flags: ShowFlags): Promise<void> {
   for (const record of records) printRecord(record, flags);
 }
 
-/** The latest records, and with `follow` those that come. */
+/** The latest records, and with `follow` or `notify` those that come. */
 function tailRecords(flags: ShowFlags): Promise<void> {
   return withClient(flags, async (client) => {
-    let last = await printAfter(client, Math.max(0, (await endOf(client)) - (flags.limit ?? tailLimit)), flags);
+    const begin = Math.max(0, (await endOf(client)) - (flags.limit ?? tailLimit));
+    let { last } = await printAfter(client, begin, flags);
     await breakable(async (signal) => {
-      while (flags.follow && !signal.aborted) {
+      while ((flags.follow || flags.notify) && !signal.aborted) {
         await sleep(pollMs, undefined, { signal }).catch(() => {}); // interrupted
-        last = await printAfter(client, last, flags);
+        const printed = await printAfter(client, last, flags);
+        last = printed.last;
+        if (flags.notify && printed.records.length > 0) await notifyOf(printed.records);
       }
     });
   });
+}
+
+const mostShown = 5;
+
+/** Shows one notification for all new records. It has no value, as no record has one. @throws CommandFailure */
+async function notifyOf(records: readonly AuditRecord[]): Promise<void> {
+  const lines = records.map(({ token, event, path, to, name, status }) =>
+    [token ?? "-", event, path ?? name, to, status !== undefined && status >= 400 ? `(${status})` : undefined]
+      .filter((part) => part !== undefined)
+      .join(" "),
+  );
+  const more = lines.length > mostShown ? [`and ${lines.length - mostShown} more`] : [];
+  const [summary, body] =
+    lines.length === 1
+      ? [lines[0] ?? "", ""]
+      : [counted(lines.length, "record"), [...lines.slice(0, mostShown), ...more].join("\n")];
+  const marked = body.replaceAll("&", "&amp;").replaceAll("<", "&lt;"); // the body may have markup
+  const texts = [`Strongroom: ${summary}`, marked].map((text) => text.split("\n").map(printable).join("\n"));
+  const child = spawn("notify-send", ["--app-name=Strongroom", "--", ...texts], { stdio: "ignore" });
+  const problem = await new Promise<string | null>((resolve) => {
+    child.once("error", () => resolve("notify-send is not installed: install libnotify, or leave out --notify"));
+    child.once("close", (code) => resolve(code === 0 ? null : "notify-send failed: is a desktop session running?"));
+  });
+  if (problem !== null) throw new CommandFailure("unexpected", problem);
 }
 
 async function latestMatching(
@@ -230,14 +262,21 @@ async function latestMatching(
   return found.slice(-limit);
 }
 
-/** Returns the number of the last record. */
-async function printAfter(client: StrongroomClient, after: number, flags: ShowFlags): Promise<number> {
+/** Returns the number of the last record, and those that it has printed. */
+async function printAfter(
+  client: StrongroomClient,
+  after: number,
+  flags: ShowFlags,
+): Promise<{ readonly last: number; readonly records: readonly AuditRecord[] }> {
+  const records: AuditRecord[] = [];
   let last = after;
   for await (const record of recordsAfter(client, after)) {
     last = record.seq;
-    if (matches(record, flags)) printRecord(record, flags);
+    if (!matches(record, flags)) continue;
+    printRecord(record, flags);
+    records.push(record);
   }
-  return last;
+  return { last, records };
 }
 
 async function endOf(client: StrongroomClient): Promise<number> {
