@@ -44,7 +44,8 @@ password by its type or by the end of its path, such as a user name or a URL, is
 not weak, reused or old. --breached compares SHA-1 hashes with a local list, as
 Have I Been Pwned offers for download: nothing is sent to anyone. A list above
 64 MiB must be sorted by hash. --unused needs an audit log of reads (serve
---audit all) and the right to read it. The exit code is ${exitCodes.findings} when something is found.`;
+--audit all) and the right to read it.
+The exit code is ${exitCodes.findings} when something is found.`;
 
 export function define(command: Command): void {
   const time = (flags: string, meaning: string) => new Option(flags, meaning).argParser(duration(longestMs));

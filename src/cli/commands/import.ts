@@ -59,8 +59,8 @@ unchanged; one with another value is skipped (exit code 7), or replaced with
 
 --rewrite .env leaves NAME=strongroom://folder/NAME in the file for each value
 that the vault has then, so that  strongroom run -e .env -- command  runs with
-them. The file is replaced at once, and keeps its mode, comments and order. Lines
-that keep their value are named, and the exit code is then not 0.`;
+them. The file is replaced at once, and keeps its mode, comments and order.
+Lines that keep their value are named, and the exit code is then not 0.`;
 
 export function define(command: Command): void {
   const format = new Option(

@@ -38,10 +38,10 @@ searches only what the next commit would change, for a pre-commit hook:
 Elsewhere it searches all files in the directory.
 
 The values stay in the server: this process searches by digests, and finds a
-value, its base64, and the longest line of a value of several lines. Not searched
-for are values under 8 bytes, common words, and what is no password by its type
-or by the end of its path, such as a user name; --all searches for these also,
-but for values under 8 bytes.
+value, its base64, and the longest line of a value of several lines. Not
+searched for are values under 8 bytes, common words, and what is no password by
+its type or by the end of its path, such as a user name; --all searches for
+these also, but for values under 8 bytes.
 The exit code is ${exitCodes.findings} when a value is found, and 0 otherwise.`;
 
 export function define(command: Command): void {

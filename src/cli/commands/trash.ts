@@ -22,8 +22,8 @@ import { type ConnectionFlags, withClient, withConnection } from "../lib/server.
 type Flags = OutputFlags & ConnectionFlags & { readonly yes?: true };
 
 const details = `
-strongroom undo PATH  brings a secret back. The server destroys what has been in the
-trash for 30 days, or as its setting --keep-trash-days says.`;
+strongroom undo PATH  brings a secret back. The server destroys what has been in
+the trash for 30 days, or as its setting --keep-trash-days says.`;
 
 export function define(command: Command): void {
   command
