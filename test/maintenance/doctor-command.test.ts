@@ -30,7 +30,20 @@ describe("strongroom doctor", () => {
   after(() => cleanUpTo(mark));
 
   describe("doctor's report", () => {
-    const members = ["ok", "home", "vaultPath", "server", "vault", "kept", "secrets", "opened", "expiry", "findings"];
+    const members = [
+      "ok",
+      "home",
+      "vaultPath",
+      "server",
+      "vault",
+      "kept",
+      "secrets",
+      "opened",
+      "expiry",
+      "served",
+      "findings",
+      "vaultPort",
+    ];
 
     it("is one JSON object of a stable shape with --json", async () => {
       const damaged = copyOf(home);
