@@ -2,7 +2,7 @@
  * Memory of the key worker: nothing else in `workers/` may make a buffer. Everything that holds a secret is off V8's heap,
  * outside Node's pool, and wiped by the code that allocated it.
  */
-import { createCipheriv, randomFillSync } from "node:crypto";
+import { createCipheriv, type Decipher, randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
 
 /**
@@ -116,13 +116,40 @@ export function scrubFreed(length: number): void {
 const overwriter = createCipheriv("aes-256-ctr", randomize(allocate(32)), allocate(16));
 const zeros = allocate(2048);
 
+/** glibc's malloc rounds a block and a word of its own before it up to a multiple of this. */
+const blockStep = 16;
+const blockHead = 8;
+/** Each thread has a list of freed blocks of each size up to a kibibyte: the longest piece of which `update` uses it. */
+const mostInList = 1016;
+
 /**
- * Overwrites the copy of a plaintext of this length that a decipher's `update` has just freed without wiping. Node decrypts
- * into a block with a byte more, copies that into a block of the exact size, and frees the first one; malloc gives a small
- * one to the next call that asks for its size, which this is. Copies of more than 1 KiB were not found again.
+ * Decrypts into `target`, of the ciphertext's length, and leaves no other copy. A decipher's `update` decrypts into a block
+ * with a byte more, copies that into a block of the exact size, and frees the first one unwiped. It goes back to its
+ * thread's list, from which the overwriter's next `update` takes it, unless the list is full. That is where the list was
+ * empty: malloc fills it then. So the overwriter fills it before. The second block would fill it too: it gets another size
+ * by a length of which malloc rounds only a byte more up. The few bytes that are left for this are decrypted
+ * apart; malloc's own links overwrite them. Copies of more than a kibibyte, which no list takes, were not found again.
  */
+export function decryptInto(target: Uint8Array, decipher: Decipher, ciphertext: Uint8Array): void {
+  const { length } = ciphertext;
+  const most = Math.max(length - ((length + blockHead) % blockStep), 0);
+  const end = length > mostInList + blockStep ? length : Math.min(most, mostInList);
+  overwriteFreed(end);
+  decryptPart(target, decipher, ciphertext, 0, end);
+  overwriteFreed(end);
+  decryptPart(target, decipher, ciphertext, end, length);
+}
+
+function decryptPart(target: Uint8Array, decipher: Decipher, ciphertext: Uint8Array, start: number, end: number): void {
+  if (start === end) return;
+  const plaintext = decipher.update(ciphertext.subarray(start, end));
+  target.set(plaintext, start);
+  wipe(plaintext);
+}
+
+/** Overwrites the block that another cipher's `update` with an input of this length has just freed, or will get. */
 export function overwriteFreed(length: number): void {
-  if (length <= zeros.length) overwriter.update(zeros.subarray(0, length));
+  if (length > 0 && length <= zeros.length) overwriter.update(zeros.subarray(0, length));
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */

@@ -115,10 +115,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: [
       "isolation/memory.test",
       "isolation/key-changes-memory.test",
+      "isolation/changes-memory.test",
       "isolation/proof.test",
       "isolation/rules.test",
     ],
-    numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100" },
+    numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100", STRONGROOM_PUTS: "200" },
   },
   rights: {
     meaning: "10,000 random requests of transit keys, none of which may show a private part",

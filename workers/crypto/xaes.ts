@@ -3,7 +3,7 @@
  * that random nonces never run out. `seal` makes its own nonces.
  */
 import { type Cipher, createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, concat, freshNonce, overwriteFreed, scratch, scratchOf, wipe } from "../memory.js";
+import { allocate, concat, decryptInto, freshNonce, overwriteFreed, scratch, scratchOf, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 export const keyBytes = 32;
@@ -64,7 +64,10 @@ export class XaesKey {
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {
     const blocks = scratch(contexts.length * keyBytes);
     for (const [i, context] of contexts.entries()) this.#maskBlocks(blocks.subarray(i * keyBytes), label, context);
+    const sizeFreed = blocks.length + blockBytes / 2; // of this cipher: a block more than its input
+    overwriteFreed(sizeFreed);
     const encrypted = this.#cipher.update(blocks);
+    overwriteFreed(sizeFreed);
     try {
       return scratchOf(encrypted);
     } finally {
@@ -182,8 +185,8 @@ export function sealGcm(
 }
 
 /**
- * AES-256-GCM: returns the plaintext, in `target` of its length if there is one, else in scratch memory; or null, and nothing
- * is written, when the tag does not match.
+ * AES-256-GCM: returns the plaintext, in `target` of its length if there is one, else in scratch memory; or null, and zeros
+ * there, when the tag does not match.
  */
 export function openGcm(
   key: Uint8Array,
@@ -195,17 +198,14 @@ export function openGcm(
 ): Uint8Array | null {
   const decipher = withoutStackTraces(() => createDecipheriv("aes-256-gcm", key, nonce, gcm));
   decipher.setAAD(aad).setAuthTag(tag);
-  const plaintext = decipher.update(ciphertext);
-  overwriteFreed(plaintext.length);
+  const opened = target ?? scratch(ciphertext.length);
   try {
+    decryptInto(opened, decipher, ciphertext);
     decipher.final();
-    const opened = target ?? scratch(plaintext.length);
-    opened.set(plaintext);
     return opened;
   } catch {
+    wipe(opened); // DANGER: nothing may be read of what is not authentic
     return null;
-  } finally {
-    wipe(plaintext);
   }
 }
 
