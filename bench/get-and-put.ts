@@ -19,13 +19,13 @@ import { get, getSecrets, put } from "./workloads.js";
 /** On 64 connections, and on one, where nothing is batched and the hop to a key thread counts whole. */
 export async function* compareGets(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
   const strongroom = await unlocked(getSecrets, options);
-  const reply = Buffer.from(JSON.stringify(await mustGet(strongroom.server, pathOf(0))));
-  const bare = await startBare(reply, strongroom);
+  const response = Buffer.from(JSON.stringify(await mustGet(strongroom.server, pathOf(0))));
+  const bare = await startBare(response, strongroom);
   const naive = await startNaive(strongroom);
   await fillNaive(strongroom, naive);
   const many = await alternate(loaders, [strongroom, bare, naive], get(64), options);
   yield { title: "get of 200 bytes, 64 connections", findings: findingsOf(many) };
-  const keyThread = await startKeyThread(reply, strongroom);
+  const keyThread = await startKeyThread(response, strongroom);
   const one = await alternate(loaders, [strongroom, bare, keyThread], get(1), options);
   yield { title: "get of 200 bytes, 1 connection", findings: findingsOf(one) };
 }

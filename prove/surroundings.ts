@@ -73,7 +73,7 @@ function checkListeners(pid: number, ports: readonly number[]): Check {
   const open = listeners.map(([, local = ""]) => Number.parseInt(local.split(":")[1] ?? "", 16)).sort((a, b) => a - b);
   const list = (numbers: readonly number[]) => [...new Set(numbers)].join(", ") || "none";
   const unknown = open.filter((port) => !ports.includes(port));
-  return check("TCP ports that nobody announced", "none", list(unknown));
+  return check("TCP ports that were not announced", "none", list(unknown));
 }
 
 function socketsOf(pid: number): ReadonlySet<string> {

@@ -19,8 +19,8 @@ export const systemClock: Clock = {
   },
 };
 
-/** Returns the work's result, or "late" after `ms` milliseconds; the work goes on. */
-export function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | "late"> {
+/** Returns the work's result, or "late" after `ms` milliseconds; the work continues. */
+export function withTimeout<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | "late"> {
   let cancel = () => {};
   const timeout = new Promise<"late">((resolve) => {
     cancel = clock.after(ms, () => resolve("late"));

@@ -81,11 +81,11 @@ export interface Observer {
   requestFinished?(request: FinishedRequest): void;
   /** `at`: milliseconds since 1970. */
   vaultEvent?(event: VaultEvent): void;
-  /** A message with one or more requests, none of which derives a key, was replied to. */
-  keyWorkerReplied?(durationMs: number): void;
+  /** A message with one or more requests, none of which derives a key, has its result. */
+  keyWorkerReturned?(durationMs: number): void;
   /** The key worker derived a key, or changed the header, or refused to; with the wait for its turn. */
   derivationEnded?(durationMs: number): void;
-  storageReplied?(call: StorageCall, durationMs: number, failed: boolean): void;
+  storageReturned?(call: StorageCall, durationMs: number, failed: boolean): void;
 }
 
 /** All observers of one server. One that throws is logged, and disturbs neither the request nor the others. */
@@ -116,16 +116,16 @@ export class Observers implements Required<Observer> {
     this.#each((observer) => observer.vaultEvent?.(event));
   }
 
-  keyWorkerReplied(durationMs: number): void {
-    this.#each((observer) => observer.keyWorkerReplied?.(durationMs));
+  keyWorkerReturned(durationMs: number): void {
+    this.#each((observer) => observer.keyWorkerReturned?.(durationMs));
   }
 
   derivationEnded(durationMs: number): void {
     this.#each((observer) => observer.derivationEnded?.(durationMs));
   }
 
-  storageReplied(call: StorageCall, durationMs: number, failed: boolean): void {
-    this.#each((observer) => observer.storageReplied?.(call, durationMs, failed));
+  storageReturned(call: StorageCall, durationMs: number, failed: boolean): void {
+    this.#each((observer) => observer.storageReturned?.(call, durationMs, failed));
   }
 
   #each(tell: (observer: Observer) => void): void {

@@ -1,4 +1,4 @@
-/** Figures of the last second, for those who watch the server live. They cost nothing while nobody does. */
+/** Figures of the last second, for those who watch the server live. They cost nothing while there are none. */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { FinishedRequest, Observer } from "./observer.js";
 
@@ -61,7 +61,7 @@ export class Vitals implements Observer {
     if (route === getRoute && method === "GET" && this.#gets.length < mostSamples) this.#gets.push(durationMs);
   }
 
-  keyWorkerReplied(durationMs: number): void {
+  keyWorkerReturned(durationMs: number): void {
     if (this.#timer !== null && this.#roundTrips.length < mostSamples) this.#roundTrips.push(durationMs);
   }
 

@@ -1,7 +1,7 @@
 /**
  * Messages between the vault and the key worker.
  *
- * Errors do not cross threads, replies do: each is a union with `ok`. A put's body and all bytes of a reply are moved: the
+ * Errors do not cross threads, results do: each is a union with `ok`. A put's body and all bytes of a response are moved: the
  * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 import type { OperationKind } from "./body-limits.js";
@@ -34,17 +34,17 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `load` sets the vault's header, or null before init; the first message to every new thread. An invalid header is
  *   refused, and leaves the thread without one: it opens and seals nothing until the next `load`.
  * - `init` makes a new vault that waits, unused, for `adopt` (it is on disk) or `discard` (it is not).
- * - `unlock` derives, checks the passphrase and holds the master key. A header with the passphrase's slot wrapped anew, at
+ * - `unlock` derives, checks the passphrase and holds the master key. A header with the passphrase's slot wrapped again, at
  *   the cost `logN`, when the slot's is below, waits for `adopt` or `discard`.
  * - `keys` lists the slots of the header; `changePassphrase`, `createKey` and `deleteKey` make a header with another slot or
  *   without one, which waits for `adopt` or `discard`.
- * - `rotate` makes a header with a new master key, and the old one sealed under it, which waits as well; `reseal` seals anew
+ * - `rotate` makes a header with a new master key, and the old one sealed under it, which waits as well; `reseal` seals again
  *   what is in a blob under the old key, and `finishRotation` makes the header without that key.
  * - `lock` signs the audit log's last checkpoint, if it has one, then wipes the master key and cancels waiting derivations.
- *   What was sent before it, needs the key and has not begun is refused as locked. `drain` replies when no derivation is
+ *   What was sent before it, needs the key and has not begun is refused as locked. `drain` responds when no derivation is
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
- * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
+ * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's response, and blobs into list entries.
  *   `open` is packed: see `Call`. `expiries` reads from heads when secrets expire. `assess` judges values.
  * - `setUses` changes the hosts that a secret may be used for, `describeUses` lists them, and `render` makes the head of a
  *   request to one of them, with the secret in it.
@@ -60,7 +60,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
  *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
  *   of an exportable key alone. `checkTransitDeletion` refuses where the key must not be deleted.
- * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null reply: more messages of the key must be reserved first, by storing the
+ * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null response: more messages of the key must be reserved first, by storing the
  *   blob that `reserveMessages` makes.
  * - `randomBytes`, `hashBytes` and `oneTimeCode` make random bytes, a hash, and the current code of a secret that is a TOTP seed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear; `resignRecords` makes
@@ -68,80 +68,80 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
 interface Operations {
-  load: { request: { op: "load"; header: Bytes | null }; reply: Loaded | Refusal };
+  load: { request: { op: "load"; header: Bytes | null }; response: Loaded | Refusal };
   init: {
     request: { op: "init"; body: SharedBytes; logN: number; now: number };
-    reply: { readonly ok: true; readonly header: Bytes } | Refusal;
+    response: { readonly ok: true; readonly header: Bytes } | Refusal;
   };
-  adopt: { request: { op: "adopt" }; reply: Loaded | Refusal };
-  discard: { request: { op: "discard" }; reply: Done };
+  adopt: { request: { op: "adopt" }; response: Loaded | Refusal };
+  discard: { request: { op: "discard" }; response: Done };
   unlock: {
     /** `forVault`: the passphrase, or the text of a key, is the field \`key\` of the body, as Vault's clients send it. */
     request: { op: "unlock"; body: SharedBytes; logN?: number; forVault?: boolean };
-    reply: { readonly ok: true; readonly reply: Bytes; readonly header: Bytes | null } | Refusal;
+    response: { readonly ok: true; readonly response: Bytes; readonly header: Bytes | null } | Refusal;
   };
-  keys: { request: { op: "keys" }; reply: { readonly ok: true; readonly reply: Bytes } | Refusal };
+  keys: { request: { op: "keys" }; response: { readonly ok: true; readonly response: Bytes } | Refusal };
   changePassphrase: {
     request: { op: "changePassphrase"; body: SharedBytes; logN: number; now: number };
-    reply: HeaderReply | Refusal;
+    response: HeaderResult | Refusal;
   };
-  createKey: { request: { op: "createKey"; body: SharedBytes; now: number }; reply: HeaderReply | Refusal };
-  deleteKey: { request: { op: "deleteKey"; id: string }; reply: HeaderReply | Refusal };
-  rotate: { request: { op: "rotate"; body: SharedBytes; logN: number }; reply: HeaderReply | Refusal };
+  createKey: { request: { op: "createKey"; body: SharedBytes; now: number }; response: HeaderResult | Refusal };
+  deleteKey: { request: { op: "deleteKey"; id: string }; response: HeaderResult | Refusal };
+  rotate: { request: { op: "rotate"; body: SharedBytes; logN: number }; response: HeaderResult | Refusal };
   reseal: {
     request: { op: "reseal"; path: string; blob: Bytes; isKey?: boolean };
-    reply: ResealReply | Refusal;
+    response: ResealResult | Refusal;
   };
   finishRotation: {
     request: { op: "finishRotation"; rotation: string };
-    reply: { readonly ok: true; readonly header: Bytes } | Refusal;
+    response: { readonly ok: true; readonly header: Bytes } | Refusal;
   };
   lock: {
     request: { op: "lock"; checkpoint?: string };
     /** `holdsKeys`: until the thread has ended, OpenSSL has copies of transit keys that cannot be wiped. */
-    reply: { readonly ok: true; readonly signed: CheckpointSignature | null; readonly holdsKeys: boolean };
+    response: { readonly ok: true; readonly signed: CheckpointSignature | null; readonly holdsKeys: boolean };
   };
-  drain: { request: { op: "drain" }; reply: Done };
+  drain: { request: { op: "drain" }; response: Done };
   inspect: {
     request: { op: "inspect"; blobs: readonly BlobOutline[] };
-    reply: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
+    response: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
   };
   seal: {
     request: { op: "seal"; path: string; body: Bytes | SharedBytes; previous: Bytes | Head | null; now: number };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   plan: {
     request: { op: "plan"; body: SharedBytes };
-    reply: { readonly ok: true; readonly operations: readonly PlannedOperation[] } | Refusal;
+    response: { readonly ok: true; readonly operations: readonly PlannedOperation[] } | Refusal;
   };
   move: {
     request: { op: "move"; path: string; to: string; blob: Bytes };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   copy: {
     request: { op: "copy"; path: string; to: string; blob: Bytes; now: number };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   open: {
-    /** `forVault`: the reply is `data` of a read of Vault's KV engine. */
+    /** `forVault`: the response is `data` of a read of Vault's KV engine. */
     request: { op: "open"; path: string; blob: Bytes; forVault?: boolean };
-    reply: OpenReply | Refusal;
+    response: OpenResult | Refusal;
   };
   history: {
     request: { op: "history"; path: string; blob: Bytes };
-    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+    response: { readonly ok: true; readonly response: Bytes } | Refusal;
   };
   openVersion: {
     request: { op: "openVersion"; path: string; blob: Bytes; version: number };
-    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+    response: { readonly ok: true; readonly response: Bytes } | Refusal;
   };
   undo: {
     request: { op: "undo"; path: string; body: Bytes; blob: Bytes | null; now: number };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   changeMetadata: {
     request: { op: "changeMetadata"; path: string; body: Bytes; blob: Bytes | null; now: number };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   changeVersions: {
     request: {
@@ -153,45 +153,45 @@ interface Operations {
       now: number;
       mayDestroyCurrent: boolean;
     };
-    reply:
+    response:
       | { readonly ok: true; readonly blob: null }
       | { readonly ok: true; readonly blob: Bytes; readonly headLength: number; readonly etag: string }
       | Refusal;
   };
   kvWrite: {
     request: { op: "kvWrite"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   kvRead: {
     /** `version` null: the current one. `subkeys`: the depth to which keys are shown without values; null: the value. */
     request: { op: "kvRead"; path: string; blob: Bytes; version: number | null; subkeys: number | null };
-    reply: { readonly ok: true; readonly status: 200 | 404; readonly reply: Bytes } | Refusal;
+    response: { readonly ok: true; readonly status: 200 | 404; readonly response: Bytes } | Refusal;
   };
-  kvMetadata: { request: { op: "kvMetadata"; path: string; blob: Bytes }; reply: JsonReply | Refusal };
+  kvMetadata: { request: { op: "kvMetadata"; path: string; blob: Bytes }; response: JsonResult | Refusal };
   kvConfigure: {
     request: { op: "kvConfigure"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   kvVersions: {
     request: { op: "kvVersions"; body: SharedBytes };
-    reply: { readonly ok: true; readonly versions: readonly number[] } | Refusal;
+    response: { readonly ok: true; readonly versions: readonly number[] } | Refusal;
   };
   prune: {
     request: { op: "prune"; path: string; blob: Bytes };
-    reply: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
+    response: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
   };
-  check: { request: { op: "check"; path: string; blob: Bytes; isKey?: boolean }; reply: Done | Refusal };
+  check: { request: { op: "check"; path: string; blob: Bytes; isKey?: boolean }; response: Done | Refusal };
   setUses: {
     request: { op: "setUses"; path: string; blob: Bytes; add: Binding | null; removeHost: string | null };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   describeUses: {
     request: { op: "describeUses"; paths: readonly string[]; heads: readonly Head[] };
-    reply: { readonly ok: true; readonly uses: readonly (readonly Binding[])[] } | Refusal;
+    response: { readonly ok: true; readonly uses: readonly (readonly Binding[])[] } | Refusal;
   };
   readDecision: {
     request: { op: "readDecision"; body: SharedBytes };
-    reply:
+    response:
       | {
           readonly ok: true;
           readonly approve: boolean;
@@ -202,7 +202,7 @@ interface Operations {
   };
   render: {
     request: { op: "render"; path: string; blob: Bytes } & RequestToRender;
-    reply: { readonly ok: true; readonly head: Bytes } | Refusal;
+    response: { readonly ok: true; readonly head: Bytes } | Refusal;
   };
   describe: {
     /** `deletedAt`: milliseconds since 1970, of secrets in the trash. */
@@ -212,12 +212,12 @@ interface Operations {
       heads: readonly Head[];
       deletedAt?: readonly number[];
     };
-    reply: DescribeReply | Refusal;
+    response: DescribeResult | Refusal;
   };
   expiries: {
     request: { op: "expiries"; paths: readonly string[]; heads: readonly Head[] };
     /** Milliseconds since 1970; null for one that does not expire, or is damaged. */
-    reply: { readonly ok: true; readonly times: readonly (number | null)[] } | Refusal;
+    response: { readonly ok: true; readonly times: readonly (number | null)[] } | Refusal;
   };
   assess: {
     request: {
@@ -228,8 +228,8 @@ interface Operations {
       parts: readonly AssessPart[];
       words: WordSlots;
     };
-    /** `reply`: list entries, separated by commas. `damaged`: paths of secrets that do not open. */
-    reply: { readonly ok: true; readonly reply: Bytes; readonly damaged: readonly string[] } | Refusal;
+    /** `response`: list entries, separated by commas. `damaged`: paths of secrets that do not open. */
+    response: { readonly ok: true; readonly response: Bytes; readonly damaged: readonly string[] } | Refusal;
   };
   createTransitKey: {
     request: {
@@ -240,7 +240,7 @@ interface Operations {
       now: number;
       form?: VaultForm;
     };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   changeTransitKey: {
     request: {
@@ -252,23 +252,23 @@ interface Operations {
       now: number;
       form?: VaultForm;
     };
-    reply: SealReply | Refusal;
+    response: SealResult | Refusal;
   };
   showTransitKey: {
     request: { op: "showTransitKey"; name: string; blob: Bytes; form?: VaultForm };
-    reply: JsonReply | Refusal;
+    response: JsonResult | Refusal;
   };
   exportTransitKey: {
     request: { op: "exportTransitKey"; name: string; blob: Bytes; form?: VaultForm };
-    reply: JsonReply | Refusal;
+    response: JsonResult | Refusal;
   };
   checkTransitDeletion: {
     request: { op: "checkTransitDeletion"; name: string; blob: Bytes; form?: VaultForm };
-    reply: Done | Refusal;
+    response: Done | Refusal;
   };
   listTransitKeys: {
     request: { op: "listTransitKeys"; names: readonly string[]; heads: readonly Head[] };
-    reply: DescribeReply | Refusal;
+    response: DescribeResult | Refusal;
   };
   useTransitKey: {
     request: {
@@ -279,37 +279,37 @@ interface Operations {
       body: SharedBytes;
       form?: VaultForm;
     };
-    reply: { readonly ok: true; readonly reply: Bytes | null; readonly status?: number } | Refusal;
+    response: { readonly ok: true; readonly response: Bytes | null; readonly status?: number } | Refusal;
   };
   reserveMessages: {
     request: { op: "reserveMessages"; name: string; blob: Bytes };
-    reply: { readonly ok: true; readonly blob: Bytes; readonly headLength: number } | Refusal;
+    response: { readonly ok: true; readonly blob: Bytes; readonly headLength: number } | Refusal;
   };
-  randomBytes: { request: { op: "randomBytes"; body: SharedBytes; form?: VaultForm }; reply: JsonReply | Refusal };
-  hashBytes: { request: { op: "hashBytes"; body: SharedBytes; form: VaultForm }; reply: JsonReply | Refusal };
+  randomBytes: { request: { op: "randomBytes"; body: SharedBytes; form?: VaultForm }; response: JsonResult | Refusal };
+  hashBytes: { request: { op: "hashBytes"; body: SharedBytes; form: VaultForm }; response: JsonResult | Refusal };
   oneTimeCode: {
     request: { op: "oneTimeCode"; path: string; blob: Bytes; now: number };
-    reply: JsonReply | Refusal;
+    response: JsonResult | Refusal;
   };
   signRecords: {
     request: { op: "signRecords"; texts: readonly string[] };
-    reply: { readonly ok: true; readonly macs: readonly string[] } | Refusal;
+    response: { readonly ok: true; readonly macs: readonly string[] } | Refusal;
   };
   verifyRecords: {
     request: { op: "verifyRecords"; texts: readonly string[]; macs: readonly string[] };
-    reply: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
+    response: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
   };
   resignRecords: {
     request: { op: "resignRecords"; texts: readonly string[]; macs: readonly string[] };
-    reply: { readonly ok: true; readonly macs: readonly (string | null)[] } | Refusal;
+    response: { readonly ok: true; readonly macs: readonly (string | null)[] } | Refusal;
   };
   signCheckpoint: {
     request: { op: "signCheckpoint"; text: string };
-    reply: ({ readonly ok: true } & CheckpointSignature) | Refusal;
+    response: ({ readonly ok: true } & CheckpointSignature) | Refusal;
   };
   verifyCheckpoints: {
     request: { op: "verifyCheckpoints"; checkpoints: readonly SignedCheckpoint[] };
-    reply: { readonly ok: true; readonly verdicts: readonly CheckpointVerdict[] } | Refusal;
+    response: { readonly ok: true; readonly verdicts: readonly CheckpointVerdict[] } | Refusal;
   };
 }
 
@@ -330,7 +330,7 @@ export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "h
 export type TransitUse = (typeof transitUses)[number];
 
 /** The JSON that a client gets. */
-export type JsonReply = { readonly ok: true; readonly reply: Bytes };
+export type JsonResult = { readonly ok: true; readonly response: Bytes };
 
 /** `key`: the name of the key that made the MAC. */
 export type CheckpointSignature = { readonly key: string; readonly mac: string };
@@ -367,24 +367,24 @@ export type Call = {
   readonly opens: Bytes | null;
 };
 
-/** Their replies, in the same order. */
-export type Answer = { readonly id: number; readonly replies: readonly Reply[]; readonly opened: Opened | null };
+/** Their responses, in the same order. */
+export type Answer = { readonly id: number; readonly responses: readonly Result[]; readonly opened: Opened | null };
 
 /**
  * Results of packed opens.
  *
- *   bytes, each: r, length of the reply (4, big endian) ‖ current length (4) ‖ etag (16, ASCII) ‖ reply (r); nothing for one
+ *   bytes, each: r, length of the response (4, big endian) ‖ current length (4) ‖ etag (16, ASCII) ‖ response (r); nothing for one
  *   that is refused
  */
 export type Opened = { readonly bytes: Bytes; readonly refusals: ReadonlyMap<number, Refusal> };
 
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]["request"];
-export type ReplyOf<O extends Operation> = Operations[O]["reply"];
+export type ResultOf<O extends Operation> = Operations[O]["response"];
 export type Request = RequestOf<Operation>;
 export type OpenRequest = RequestOf<"open">;
 export type ClonedRequest = Exclude<Request, OpenRequest>;
-export type Reply = ReplyOf<Operation>;
+export type Result = ResultOf<Operation>;
 
 /** Why the key worker refuses. The text is for the client and never repeats any input. */
 export type Refusal = {
@@ -415,7 +415,7 @@ export type Loaded = { readonly ok: true; readonly rotation: string | null };
  * `blob` null: nothing of it was under the old key. Else the lengths of its head, and of its current version. `intact`: every version
  * has metadata under either key, and a value where the old key sealed it.
  */
-export type ResealReply = {
+export type ResealResult = {
   readonly ok: true;
   readonly blob: Bytes | null;
   readonly intact: boolean;
@@ -424,30 +424,30 @@ export type ResealReply = {
 };
 
 /** `header`: waits for `adopt` or `discard`. */
-export type HeaderReply = { readonly ok: true; readonly header: Bytes; readonly reply: Bytes };
+export type HeaderResult = { readonly ok: true; readonly header: Bytes; readonly response: Bytes };
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
-export type SealReply = {
+export type SealResult = {
   readonly ok: true;
   readonly blob: Bytes;
   readonly headLength: number;
   /** In milliseconds since 1970; null: it does not expire; undefined: it was not looked at. */
   readonly expiresAt?: number | null;
-  readonly reply: Bytes;
+  readonly response: Bytes;
   readonly etag: string;
 };
 
 /** `currentLength`: length of the blob without its earlier versions; that part alone also opens. */
-export type OpenReply = {
+export type OpenResult = {
   readonly ok: true;
-  readonly reply: Bytes;
+  readonly response: Bytes;
   readonly etag: string;
   readonly currentLength: number;
 };
 
-export type DescribeReply = {
+export type DescribeResult = {
   readonly ok: true;
-  readonly reply: Bytes;
+  readonly response: Bytes;
   readonly damaged: readonly string[];
   /** The length of each blob's head; 0 when it is damaged. */
   readonly lengths: readonly number[];

@@ -5,26 +5,26 @@ import { lockedMeanwhile, tooMany, unexpected } from "./refusals.js";
 
 const waitingDerivations = 16;
 
-/** `until`: the turn goes on until a proposed header is adopted or discarded, so that nothing else comes between. */
-export type Outcome<R> = { readonly reply: R; readonly until?: Promise<void> };
+/** `until`: the turn lasts until a proposed header is adopted or discarded, so that nothing else comes between. */
+export type Outcome<R> = { readonly response: R; readonly until?: Promise<void> };
 
 export class Turns {
   readonly #queue = new DerivationQueue(waitingDerivations);
 
   /** Runs the work in its turn and wipes the body. */
   take<R>(body: SharedBytes | null, work: () => Promise<Outcome<R>>): Promise<R | Refusal> {
-    return new Promise((reply) => {
+    return new Promise((response) => {
       const turn = async () => {
         const outcome = await work();
         wipe(body);
-        reply(outcome.reply);
+        response(outcome.response);
         await outcome.until;
       };
       this.#queue
         .run(turn)
         .then(
-          (ended) => ended && reply(ended === "full" ? tooMany : lockedMeanwhile),
-          (error: unknown) => reply(unexpected(error)),
+          (ended) => ended && response(ended === "full" ? tooMany : lockedMeanwhile),
+          (error: unknown) => response(unexpected(error)),
         )
         .finally(() => wipe(body));
     });
@@ -65,7 +65,7 @@ export class DerivationQueue {
     }
   }
 
-  /** Cancels the waiting jobs. The running one goes on: scrypt cannot be interrupted. */
+  /** Cancels the waiting jobs. The running one continues: scrypt cannot be interrupted. */
   cancel(): void {
     for (const wake of this.#waiting.splice(0)) wake("cancelled");
   }

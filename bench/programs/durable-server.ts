@@ -4,14 +4,14 @@ import { replaceDurably } from "./durable-replace.js";
 import { listen, mustHave } from "./listen.js";
 
 const directory = mustHave("BENCH_DIRECTORY");
-const reply = Buffer.from(JSON.stringify({ ok: true }));
-const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": reply.length };
+const response = Buffer.from(JSON.stringify({ ok: true }));
+const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": response.length };
 
 listen((req, res) => {
   const pieces: Buffer[] = [];
   req.on("data", (piece: Buffer) => pieces.push(piece));
   req.once("end", async () => {
     await replaceDurably(join(directory, encodeURIComponent(req.url ?? "")), Buffer.concat(pieces));
-    res.writeHead(200, headers).end(reply);
+    res.writeHead(200, headers).end(response);
   });
 });

@@ -14,7 +14,7 @@ else openAll();
 
 function serve(): void {
   const thread = new Worker(new URL(import.meta.url));
-  const waiting: ((body: Box) => void)[] = []; // the thread replies in the order of the messages
+  const waiting: ((body: Box) => void)[] = []; // the thread responses in the order of the messages
   thread.on("message", (body: Box) => waiting.shift()?.(body));
   listen((req, res) => {
     req.resume();

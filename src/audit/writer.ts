@@ -321,7 +321,7 @@ export class AuditWriter {
   }
 
   #retry(error: unknown): void {
-    const hint = "requests go on, records wait, and are lost when there are too many: free space on the disk";
+    const hint = "requests continue, records wait, and are lost when there are too many: free space on the disk";
     if (!this.#isRetrying) this.#options.log.error({ event: "audit-failing", error, hint });
     this.#isRetrying = true;
     this.#stopTimer(); // a record that came in between would start a retry at once

@@ -42,7 +42,7 @@ export class Approvals {
     return [...this.#waiting.values()].map(({ shown }) => shown);
   }
 
-  /** Resolves to whether the request may go on: at once where it was approved before. */
+  /** Resolves to whether the request may continue: at once where it was approved before. */
   async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<"approved" | "refused" | "late"> {
     const key = keyOf(asked);
     if (ask !== "request" && (this.#remembered.get(key) ?? 0) > this.#clock.elapsed()) return "approved";

@@ -542,7 +542,7 @@ export interface ApprovalList {
 
 /** A decision about a request that waits. */
 export interface DecisionRequest {
-  /** Whether the request may go on. */
+  /** Whether the request may continue. */
   readonly approve: boolean;
   /** For how long: `request`, `session`, or seconds; never longer than the binding's `ask` says. */
   readonly for?: string | number;

@@ -73,7 +73,7 @@ export async function isOwnSocket(path: string): Promise<boolean> {
 }
 
 async function readPrivate(path: string, forbidden: number): Promise<string | null> {
-  // O_NONBLOCK: opening a pipe would wait for its writer. The open file is checked, since a name may be moved meanwhile.
+  // O_NONBLOCK: opening a pipe would wait for its writer. The open file is checked, since a name may be moved at any time.
   const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
   const file = await missingAsNull(path, open(path, flags));
   if (file === null) return null;

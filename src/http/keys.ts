@@ -23,17 +23,17 @@ export async function keys({ vault }: Service, _req: Request, res: Response): Pr
 }
 
 export async function deleteKey({ vault }: Service, req: Request, res: Response, id: string): Promise<void> {
-  const reply = await vault.keys.delete(id);
+  const response = await vault.keys.delete(id);
   contextOf(req).subject = id;
-  sendBytes(res, 200, [reply]);
+  sendBytes(res, 200, [response]);
 }
 
 type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;
 
-type Send = (service: Service, res: Response, reply: Bytes) => void;
+type Send = (service: Service, res: Response, response: Bytes) => void;
 
-function sendReply(_service: Service, res: Response, reply: Bytes): void {
-  sendBytes(res, 200, [reply]);
+function sendReply(_service: Service, res: Response, response: Bytes): void {
+  sendBytes(res, 200, [response]);
 }
 
 /** Counts a wrong passphrase towards the lockout. */

@@ -17,18 +17,18 @@ export async function put(service: Service, req: Request, res: Response, paramet
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await authorizeBody(service, req, path, body, () => service.vault.secrets.judgePut(path, body));
-  const { reply, tag } = await service.vault.secrets.put(path, body, condition, stillValid(service, req));
-  sendBytes(res, 200, [reply], tag);
+  await authorizeBody(service, req, path, body, () => service.vault.secrets.validatePut(path, body));
+  const { response, tag } = await service.vault.secrets.put(path, body, condition, stillValid(service, req));
+  sendBytes(res, 200, [response], tag);
 }
 
 export async function get({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const unless = unlessTagged(req);
   authorizePath(req, path);
-  const { reply, tag } = await vault.secrets.get(path, unless);
-  if (reply === null) sendNotModified(res, tag);
-  else sendBytes(res, 200, [reply], tag);
+  const { response, tag } = await vault.secrets.get(path, unless);
+  if (response === null) sendNotModified(res, tag);
+  else sendBytes(res, 200, [response], tag);
 }
 
 export async function remove(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -76,15 +76,15 @@ export async function changeMetadata(service: Service, req: Request, res: Respon
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await authorizeBody(service, req, path, body, () => service.vault.secrets.judgeMetadata(path, body));
-  const { reply, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(service, req));
-  sendMetadata(req, res, reply, tag);
+  await authorizeBody(service, req, path, body, () => service.vault.secrets.validateMetadata(path, body));
+  const { response, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(service, req));
+  sendMetadata(req, res, response, tag);
 }
 
 /** A token that can neither list nor get learns no metadata that it has not sent. */
-function sendMetadata(req: Request, res: Response, reply: Uint8Array, etag: string): void {
-  if (seesMetadata(req)) return void sendBytes(res, 200, [reply], etag);
-  sendBytes(res, 200, [jsonBytes({ ...parsed(reply), metadata: {} })], etag);
+function sendMetadata(req: Request, res: Response, response: Uint8Array, etag: string): void {
+  if (seesMetadata(req)) return void sendBytes(res, 200, [response], etag);
+  sendBytes(res, 200, [jsonBytes({ ...parsed(response), metadata: {} })], etag);
 }
 
 function seesMetadata(req: Request): boolean {
@@ -92,9 +92,9 @@ function seesMetadata(req: Request): boolean {
   return caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get");
 }
 
-/** DANGER: only of a reply without values. */
-function parsed(reply: Uint8Array): { readonly [member: string]: unknown } {
-  return JSON.parse(Buffer.from(reply.buffer, reply.byteOffset, reply.length).toString());
+/** DANGER: only of a response without values. */
+function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
+  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
 }
 
 function jsonBytes(value: object): Uint8Array {
@@ -105,9 +105,9 @@ export async function undo(service: Service, req: Request, res: Response, parame
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await authorizeBody(service, req, path, body, () => service.vault.secrets.judgeUndo(path, body));
-  const { reply, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(service, req));
-  sendMetadata(req, res, reply, tag);
+  await authorizeBody(service, req, path, body, () => service.vault.secrets.validateUndo(path, body));
+  const { response, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(service, req));
+  sendMetadata(req, res, response, tag);
 }
 
 export async function prune(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -128,14 +128,14 @@ export async function batch(service: Service, req: Request, res: Response): Prom
     permitted: noted(req),
     still: stillValid(service, req),
   };
-  const reply = await service.vault.secrets.batch(body, permit);
-  sendBytes(res, 200, [seesMetadata(req) ? reply : withoutMovedMetadata(reply, contextOf(req).operations ?? [])]);
+  const response = await service.vault.secrets.batch(body, permit);
+  sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, contextOf(req).operations ?? [])]);
 }
 
 /** A move returns the metadata that the secret has. What a put returns was sent with it. */
-function withoutMovedMetadata(reply: Uint8Array, operations: readonly BatchItem[]): Uint8Array {
-  if (!operations.some(({ kind }) => kind === "move")) return reply;
-  const { results, ...rest } = parsed(reply) as { readonly results: readonly object[] };
+function withoutMovedMetadata(response: Uint8Array, operations: readonly BatchItem[]): Uint8Array {
+  if (!operations.some(({ kind }) => kind === "move")) return response;
+  const { results, ...rest } = parsed(response) as { readonly results: readonly object[] };
   const shown = results.map((result, i) => (operations[i]?.kind === "move" ? { ...result, metadata: {} } : result));
   return jsonBytes({ ...rest, results: shown });
 }

@@ -2,7 +2,7 @@
  * Head and body of a response in one buffer of our own, wiped once the connection has taken it.
  *
  * Node passes head and body to the connection as two pieces, which TLS joins in memory that it frees without wiping: after
- * 200 gets some values were readable there. It also computes the same head anew for each response, which takes as long as
+ * 200 gets some values were readable there. It also computes the same head again for each response, which takes as long as
  * all of our own code for a get.
  *
  * DANGER: Node has no documented way to send a head that the program has made. This is the only place that uses two of its

@@ -26,7 +26,7 @@ export class CommitBuffer {
 
   async commit(): Promise<void> {
     const changes = this.#changes;
-    [this.#changes, this.#bytes] = [[], 0]; // first: others may be added meanwhile
+    [this.#changes, this.#bytes] = [[], 0]; // first: others may be added during the commit
     if (changes.length > 0) await this.#store.commit(changes);
     this.committed += changes.length;
   }

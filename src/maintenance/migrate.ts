@@ -103,7 +103,7 @@ async function copyBlobs(
   const copyOne = async (space: Space, path: string) => {
     const blob = await mustRead(from, space, path);
     if (!resumed || !same(blob, await to.read(path, undefined, space))) buffer.add({ space, path, blob });
-    else await to.settle(path, space); // the interrupted migration may have been killed before it was durable
+    else await to.flush(path, space); // the interrupted migration may have been killed before it was durable
   };
   let done = 0;
   for await (const { space, paths } of slicesOf(from, spaces, signal)) {

@@ -14,11 +14,11 @@ export function measuredStore(store: SecretStore, observers: Observers): SecretS
     const began = performance.now();
     try {
       const result = await work();
-      observers.storageReplied(call, performance.now() - began, false);
+      observers.storageReturned(call, performance.now() - began, false);
       return result;
     } catch (error) {
-      const failed = !(error instanceof VaultError && error.code === "VAULT_LOCKED"); // it replied: of another vault
-      observers.storageReplied(call, performance.now() - began, failed);
+      const failed = !(error instanceof VaultError && error.code === "VAULT_LOCKED"); // it returned: of another vault
+      observers.storageReturned(call, performance.now() - began, failed);
       throw error;
     }
   };
@@ -29,7 +29,7 @@ export function measuredStore(store: SecretStore, observers: Observers): SecretS
     list: (...args) => measure("list", () => store.list(...args)),
     read: (...args) => measure("read", () => store.read(...args)),
     commit: (changes) => measure("commit", () => store.commit(changes)),
-    settle: (...args) => measure("commit", () => store.settle(...args)),
+    flush: (...args) => measure("commit", () => store.flush(...args)),
     startNewVault: (...args) => measure("startNewVault", () => store.startNewVault(...args)),
     replaceHeader: (...args) => measure("replaceHeader", () => store.replaceHeader(...args)),
     readDocument: (name) => measure("readDocument", () => store.readDocument(name)),

@@ -58,7 +58,7 @@ export class ServerMetrics implements Observer {
     if (event.event === "stop") this.#delay.stop();
   }
 
-  keyWorkerReplied(durationMs: number): void {
+  keyWorkerReturned(durationMs: number): void {
     this.#keyWorker.observe(0, durationMs / 1000);
   }
 
@@ -66,7 +66,7 @@ export class ServerMetrics implements Observer {
     this.#derivations.observe(0, durationMs / 1000);
   }
 
-  storageReplied(call: StorageCall, durationMs: number, failed: boolean): void {
+  storageReturned(call: StorageCall, durationMs: number, failed: boolean): void {
     const index = storageCalls.indexOf(call);
     this.#storage.observe(index, durationMs / 1000);
     if (failed) this.#storageErrors.add(index);
@@ -93,7 +93,7 @@ export class ServerMetrics implements Observer {
       ),
       histogram(
         "key_worker_round_trip",
-        "Time until the key worker replied to a message, without derivations.",
+        "Time until the key worker responded to a message, without derivations.",
         this.#keyWorker.samples(),
       ),
       histogram("derivation_duration", "Time until a key was derived, with the wait.", this.#derivations.samples()),

@@ -1,6 +1,6 @@
 /** Stop of a server: once, however often it is requested, and within a limited time. */
 import { once } from "node:events";
-import { inTime, systemClock } from "../clock.js";
+import { systemClock, withTimeout } from "../clock.js";
 import type { Log } from "../log.js";
 import { stopMs } from "./server-handle.js";
 
@@ -37,7 +37,7 @@ export async function awaitEnds(works: readonly Promise<unknown>[], log: Log): P
 
 /** Waits at most this long, in real time: a disk that hangs must not keep the process alive. */
 export function within<T>(ms: number, work: Promise<T>): Promise<T | "late"> {
-  return inTime(systemClock, ms, work);
+  return withTimeout(systemClock, ms, work);
 }
 
 export async function openOrRelease<T>(opened: { close(): Promise<void> }, next: () => Promise<T>): Promise<T> {

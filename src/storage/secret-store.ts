@@ -18,7 +18,7 @@ export type Space = (typeof spaces)[number];
 export type StoredSnapshot = { readonly directory: string; readonly count: number };
 
 /** The process that reads a frozen vault. */
-export type Reader = { readonly pid: number; readonly started: string };
+export type BackupProcess = { readonly pid: number; readonly started: string };
 
 /**
  * State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). A change that is made of
@@ -47,7 +47,7 @@ export type DocumentChange = NamedDocument & { readonly expected: string | null 
 export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
 
 /** A blob that a change is based on, by its tag. */
-export type Basis = { readonly space?: Space; readonly path: string; readonly tag: string };
+export type ReadVersion = { readonly space?: Space; readonly path: string; readonly tag: string };
 
 /** A path and the first bytes of its blob. */
 export type Listed = { readonly path: string; readonly head: Bytes };
@@ -85,7 +85,7 @@ export interface SharedStore {
    * As `commit`, while every basis is unchanged; `refused` numbers the bases after the changes. No path is both changed and
    * a basis.
    */
-  commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult>;
+  commitOn(changes: readonly Change[], bases: readonly ReadVersion[]): Promise<CommitResult>;
 
   /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
   documentTag(name: string): Promise<string | null>;
@@ -128,10 +128,10 @@ export interface SecretStore {
 
   /**
    * Makes what `read` returns of a path survive a power cut, also where the commit that wrote it failed or its process was
-   * killed. The caller changes the path meanwhile no more than during a commit.
+   * killed. As during a commit, the caller changes the path in no other way at the same time.
    * @throws VaultError UNAVAILABLE
    */
-  settle(path: string, space?: Space): Promise<void>;
+  flush(path: string, space?: Space): Promise<void>;
 
   /**
    * Atomically switches to a new vault without secrets, which has these documents; returns where the old one is kept, or null
@@ -167,10 +167,10 @@ export interface SecretStore {
 
   /**
    * For a disk that takes no snapshot: returns the directory of the vault itself, and refuses all changes while `reader`
-   * lives. No other call may run meanwhile.
+   * lives. No other call may run at the same time.
    * @throws VaultError UNAVAILABLE when `reader` cannot be found, or another one is reading.
    */
-  freeze(reader: Reader): Promise<StoredSnapshot>;
+  freeze(reader: BackupProcess): Promise<StoredSnapshot>;
 
   /** Releases the claim on the vault. */
   close(): Promise<void>;
@@ -178,7 +178,7 @@ export interface SecretStore {
 
 /** Another program has changed a document that a header was to be replaced with. */
 export function documentChanged(): VaultError {
-  return new VaultError("UNAVAILABLE", "another program changed the vault's documents meanwhile: try again");
+  return new VaultError("UNAVAILABLE", "another program changed the vault's documents at the same time: try again");
 }
 
 /** Names of documents: lower-case letters and dashes. */

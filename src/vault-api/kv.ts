@@ -15,15 +15,15 @@ import { sendData, sendNothing, sendObject } from "./response.js";
 export async function readSecret({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
   const version = versionOf(req);
-  const { status, reply } = version === null ? await vault.kv.read(path) : await vault.kv.readVersion(path, version);
-  sendData(res, reply, status);
+  const { status, response } = version === null ? await vault.kv.read(path) : await vault.kv.readVersion(path, version);
+  sendData(res, response, status);
 }
 
 /** Sends the keys of a value without their values, down to `depth`; 0 is all. */
 export async function readSubkeys({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
-  const { status, reply } = await vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
-  sendData(res, reply, status);
+  const { status, response } = await vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
+  sendData(res, response, status);
 }
 
 export const writeSecret = writing(false);

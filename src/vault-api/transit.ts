@@ -107,8 +107,8 @@ async function useKey(service: Service, req: Request, res: Response, use: Transi
   const { name, form } = key;
   const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
   await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body, form));
-  const { reply, status } = await orMissing(transit.useAs({ use, name, body, form }), missingKeys[use]);
-  sendData(res, reply, status);
+  const { response, status } = await orMissing(transit.useAs({ use, name, body, form }), missingKeys[use]);
+  sendData(res, response, status);
 }
 
 /** `…/random`, and perhaps a source, and the number of bytes. */

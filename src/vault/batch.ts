@@ -2,11 +2,11 @@
  * Batches of operations: each get by itself or, with any change among them, all or nothing. Every operation of a batch sees
  * the secrets as they were before it.
  */
-import type { Bytes, PlannedOperation, SealReply, SharedBytes } from "../../workers/protocol.js";
+import type { Bytes, PlannedOperation, SealResult, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Basis, Change, Expected } from "../storage/secret-store.js";
+import type { Change, Expected, ReadVersion } from "../storage/secret-store.js";
 import {
   type BatchPermit,
   type DeleteStep,
@@ -31,7 +31,7 @@ import {
   repeating,
   requireCondition,
   requireOf,
-  type TaggedReply,
+  type TaggedResponse,
   tagOrNone,
   unconditional,
 } from "./conditions.js";
@@ -46,7 +46,7 @@ const maxSealedBytes = 256 * 2 ** 20;
 /** Bounds the memory for blobs beside those of the batch itself, and lets other requests have their turn. */
 const stepsAtOnce = 32;
 
-/** Replies of larger blobs are made one after the other, within the budget. */
+/** Results of larger blobs are made one after the other, within the budget. */
 const smallBytes = 16 * 1024;
 
 type BatchesOptions = {
@@ -56,20 +56,20 @@ type BatchesOptions = {
   readonly log: Log;
   readonly paths: KeyedMutex;
   /** Opens the current version of a secret. */
-  readonly open: (path: string) => Promise<TaggedReply>;
+  readonly open: (path: string) => Promise<TaggedResponse>;
   readonly trash: VaultTrash;
-  /** Most bytes of replies to gets. */
+  /** Most bytes of responses to gets. */
   readonly maxBatchBytes: number;
 };
 
-/** `reply`: to the operation. `changes`: what its commit makes. `sealed`: the blob among them. `basis`: what it has read. */
+/** `response`: to the operation. `changes`: what its commit makes. `sealed`: the blob among them. `basis`: what it has read. */
 type StepResult = {
-  readonly reply: Bytes;
+  readonly response: Bytes;
   readonly changes: readonly Change[];
   readonly sealed?: SealedBlob;
   /** Of what goes to the trash. */
   readonly sealedBytes?: number;
-  readonly basis?: Basis;
+  readonly basis?: ReadVersion;
 };
 
 export class Batches {
@@ -78,9 +78,9 @@ export class Batches {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #paths: KeyedMutex;
-  readonly #open: (path: string) => Promise<TaggedReply>;
+  readonly #open: (path: string) => Promise<TaggedResponse>;
   readonly #trash: VaultTrash;
-  readonly #maxReplyBytes: number;
+  readonly #maxResponseBytes: number;
 
   constructor({ cached, lockState, clock, log, paths, open, trash, maxBatchBytes }: BatchesOptions) {
     this.#cached = cached;
@@ -90,7 +90,7 @@ export class Batches {
     this.#paths = paths;
     this.#open = open;
     this.#trash = trash;
-    this.#maxReplyBytes = maxBatchBytes;
+    this.#maxResponseBytes = maxBatchBytes;
   }
 
   /** Returns the response. */
@@ -112,7 +112,7 @@ export class Batches {
   }
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
-    const budget = new ReplyBudget(this.#maxReplyBytes);
+    const budget = new ResponseBudget(this.#maxResponseBytes);
     const results = await inSlices(operations, (slice, from) => {
       permit.still();
       return this.#readSlice(
@@ -125,7 +125,7 @@ export class Batches {
 
   async #readSlice(
     steps: readonly (Step | VaultError)[],
-    budget: ReplyBudget,
+    budget: ResponseBudget,
   ): Promise<PromiseSettledResult<StepResult>[]> {
     const paths = steps.flatMap((step) => (step instanceof VaultError ? [] : [step.path]));
     const opened = (await this.#openMany(paths, budget)).values();
@@ -142,7 +142,7 @@ export class Batches {
   }
 
   /** Opens the current versions, large ones one after the other; returns an error for its path. Settles once all have ended. */
-  #openMany(paths: readonly string[], budget: ReplyBudget): Promise<PromiseSettledResult<TaggedReply>[]> {
+  #openMany(paths: readonly string[], budget: ResponseBudget): Promise<PromiseSettledResult<TaggedResponse>[]> {
     return this.#cached.readingCurrent(async (keep) => {
       const read = async (path: string) => {
         budget.mustLast();
@@ -150,16 +150,16 @@ export class Batches {
       };
       const blobs = await Promise.allSettled(paths.map(read));
       const open = async (path: string, blob: Bytes) => {
-        const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
+        const { response, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
         keep(path, blob, currentLength);
-        return { reply, tag: etag };
+        return { response, tag: etag };
       };
       const opened = blobs.map(async (found, i) => {
         if (found.status === "rejected") throw found.reason;
         const path = paths[i] ?? "";
         if (found.value.length > smallBytes) return budget.take(() => open(path, found.value));
         const one = await open(path, found.value);
-        budget.spend(one.reply);
+        budget.spend(one.response);
         return one;
       });
       return Promise.allSettled(opened);
@@ -167,7 +167,7 @@ export class Batches {
   }
 
   async #change(steps: readonly Step[]): Promise<Bytes> {
-    const budget = new ReplyBudget(this.#maxReplyBytes);
+    const budget = new ResponseBudget(this.#maxResponseBytes);
     let sealedBytes = 0;
     const one = async (step: Step) => {
       try {
@@ -213,13 +213,13 @@ export class Batches {
     return step.kind === "trash" ? this.#moveToTrash(step) : this.#moveOrCopy(step);
   }
 
-  /** Returns the result of a get whose secret is being opened; wipes the reply when the condition does not hold. */
-  async #gotten({ path, condition }: Step, opened: Promise<TaggedReply>): Promise<StepResult> {
-    const { reply, tag } = await opened.catch((error: unknown) => {
+  /** Returns the result of a get whose secret is being opened; wipes the response when the condition does not hold. */
+  async #gotten({ path, condition }: Step, opened: Promise<TaggedResponse>): Promise<StepResult> {
+    const { response, tag } = await opened.catch((error: unknown) => {
       if (error instanceof VaultError && error.code === "NOT_FOUND") requireCondition(condition, path, null);
       throw error;
     });
-    const result: StepResult = { reply, changes: [], basis: { path, tag } };
+    const result: StepResult = { response, changes: [], basis: { path, tag } };
     return wipingOnFailure([result], async () => {
       requireCondition(condition, path, tag);
       return result;
@@ -235,16 +235,16 @@ export class Batches {
   }
 
   async #delete({ path, condition }: DeleteStep): Promise<StepResult> {
-    const reply = json({ ok: true, path, message: "the secret is deleted" });
-    if (!isConditional(condition)) return { reply, changes: [{ path, blob: null, expected: "present" }] };
+    const response = json({ ok: true, path, message: "the secret is deleted" });
+    if (!isConditional(condition)) return { response, changes: [{ path, blob: null, expected: "present" }] };
     const tag = tagOrNone(await this.#cached.head(path));
     requireCondition(condition, path, tag);
-    return { reply, changes: [{ path, blob: null, expected: tag === null ? "present" : { tag } }] };
+    return { response, changes: [{ path, blob: null, expected: tag === null ? "present" : { tag } }] };
   }
 
   async #moveToTrash({ path, condition }: TrashStep): Promise<StepResult> {
     const { changes, sealedBytes } = await this.#trash.changesFor(path, condition);
-    return { reply: json({ ok: true, path, message: "the secret is in the trash" }), changes, sealedBytes };
+    return { response: json({ ok: true, path, message: "the secret is in the trash" }), changes, sealedBytes };
   }
 
   async #moveOrCopy({ kind, path, condition, to, toCondition, trashReplaced }: MoveStep): Promise<StepResult> {
@@ -269,14 +269,14 @@ export class Batches {
   #failed(error: VaultError): StepResult {
     const { code, message } = error;
     if (code === "INTEGRITY") this.#log.error({ event: "damaged-secret", code, error });
-    return { reply: json({ code, error: message }), changes: [] };
+    return { response: json({ code, error: message }), changes: [] };
   }
 }
 
-function written(path: string, sealed: SealReply, expected: Expected | undefined): StepResult {
-  const { blob, headLength, expiresAt, reply } = sealed;
+function written(path: string, sealed: SealResult, expected: Expected | undefined): StepResult {
+  const { blob, headLength, expiresAt, response } = sealed;
   const changes = [{ path, blob, ...(expected && { expected }) }];
-  return { reply, changes, sealed: { path, blob, headLength, expiresAt } };
+  return { response, changes, sealed: { path, blob, headLength, expiresAt } };
 }
 
 async function settledValue<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {
@@ -292,7 +292,7 @@ function tooMuchWritten(): VaultError {
 type OfStep<C> = { readonly change: C; readonly step: Step | undefined };
 
 /** Each with its operation. */
-type BasedCommit = { readonly changes: readonly OfStep<Change>[]; readonly bases: readonly OfStep<Basis>[] };
+type BasedCommit = { readonly changes: readonly OfStep<Change>[]; readonly bases: readonly OfStep<ReadVersion>[] };
 
 /**
  * What a batch has read must be unchanged when it is committed, since other servers may change it: a path that is read and
@@ -322,8 +322,8 @@ function expectedAsRead(change: Change, tag: string | undefined): Change {
   return typeof expected === "object" ? change : { ...change, expected: { tag } };
 }
 
-/** Bytes that the gets of a batch may reply: those beyond are refused. */
-class ReplyBudget {
+/** Bytes that the gets of a batch may return: those beyond are refused. */
+class ResponseBudget {
   readonly #most: number;
   readonly #turns = new Mutex();
   #spent = 0;
@@ -332,9 +332,9 @@ class ReplyBudget {
     this.#most = most;
   }
 
-  /** Counts a reply that has been made. */
-  spend(reply: Bytes): void {
-    this.#spent += reply.length;
+  /** Counts a response that has been made. */
+  spend(response: Bytes): void {
+    this.#spent += response.length;
   }
 
   /** @throws VaultError BAD_REQUEST once more than the budget is spent */
@@ -345,20 +345,20 @@ class ReplyBudget {
   }
 
   /**
-   * Makes a reply that may be large, after those before it: together, replies whose values have to be escaped fill the memory.
+   * Makes a response that may be large, after those before it: together, responses whose values have to be escaped fill the memory.
    * @throws VaultError BAD_REQUEST
    */
-  take<R extends { readonly reply: Bytes }>(make: () => Promise<R>): Promise<R> {
+  take<R extends { readonly response: Bytes }>(make: () => Promise<R>): Promise<R> {
     return this.#turns.run(async () => {
       this.mustLast();
       const made = await make();
-      this.spend(made.reply);
+      this.spend(made.response);
       return made;
     });
   }
 }
 
-/** Runs work on all items, a slice at a time, and when any fails, wipes what the others replied. */
+/** Runs work on all items, a slice at a time, and when any fails, wipes what the others returned. */
 async function inSlices<T>(
   items: readonly T[],
   work: (slice: readonly T[], from: number) => Promise<PromiseSettledResult<StepResult>[]>,
@@ -375,12 +375,12 @@ async function inSlices<T>(
   });
 }
 
-/** Runs work, and wipes the replies when it fails. */
+/** Runs work, and wipes the responses when it fails. */
 async function wipingOnFailure<T>(results: readonly StepResult[], work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    for (const { reply } of results) reply.fill(0);
+    for (const { response } of results) response.fill(0);
     throw error;
   }
 }
@@ -389,9 +389,9 @@ const begin = text('{"ok":true,"results":[');
 const comma = text(",");
 const end = text("]}");
 
-/** Returns the response in one piece, because a write to the connection costs more than a copy; wipes the replies. */
+/** Returns the response in one piece, because a write to the connection costs more than a copy; wipes the responses. */
 function response(results: readonly StepResult[]): Bytes {
-  const parts = results.flatMap(({ reply }, i) => (i > 0 ? [comma, reply] : [reply]));
+  const parts = results.flatMap(({ response }, i) => (i > 0 ? [comma, response] : [response]));
   const pieces = [begin, ...parts, end];
   const joined = new Uint8Array(new ArrayBuffer(pieces.reduce((sum, piece) => sum + piece.length, 0)));
   let at = 0;
@@ -399,7 +399,7 @@ function response(results: readonly StepResult[]): Bytes {
     joined.set(piece, at);
     at += piece.length;
   }
-  for (const { reply } of results) reply.fill(0);
+  for (const { response } of results) response.fill(0);
   return joined;
 }
 

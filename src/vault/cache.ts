@@ -2,8 +2,8 @@
  * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. Of a
  * store that other servers also change, nothing is cached. It never looks into a blob.
  */
-import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
-import type { Basis, Change, CommitResult, Expected, SecretStore } from "../storage/secret-store.js";
+import type { Bytes, Head, SealResult } from "../../workers/protocol.js";
+import type { Change, CommitResult, Expected, ReadVersion, SecretStore } from "../storage/secret-store.js";
 import { conflictAt, notFound, unconditional } from "./conditions.js";
 
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
@@ -17,9 +17,9 @@ export type CachedStoreOptions = {
 };
 
 /** A blob that was made for a path, with the length of its head. */
-export type SealedBlob = Pick<SealReply, "blob" | "headLength"> & SecretChange;
+export type SealedBlob = Pick<SealResult, "blob" | "headLength"> & SecretChange;
 
-export type ResealedBlob = Pick<SealReply, "blob" | "headLength"> & {
+export type ResealedBlob = Pick<SealResult, "blob" | "headLength"> & {
   readonly path: string;
   readonly currentLength: number;
 };
@@ -130,7 +130,7 @@ export class CachedStore {
   async commit(
     changes: readonly Change[],
     sealed: readonly SealedBlob[],
-    bases: readonly Basis[] = [],
+    bases: readonly ReadVersion[] = [],
   ): Promise<CommitResult> {
     let changed = secretChanges(changes, sealed);
     if (changed.some(({ expiresAt }) => expiresAt !== null)) {
@@ -149,7 +149,7 @@ export class CachedStore {
   async #commit(
     changes: readonly Change[],
     sealed: readonly SealedBlob[],
-    bases: readonly Basis[],
+    bases: readonly ReadVersion[],
   ): Promise<CommitResult> {
     const { store } = this;
     const caches = [this.heads, this.#written, this.#currents];
@@ -183,7 +183,7 @@ export class CachedStore {
     return { present: this.#currents.stats, heads: this.heads.stats, written: this.#written.stats };
   }
 
-  /** Empties the caches for a new vault. No other operation may run meanwhile. */
+  /** Empties the caches for a new vault. No other operation may run at the same time. */
   clear(): void {
     for (const cache of [this.#currents, this.heads, this.#written]) cache.clear();
   }

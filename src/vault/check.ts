@@ -40,20 +40,20 @@ export async function checkSecrets(
   const words = await wordSlots();
   const found = await whileUnlocked(() => listNames(cached.store, query, query.limit + 1));
   const paths = found.slice(0, query.limit);
-  const replies: Bytes[] = [];
+  const responses: Bytes[] = [];
   const damaged: string[] = [];
   for (let at = 0; at < paths.length; ) {
     const done = await whileUnlocked(async () => {
       const secrets = await read(cached, paths.slice(at, at + secretsAtOnce));
       const { key, parts: wanted } = query;
-      const { reply, damaged: unread } = await parts.lockState.ask({
+      const { response, damaged: unread } = await parts.lockState.ask({
         op: "assess",
         secrets: secrets.intact,
         key,
         parts: wanted,
         words,
       });
-      if (reply.length > 0) replies.push(reply);
+      if (response.length > 0) responses.push(response);
       damaged.push(...secrets.foreign, ...unread);
       return secrets.count;
     });
@@ -61,7 +61,7 @@ export async function checkSecrets(
     await new Promise<void>((resolve) => parts.clock.after(restMs, resolve));
   }
   const next = found.length > paths.length ? paths.at(-1) : undefined;
-  return { pieces: assembled(replies, damaged, next), count: paths.length };
+  return { pieces: assembled(responses, damaged, next), count: paths.length };
 }
 
 type ReadSecrets = {
@@ -95,9 +95,9 @@ async function readOne(cached: CachedStore, path: string): Promise<Bytes | "fore
   }
 }
 
-function assembled(replies: readonly Bytes[], damaged: readonly string[], next: string | undefined): Bytes[] {
+function assembled(responses: readonly Bytes[], damaged: readonly string[], next: string | undefined): Bytes[] {
   const text = (json: string): Bytes => new TextEncoder().encode(json);
-  const entries = replies.flatMap((reply, i) => (i === 0 ? [reply] : [text(","), reply]));
+  const entries = responses.flatMap((response, i) => (i === 0 ? [response] : [text(","), response]));
   const rest = JSON.stringify({ ...(next !== undefined && { next }), ...(damaged.length > 0 && { damaged }) });
   return [text('{"entries":['), ...entries, text(rest === "{}" ? "]}" : `],${rest.slice(1)}`)];
 }

@@ -14,8 +14,8 @@ export type Tags = "*" | readonly string[];
 export type Condition = { readonly ifMatch: Tags | null; readonly ifNoneMatch: Tags | null };
 
 /** `tag`: the etag of the current secret. */
-export type TaggedReply = { readonly reply: Bytes; readonly tag: string };
-export type MaybeReply = { readonly reply: Bytes | null; readonly tag: string };
+export type TaggedResponse = { readonly response: Bytes; readonly tag: string };
+export type MaybeResponse = { readonly response: Bytes | null; readonly tag: string };
 
 export const unconditional: Condition = { ifMatch: null, ifNoneMatch: null };
 

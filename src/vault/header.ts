@@ -4,7 +4,7 @@
  *
  *   load     disk → here → key worker, which wipes its keys: at the start, into a new thread, and when another server has
  *            replaced the header. The vault is locked from then on.
- *   propose  the key worker derives a new header and holds it aside, with its keys; nothing else derives meanwhile. Only the
+ *   propose  the key worker derives a new header and holds it aside, with its keys; nothing else derives during that time. Only the
  *            proposal knows the header that it was made from: after a load it is void.
  *   replace  proposal → disk, durably, where the old header still is
  *   adopt    the proposal becomes current in the key worker, with its keys
@@ -26,7 +26,7 @@ type HeaderOptions = {
   readonly lock: ReadWriteLock;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called when another vault has replaced the loaded one. No operation runs meanwhile. */
+  /** Called when another vault has replaced the loaded one. No operation runs at the same time. */
   readonly vaultReplaced: () => void;
 };
 
@@ -105,7 +105,7 @@ export class Header {
     return this.#loading;
   }
 
-  /** Loads the stored header. No operation may run meanwhile. @throws VaultError UNAVAILABLE, INTEGRITY */
+  /** Loads the stored header. No operation may run at the same time. @throws VaultError UNAVAILABLE, INTEGRITY */
   async load(): Promise<void> {
     const generation = this.#generation;
     this.#set(await this.#store.header());

@@ -15,10 +15,10 @@ import type {
   Opened,
   OpenRequest,
   Refusal,
-  Reply,
-  ReplyOf,
   Request,
   RequestOf,
+  Result,
+  ResultOf,
   SentLocks,
   TransitUse,
   WorkerSettings,
@@ -41,8 +41,8 @@ const derivingOperations = [
 
 export type DerivingRequest = RequestOf<(typeof derivingOperations)[number]>;
 
-/** What an operation replies when it does not refuse. */
-export type Success<R extends Request> = Exclude<ReplyOf<R["op"]>, Refusal>;
+/** What an operation returns when it does not refuse. */
+export type Success<R extends Request> = Exclude<ResultOf<R["op"]>, Refusal>;
 
 /** The audit log's. `end` is called with the signature, or with null when the key worker ended before it could sign. */
 export type LastCheckpoint = {
@@ -56,10 +56,10 @@ export type KeyWorkerOptions = {
   /** Called when the thread has crashed and a new one, without a header, has replaced it. */
   readonly crashed: () => void;
   /** Called with the milliseconds that each message took, except for those that may wait for a derivation. */
-  readonly replied?: (ms: number) => void;
+  readonly returned?: (ms: number) => void;
 };
 
-/** Delay before a thread is restarted that ended before its first reply: its file may be missing. */
+/** Delay before a thread is restarted that ended before its first response: its file may be missing. */
 const retryMs = 1_000;
 
 /** Most requests in one message: with more, waiting for the slowest costs more than a second message. */
@@ -70,7 +70,7 @@ const quickBytes = 16 * 1024;
 
 type Waiting = {
   readonly request: Request;
-  readonly resolve: (reply: Reply) => void;
+  readonly resolve: (response: Result) => void;
   readonly reject: (error: unknown) => void;
 };
 
@@ -83,7 +83,7 @@ type Thread = {
   readonly sentLocks: SentLocks;
   readonly sent: Map<number, Sent>;
   messages: number;
-  hasReplied: boolean;
+  hasResponded: boolean;
   hasEnded: boolean;
 };
 
@@ -121,7 +121,7 @@ export class KeyWorker {
     return this.#crashes;
   }
 
-  /** How many requests that derive were sent and have no reply. */
+  /** How many requests that derive were sent and have no response. */
   get deriving(): number {
     return this.#deriving;
   }
@@ -136,20 +136,20 @@ export class KeyWorker {
   }
 
   /**
-   * Sends a request and returns the reply. The key worker takes requests in the order of the calls. A put's body is moved:
+   * Sends a request and returns the response. The key worker takes requests in the order of the calls. A put's body is moved:
    * the caller's view of it is empty afterwards.
-   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it replied, UNAVAILABLE when there is
+   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it responded, UNAVAILABLE when there is
    * no thread.
    */
   async call<R extends Request>(request: R): Promise<Success<R>> {
-    const reply = await new Promise<Reply>((resolve, reject) => {
+    const response = await new Promise<Result>((resolve, reject) => {
       const waiting = { request, resolve, reject };
       if (isQuick(request)) return this.#enqueue(waiting);
       this.#flush(); // earlier requests go first
       this.#post([waiting]);
     });
-    if (!reply.ok) throw refusal(reply);
-    return reply as Success<R>;
+    if (!response.ok) throw refusal(response);
+    return response as Success<R>;
   }
 
   /** As `call`. Sends the request before it returns. */
@@ -158,9 +158,9 @@ export class KeyWorker {
     const loads = this.#loads;
     this.#deriving++;
     try {
-      const reply = await this.call(request);
-      if (reply.header !== null) this.#proposals.set(reply.header, loads);
-      return reply;
+      const response = await this.call(request);
+      if (response.header !== null) this.#proposals.set(response.header, loads);
+      return response;
     } finally {
       this.#deriving--;
     }
@@ -270,7 +270,7 @@ export class KeyWorker {
       thread.port.postMessage(call, movedWith(call));
       thread.sent.set(call.id, { cloned, opens, at: clock.elapsed() });
     } catch (cause) {
-      rejectAll(waiting, noReply(cause));
+      rejectAll(waiting, noResponse(cause));
     }
   }
 
@@ -284,23 +284,23 @@ export class KeyWorker {
     this.#holdsKeys = false;
   }
 
-  #take(thread: Thread, { id, replies, opened }: Answer): void {
-    thread.hasReplied = true;
+  #take(thread: Thread, { id, responses, opened }: Answer): void {
+    thread.hasResponded = true;
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
     thread.sent.delete(id);
-    const { clock, replied } = this.#options;
-    if (!mayWait(sent)) replied?.(clock.elapsed() - sent.at);
-    for (const [i, { resolve }] of sent.cloned.entries()) resolve(replies[i] as Reply);
+    const { clock, returned } = this.#options;
+    if (!mayWait(sent)) returned?.(clock.elapsed() - sent.at);
+    for (const [i, { resolve }] of sent.cloned.entries()) resolve(responses[i] as Result);
     if (opened !== null) resolveOpens(sent.opens, opened);
   }
 
   #threadCrashed(thread: Thread): void {
-    void end(thread, noReply(new Error("the key worker's thread has crashed")));
+    void end(thread, noResponse(new Error("the key worker's thread has crashed")));
     if (this.#stopped || thread !== this.#thread) return;
     this.#thread = null;
     this.#crashes++;
-    if (thread.hasReplied) this.#startAgain();
+    if (thread.hasResponded) this.#startAgain();
     else this.#options.clock.after(retryMs, () => this.#startAgain());
   }
 
@@ -327,7 +327,7 @@ function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents):
   });
   const sentLocks: SentLocks = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const port = port1.on("message", take);
-  const thread: Thread = { pool, port, sentLocks, sent: new Map(), messages: 0, hasReplied: false, hasEnded: false };
+  const thread: Thread = { pool, port, sentLocks, sent: new Map(), messages: 0, hasResponded: false, hasEnded: false };
   pool.on("error", () => {}); // workerDestroy follows in any case
   pool.on("workerDestroy", () => {
     if (!thread.hasEnded) crashed();
@@ -339,7 +339,7 @@ function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents):
   return thread;
 }
 
-/** Ends a thread and rejects what it has not replied to with `reason`. Resolves when the thread is gone. */
+/** Ends a thread and rejects what it has not responded to with `reason`. Resolves when the thread is gone. */
 function end(thread: Thread, reason: VaultError): Promise<void> {
   thread.hasEnded = true;
   thread.port.close();
@@ -363,7 +363,7 @@ function mayWait({ cloned: [first] }: Sent): boolean {
 const quickUses: ReadonlySet<TransitUse> = new Set(["encrypt", "decrypt", "hmac"]);
 const quickBodyBytes = 2048;
 
-/** Whether the key worker replies quickly: the rest of the batch waits for it. */
+/** Whether the key worker responds quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
   if (request.op === "useTransitKey") return quickUses.has(request.use) && request.body.byteLength <= quickBodyBytes;
@@ -396,7 +396,7 @@ function packed(opens: readonly OpenRequest[]): Bytes {
   return target;
 }
 
-/** See `Opened`. Each reply is a part of one buffer, which whoever sends it wipes by itself. */
+/** See `Opened`. Each response is a part of one buffer, which its sender wipes by itself. */
 function resolveOpens(opens: readonly Waiting[], { bytes, refusals }: Opened): void {
   const fields = Buffer.from(bytes.buffer);
   let at = 0;
@@ -406,11 +406,11 @@ function resolveOpens(opens: readonly Waiting[], { bytes, refusals }: Opened): v
       resolve(refused);
       continue;
     }
-    const replyAt = at + 24;
-    const end = replyAt + fields.readUInt32BE(at);
+    const responseAt = at + 24;
+    const end = responseAt + fields.readUInt32BE(at);
     const currentLength = fields.readUInt32BE(at + 4);
-    const etag = fields.toString("latin1", at + 8, replyAt);
-    resolve({ ok: true, reply: bytes.subarray(replyAt, end), etag, currentLength });
+    const etag = fields.toString("latin1", at + 8, responseAt);
+    resolve({ ok: true, response: bytes.subarray(responseAt, end), etag, currentLength });
     at = end;
   }
 }
@@ -428,7 +428,7 @@ function lockedMeanwhile(): VaultError {
   return new VaultError("VAULT_LOCKED", "the vault was locked while this request was waiting: send it again");
 }
 
-function noReply(cause: unknown): VaultError {
+function noResponse(cause: unknown): VaultError {
   return new VaultError("INTERNAL", "the key worker did not answer: check whether the vault is locked", { cause });
 }
 

@@ -35,7 +35,7 @@ export class KeySlots {
   }
 
   /**
-   * Changes the passphrase, locked or unlocked; returns the reply. `permit`: as in `unlock`; when it throws, nothing is
+   * Changes the passphrase, locked or unlocked; returns the response. `permit`: as in `unlock`; when it throws, nothing is
    * changed.
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
    */
@@ -44,7 +44,7 @@ export class KeySlots {
     return this.#changeHeader({ op: "changePassphrase", body, logN, now: clock.now() }, permit);
   }
 
-  /** The reply holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
+  /** The response holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
   create(body: SharedBytes, permit: Permit): Promise<Bytes> {
     return this.#changeHeader({ op: "createKey", body, now: this.#options.clock.now() }, permit);
   }
@@ -55,32 +55,32 @@ export class KeySlots {
    */
   async rotate(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN, sweep } = this.#options;
-    const reply = await this.#changeHeader({ op: "rotate", body, logN }, permit);
+    const response = await this.#changeHeader({ op: "rotate", body, logN }, permit);
     sweep.wake();
-    return reply;
+    return response;
   }
 
-  /** Returns the reply with all keys, including the passphrase; needs no key. @throws VaultError BAD_REQUEST */
+  /** Returns the response with all keys, including the passphrase; needs no key. @throws VaultError BAD_REQUEST */
   async list(): Promise<Bytes> {
     const { lockState, header } = this.#options;
     await header.refresh();
-    return (await lockState.ask({ op: "keys" })).reply;
+    return (await lockState.ask({ op: "keys" })).response;
   }
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
   async delete(id: string): Promise<Bytes> {
     const { lockState, header, log } = this.#options;
     await header.refresh();
-    const { header: proposed, reply } = await lockState.derive({ op: "deleteKey", id });
+    const { header: proposed, response } = await lockState.derive({ op: "deleteKey", id });
     await header.replace(proposed);
     log.info({ event: "key-deleted" });
-    return reply;
+    return response;
   }
 
   async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
     const { lockState, header, log } = this.#options;
     const derived = header.confirm().then(() => lockState.derive(request));
-    const { header: proposed, reply } = await wipingAfter(request.body, derived);
+    const { header: proposed, response } = await wipingAfter(request.body, derived);
     try {
       try {
         permit();
@@ -90,9 +90,9 @@ export class KeySlots {
       }
       await header.replace(proposed, request.op === "rotate" ? this.#options.documentForRotation : undefined);
       log.info({ event: changeEvents[request.op] });
-      return reply;
+      return response;
     } catch (error) {
-      reply.fill(0);
+      response.fill(0);
       throw error;
     }
   }

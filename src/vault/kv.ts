@@ -5,8 +5,8 @@ import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
 import type { Permit, VaultSecrets } from "./secrets.js";
 
-/** `status` 404: the version is deleted or destroyed, and the reply has its metadata alone. */
-export type KvReply = { readonly status: 200 | 404; readonly reply: Bytes };
+/** `status` 404: the version is deleted or destroyed, and the response has its metadata alone. */
+export type KvReply = { readonly status: 200 | 404; readonly response: Bytes };
 
 export class VaultKv {
   readonly #secrets: VaultSecrets;
@@ -17,10 +17,10 @@ export class VaultKv {
     this.#lockState = lockState;
   }
 
-  /** The reply holds the value: wipe it once it is sent. @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
+  /** The response holds the value: wipe it once it is sent. @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
   async read(path: string): Promise<KvReply> {
     try {
-      return { status: 200, reply: await this.#secrets.getForVault(path) };
+      return { status: 200, response: await this.#secrets.getForVault(path) };
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
       return this.readVersion(path, null);
@@ -39,7 +39,7 @@ export class VaultKv {
 
   /** @throws VaultError NOT_FOUND, … as read */
   async metadata(path: string): Promise<Bytes> {
-    return (await this.#secrets.askAbout(path, (blob) => ({ op: "kvMetadata", path, blob }))).reply;
+    return (await this.#secrets.askAbout(path, (blob) => ({ op: "kvMetadata", path, blob }))).response;
   }
 
   /** @throws VaultError BAD_REQUEST, NOT_FOUND for a patch, … as read */

@@ -1,6 +1,6 @@
-/** Lists: names from storage, metadata opened by the key worker in slices, and the reply in parts. */
+/** Lists: names from storage, metadata opened by the key worker in slices, and the response in parts. */
 import pMap from "p-map";
-import type { Bytes, Head, ReplyOf, RequestOf } from "../../workers/protocol.js";
+import type { Bytes, Head, RequestOf, ResultOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { type NameRange, narrowed } from "../paths/path-scope.js";
 import type { SecretStore } from "../storage/secret-store.js";
@@ -13,7 +13,7 @@ export type NameQuery = { readonly prefix: string; readonly after: string; reado
 /** `limit` null: all. */
 export type ListQuery = NameQuery & { readonly limit: number | null };
 
-/** Some pieces of a reply. `count`: the secrets in them. */
+/** Some pieces of a response. `count`: the secrets in them. */
 export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boolean; readonly count: number };
 
 /** Bounds the memory of a list; one with fewer entries has one part. */
@@ -28,7 +28,7 @@ const slicesAtOnce = 2;
 /** Heads that storage returned with the names. */
 type Heads = Map<string, Head>;
 
-type Described = Extract<ReplyOf<"describe">, { ok: true }>;
+type Described = Extract<ResultOf<"describe">, { ok: true }>;
 
 /** What is listed: the secrets, or the trash. */
 export type ListSource = {
@@ -61,7 +61,7 @@ export class Lister {
   }
 
   /**
-   * Yields the reply: `entries`, `next` if more follow, and `damaged`, the paths whose metadata cannot be opened, if there
+   * Yields the response: `entries`, `next` if more follow, and `damaged`, the paths whose metadata cannot be opened, if there
    * are any: one bad file must not hide all others. A secret that exists throughout is in the list; of others, each part
    * shows what was there when it was made.
    */
@@ -71,14 +71,14 @@ export class Lister {
     let begun = false;
     for (let cursor = after, opening = [text('{"entries":[')]; ; opening = []) {
       const { slices, next, count } = await this.#part({ ...query, after: cursor }, cursor !== after);
-      const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
+      const responses = slices.map(({ response }) => response).filter((response) => response.length > 0);
       damaged.push(...slices.flatMap((slice) => slice.damaged));
       const last = limit !== null || next === undefined;
       const extras = { ...(next !== undefined && { next }), ...(damaged.length > 0 && { damaged }) };
       const end = last ? [text(`]${restOfObject(extras)}`)] : [];
-      yield { pieces: [...opening, ...separated(replies, begun), ...end], last, count };
+      yield { pieces: [...opening, ...separated(responses, begun), ...end], last, count };
       if (last) return;
-      begun ||= replies.length > 0;
+      begun ||= responses.length > 0;
       cursor = next;
     }
   }
@@ -185,8 +185,8 @@ function hashOf(path: string): number {
 }
 
 /** `begun`: others come before them. */
-function separated(replies: readonly Bytes[], begun: boolean): Bytes[] {
-  return replies.flatMap((reply, i) => (i > 0 || begun ? [text(","), reply] : [reply]));
+function separated(responses: readonly Bytes[], begun: boolean): Bytes[] {
+  return responses.flatMap((response, i) => (i > 0 || begun ? [text(","), response] : [response]));
 }
 
 /** The end of a JSON object that has members already. */

@@ -3,7 +3,7 @@
  * The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
 import type { Bytes, Request, WorkerSettings } from "../../workers/protocol.js";
-import { type Clock, inTime } from "../clock.js";
+import { type Clock, withTimeout } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { LockReason, Observers } from "../observer.js";
@@ -72,8 +72,8 @@ export class LockState {
     this.#lastLock = { reason: "start", at: clock.now() };
     this.#idle = new IdleDeadline(clock, settings.idleTimeoutMs);
     const crashed = () => this.#threadCrashed();
-    const replied = (ms: number) => observers.keyWorkerReplied(ms);
-    this.#worker = KeyWorker.start({ settings, clock, crashed, replied });
+    const returned = (ms: number) => observers.keyWorkerReturned(ms);
+    this.#worker = KeyWorker.start({ settings, clock, crashed, returned });
   }
 
   /** Sets what loads the header into a thread that has replaced another. */
@@ -141,7 +141,7 @@ export class LockState {
     }
   }
 
-  /** The key worker has replied that it holds the key. A lock or a load since then is not undone. */
+  /** The key worker has said that it holds the key. A lock or a load since then is not undone. */
   becomeUnlocked(): void {
     this.#unlocked = this.#locking === null && !this.#worker.isLoading && !this.#closed;
     if (!this.#unlocked) return;
@@ -202,7 +202,7 @@ export class LockState {
     return this.#audit?.vaultLocked(reason) ?? null;
   }
 
-  /** Returns the error to throw. A reply that the vault is locked means that the thread has lost the key. */
+  /** Returns the error to throw. A response that the vault is locked means that the thread has lost the key. */
   #noticingLock(error: unknown): unknown {
     if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") return error;
     this.#becomeLocked("crash")?.end(null);
@@ -225,7 +225,7 @@ export class LockState {
   async #wipe(last: LastCheckpoint | null): Promise<boolean> {
     try {
       await this.#worker.signAndWipe(last);
-      return (await inTime(this.#clock, longestDerivationMs, this.#worker.call({ op: "drain" }))) === "late";
+      return (await withTimeout(this.#clock, longestDerivationMs, this.#worker.call({ op: "drain" }))) === "late";
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-lock", error });
       return false;

@@ -11,7 +11,7 @@ export interface RecordStore {
   verify(): Promise<void> | undefined;
   /**
    * Returns the document for a rotation of the master key that has been proposed: genuine records also have MACs under the
-   * new key. Null: there is none. No operation on the vault may run meanwhile.
+   * new key. Null: there is none. No operation on the vault may run at the same time.
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE
    */
   documentForRotation(): Promise<DocumentChange | null>;

@@ -6,11 +6,11 @@ import type {
   Binding,
   Bytes,
   Head,
-  ReplyOf,
   Request,
   RequestOf,
   RequestToRender,
-  SealReply,
+  ResultOf,
+  SealResult,
   SharedBytes,
   VersionChange,
 } from "../../workers/protocol.js";
@@ -29,12 +29,12 @@ import {
   expectedAs,
   includesTag,
   isConditional,
-  type MaybeReply,
+  type MaybeResponse,
   notFound,
   repeating,
   requireCondition,
   requireOf,
-  type TaggedReply,
+  type TaggedResponse,
   type Tags,
   tagOrNone,
   unconditional,
@@ -45,7 +45,7 @@ import type { LockState } from "./lock-state.js";
 import { KeyedMutex, type ReadWriteLock } from "./locks.js";
 import { VaultTrash } from "./trash.js";
 
-export type ReadDecision = Exclude<ReplyOf<"readDecision">, { readonly ok: false }>;
+export type ReadDecision = Exclude<ResultOf<"readDecision">, { readonly ok: false }>;
 
 export type SecretsOptions = {
   readonly store: SecretStore;
@@ -141,7 +141,7 @@ export class VaultSecrets {
    * The body is checked before the condition.
    * @throws VaultError VAULT_LOCKED, BAD_REQUEST, PRECONDITION_FAILED, INTEGRITY, UNAVAILABLE
    */
-  put(path: string, body: Bytes, condition = unconditional, permit = always): Promise<TaggedReply> {
+  put(path: string, body: Bytes, condition = unconditional, permit = always): Promise<TaggedResponse> {
     return this.#changeBy(body, path, permit, async (given) => {
       const previous = await this.#cached.previous(path);
       const now = this.#clock.now();
@@ -151,21 +151,21 @@ export class VaultSecrets {
   }
 
   /**
-   * The reply holds the value: wipe it once it is sent. It is null when the secret still has one of the etags.
+   * The response holds the value: wipe it once it is sent. It is null when the secret still has one of the etags.
    * @throws VaultError NOT_FOUND, … as put
    */
-  get(path: string, unlessTagged: Tags | null = null): Promise<MaybeReply> {
+  get(path: string, unlessTagged: Tags | null = null): Promise<MaybeResponse> {
     return this.#whileUnlocked(async () => {
       if (unlessTagged === null) return this.#open(path);
       const head = this.#cached.current(path) ?? (await this.#store.read(path, tagHeadBytes));
       const tag = head && tagOf(head);
-      return tag !== null && includesTag(unlessTagged, tag) ? { reply: null, tag } : this.#open(path);
+      return tag !== null && includesTag(unlessTagged, tag) ? { response: null, tag } : this.#open(path);
     });
   }
 
   /** Opens the current version as `data` of Vault's KV engine. @throws VaultError NOT_FOUND, … as get */
   getForVault(path: string): Promise<Bytes> {
-    return this.#whileUnlocked(async () => (await this.#open(path, true)).reply);
+    return this.#whileUnlocked(async () => (await this.#open(path, true)).response);
   }
 
   /** Asks the key worker about the whole secret. @throws VaultError NOT_FOUND, … as get */
@@ -174,7 +174,7 @@ export class VaultSecrets {
   }
 
   /**
-   * Replaces the secret, if there is one, by what the key worker makes of it; returns the reply. Wipes the body.
+   * Replaces the secret, if there is one, by what the key worker makes of it; returns the response. Wipes the body.
    * @throws VaultError as put
    */
   replaceBy<R extends SealingRequest>(
@@ -186,19 +186,19 @@ export class VaultSecrets {
     const replace = async () => {
       const previous = await this.#cached.whole(path);
       const sealed = await this.#lockState.ask<SealingRequest>(requestOf(previous));
-      return (await this.#replace(path, unconditional, previous, sealed)).reply;
+      return (await this.#replace(path, unconditional, previous, sealed)).response;
     };
     return wipingAfter(body, this.#change(path, permit, replace));
   }
 
   /**
-   * Returns the reply with the current one-time code of a secret that is a TOTP seed. The seed stays in the key worker.
+   * Returns the response with the current one-time code of a secret that is a TOTP seed. The seed stays in the key worker.
    * @throws VaultError NOT_FOUND, BAD_REQUEST, … as put
    */
   oneTimeCode(path: string): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = this.#cached.current(path) ?? (await this.#mustRead(path));
-      return (await this.#lockState.ask({ op: "oneTimeCode", path, blob, now: this.#clock.now() })).reply;
+      return (await this.#lockState.ask({ op: "oneTimeCode", path, blob, now: this.#clock.now() })).response;
     });
   }
 
@@ -212,26 +212,26 @@ export class VaultSecrets {
   }
 
   /** Checks the body of a put that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
-  async judgePut(path: string, body: Bytes): Promise<void> {
+  async validatePut(path: string, body: Bytes): Promise<void> {
     const now = this.#clock.now();
     await this.#whileUnlocked(() => this.#lockState.ask({ op: "seal", path, body, previous: null, now }), body);
   }
 
-  /** As `judgePut`, of an undo. */
-  judgeUndo(path: string, body: Bytes): Promise<void> {
-    return this.#judgeRewrite("undo", path, body);
+  /** As `validatePut`, of an undo. */
+  validateUndo(path: string, body: Bytes): Promise<void> {
+    return this.#validateRewrite("undo", path, body);
   }
 
-  /** As `judgePut`, of a change of the metadata. */
-  judgeMetadata(path: string, body: Bytes): Promise<void> {
-    return this.#judgeRewrite("changeMetadata", path, body);
+  /** As `validatePut`, of a change of the metadata. */
+  validateMetadata(path: string, body: Bytes): Promise<void> {
+    return this.#validateRewrite("changeMetadata", path, body);
   }
 
-  /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
+  /** Returns the response with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
   history(path: string): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = await this.#mustRead(path);
-      return (await this.#lockState.ask({ op: "history", path, blob })).reply;
+      return (await this.#lockState.ask({ op: "history", path, blob })).response;
     });
   }
 
@@ -239,17 +239,17 @@ export class VaultSecrets {
   version(path: string, version: number): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = await this.#mustRead(path);
-      return (await this.#lockState.ask({ op: "openVersion", path, blob, version })).reply;
+      return (await this.#lockState.ask({ op: "openVersion", path, blob, version })).response;
     });
   }
 
   /** Makes a version that is kept the newest. @throws VaultError NOT_FOUND, … as put */
-  undo(path: string, body: Bytes, condition: Condition, permit = always): Promise<TaggedReply> {
+  undo(path: string, body: Bytes, condition: Condition, permit = always): Promise<TaggedResponse> {
     return this.#rewrite("undo", path, body, condition, permit);
   }
 
   /** Stores the current value with other metadata. @throws VaultError NOT_FOUND, … as put */
-  changeMetadata(path: string, body: Bytes, condition: Condition, permit = always): Promise<TaggedReply> {
+  changeMetadata(path: string, body: Bytes, condition: Condition, permit = always): Promise<TaggedResponse> {
     return this.#rewrite("changeMetadata", path, body, condition, permit);
   }
 
@@ -368,7 +368,7 @@ export class VaultSecrets {
   }
 
   /**
-   * Yields the reply in parts. Between two parts a lock or a forced init need not wait: it ends the list.
+   * Yields the response in parts. Between two parts a lock or a forced init need not wait: it ends the list.
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE
    */
   list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
@@ -416,7 +416,7 @@ export class VaultSecrets {
   }
 
   /** A put of what the secret already holds. */
-  #rewrite(op: Rewrite, path: string, body: Bytes, condition: Condition, permit: Permit): Promise<TaggedReply> {
+  #rewrite(op: Rewrite, path: string, body: Bytes, condition: Condition, permit: Permit): Promise<TaggedResponse> {
     return this.#changeBy(body, path, permit, async (given) => {
       const previous = await this.#store.read(path);
       try {
@@ -430,7 +430,7 @@ export class VaultSecrets {
     });
   }
 
-  async #judgeRewrite(op: Rewrite, path: string, body: Bytes): Promise<void> {
+  async #validateRewrite(op: Rewrite, path: string, body: Bytes): Promise<void> {
     const now = this.#clock.now();
     try {
       await this.#whileUnlocked(() => this.#lockState.ask({ op, path, body, blob: null, now }), body);
@@ -483,20 +483,20 @@ export class VaultSecrets {
   }
 
   /** Opens the current version, from memory or storage. @throws VaultError NOT_FOUND, INTEGRITY */
-  async #open(path: string, forVault = false): Promise<TaggedReply> {
+  async #open(path: string, forVault = false): Promise<TaggedResponse> {
     const blob = this.#cached.current(path);
     if (blob === undefined) return this.#readAndOpen(path, forVault);
-    const { reply, etag } = await this.#lockState.ask({ op: "open", path, blob, forVault });
-    return { reply, tag: etag };
+    const { response, etag } = await this.#lockState.ask({ op: "open", path, blob, forVault });
+    return { response, tag: etag };
   }
 
   /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
-  #readAndOpen(path: string, forVault: boolean): Promise<TaggedReply> {
+  #readAndOpen(path: string, forVault: boolean): Promise<TaggedResponse> {
     return this.#cached.readingCurrent(async (keep) => {
       const blob = await this.#cached.mustReadCurrent(path);
-      const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob, forVault });
+      const { response, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob, forVault });
       keep(path, blob, currentLength);
-      return { reply, tag: etag };
+      return { response, tag: etag };
     });
   }
 
@@ -506,7 +506,7 @@ export class VaultSecrets {
     const { blob, intact, ...lengths } = await this.#lockState.ask({ op: "reseal", path, blob: before });
     if (!intact && !asItIs) return false;
     if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, expectedAs(before));
-    else await this.#store.settle(path); // or a power cut may bring back one that the old key sealed
+    else await this.#store.flush(path); // or a power cut may bring back one that the old key sealed
     return intact;
   }
 
@@ -514,14 +514,14 @@ export class VaultSecrets {
     path: string,
     condition: Condition,
     previous: Bytes | Head | null,
-    { blob, headLength, expiresAt, reply, etag }: SealReply,
-  ): Promise<TaggedReply> {
+    { blob, headLength, expiresAt, response, etag }: SealResult,
+  ): Promise<TaggedResponse> {
     requireOf(condition, path, previous);
     const isBased = this.#cached.isShared || isConditional(condition);
     const change = { path, blob, ...(isBased && { expected: expectedAs(previous) }) };
     const { committed } = await this.#cached.commit([change], [{ path, blob, headLength, expiresAt }]);
     if (!committed) throw conflictAt(condition, path);
-    return { reply, tag: etag };
+    return { response, tag: etag };
   }
 
   async #mustRead(path: string): Promise<Bytes> {

@@ -1,5 +1,5 @@
 /** Status of the vault for clients, and its figures for metrics. */
-import { type Clock, inTime } from "../clock.js";
+import { type Clock, withTimeout } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore } from "../storage/secret-store.js";
@@ -136,7 +136,7 @@ export class VaultReport {
   /** Returns null when storage does not answer in time. */
   async #countInTime(): Promise<number | null> {
     const counting = this.#countOrNull();
-    const count = await inTime(this.#parts.clock, longestCountMs, counting);
+    const count = await withTimeout(this.#parts.clock, longestCountMs, counting);
     if (count !== "late") return count;
     this.#isCounting = true;
     const ended = () => {

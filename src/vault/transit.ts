@@ -28,7 +28,7 @@ export type Use = {
   readonly body: SharedBytes;
   readonly form?: VaultForm;
 };
-type UseReply = { readonly reply: Bytes; readonly status: number };
+type UseReply = { readonly response: Bytes; readonly status: number };
 
 const space = "keys";
 
@@ -60,20 +60,20 @@ export class VaultTransit {
     this.#blobs.clear();
   }
 
-  /** Returns the reply that shows the key. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE */
+  /** Returns the response that shows the key. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE */
   create(name: string, body: SharedBytes, form?: VaultForm): Promise<Bytes> {
     const create = async () => {
       const [exists, now] = [(await this.#read(name)) !== null, this.#clock.now()];
       const request = { op: "createTransitKey", name, exists, body, now, ...(form && { form }) } as const;
-      const { blob, reply } = await this.#lockState.ask(request);
+      const { blob, response } = await this.#lockState.ask(request);
       if (!(await this.#names.run([name], () => this.#commit(name, blob, null)))) throw alreadyExists(name);
-      return reply;
+      return response;
     };
     // DANGER: not within the name's turn: making an RSA key takes seconds.
     return wipingAfter(body, this.#whileUnlocked(create));
   }
 
-  /** Adds a version, or changes settings; returns the reply that shows the key. @throws VaultError NOT_FOUND, … as create */
+  /** Adds a version, or changes settings; returns the response that shows the key. @throws VaultError NOT_FOUND, … as create */
   change(
     change: RequestOf<"changeTransitKey">["change"],
     name: string,
@@ -85,9 +85,9 @@ export class VaultTransit {
       const now = this.#clock.now();
       const changed = { op: "changeTransitKey", change, name, blob: previous, body, now } as const;
       const request = { ...changed, ...(form && { form }) };
-      const { blob, reply } = await this.#lockState.ask(request);
+      const { blob, response } = await this.#lockState.ask(request);
       if (!(await this.#commit(name, blob, previous))) throw changing(name);
-      return reply;
+      return response;
     };
     return wipingAfter(body, this.#changing(name, attempt));
   }
@@ -96,15 +96,15 @@ export class VaultTransit {
   show(name: string, form?: VaultForm): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = await this.#mustRead(name);
-      return (await this.#lockState.ask({ op: "showTransitKey", name, blob, ...(form && { form }) })).reply;
+      return (await this.#lockState.ask({ op: "showTransitKey", name, blob, ...(form && { form }) })).response;
     });
   }
 
-  /** The reply holds private parts: wipe it once it is sent. @throws VaultError BAD_REQUEST, … as show */
+  /** The response holds private parts: wipe it once it is sent. @throws VaultError BAD_REQUEST, … as show */
   export(name: string, form?: VaultForm): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = await this.#mustRead(name);
-      return (await this.#lockState.ask({ op: "exportTransitKey", name, blob, ...(form && { form }) })).reply;
+      return (await this.#lockState.ask({ op: "exportTransitKey", name, blob, ...(form && { form }) })).response;
     });
   }
 
@@ -117,7 +117,7 @@ export class VaultTransit {
     });
   }
 
-  /** Returns the list's reply in pieces. `within`: only names in these ranges. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  /** Returns the list's response in pieces. `within`: only names in these ranges. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   async list(within?: readonly NameRange[]): Promise<readonly Bytes[]> {
     const pieces: Bytes[] = [];
     const damaged: string[] = [];
@@ -126,7 +126,7 @@ export class VaultTransit {
       const found: readonly string[] = await this.#store.list("", behind, sliceKeys, space);
       const visible = within === undefined ? found : found.filter((name) => includesPath(within, name));
       const slice = await this.#whileUnlocked(() => this.#describe(visible));
-      if (slice.reply.length > 0) pieces.push(text(pieces.length > 0 ? "," : ""), slice.reply);
+      if (slice.response.length > 0) pieces.push(text(pieces.length > 0 ? "," : ""), slice.response);
       damaged.push(...slice.damaged);
       after = found.length < sliceKeys ? undefined : found.at(-1);
     }
@@ -148,11 +148,11 @@ export class VaultTransit {
   }
 
   /**
-   * Encrypts, signs and so on. The reply may hold plaintext: wipe it once it is sent.
+   * Encrypts, signs and so on. The response may hold plaintext: wipe it once it is sent.
    * @throws VaultError BAD_REQUEST, … as show
    */
   async use(use: TransitUse, name: string, body: SharedBytes): Promise<Bytes> {
-    return (await this.useAs({ use, name, body })).reply;
+    return (await this.useAs({ use, name, body })).response;
   }
 
   /** As `use`, in another form than the native one. `status`: the response's, where it is not 200. */
@@ -175,13 +175,13 @@ export class VaultTransit {
 
   /** @throws VaultError BAD_REQUEST, VAULT_LOCKED */
   random(body: SharedBytes, form?: VaultForm): Promise<Bytes> {
-    const work = async () => (await this.#lockState.ask({ op: "randomBytes", body, ...(form && { form }) })).reply;
+    const work = async () => (await this.#lockState.ask({ op: "randomBytes", body, ...(form && { form }) })).response;
     return wipingAfter(body, this.#whileUnlocked(work));
   }
 
   /** Hashes the input of a body. @throws VaultError BAD_REQUEST, VAULT_LOCKED */
   hash(body: SharedBytes, form: VaultForm): Promise<Bytes> {
-    const work = async () => (await this.#lockState.ask({ op: "hashBytes", body, form })).reply;
+    const work = async () => (await this.#lockState.ask({ op: "hashBytes", body, form })).response;
     return wipingAfter(body, this.#whileUnlocked(work));
   }
 
@@ -207,8 +207,8 @@ export class VaultTransit {
 
   /** Null: messages of the key must be reserved first. A null blob: there is no such key. */
   async #ask(wish: Use, blob: Bytes | null): Promise<UseReply | null> {
-    const { reply, status = 200 } = await this.#lockState.ask({ op: "useTransitKey", ...wish, blob });
-    return reply && { reply, status };
+    const { response, status = 200 } = await this.#lockState.ask({ op: "useTransitKey", ...wish, blob });
+    return response && { response, status };
   }
 
   async #reserveAndUse(wish: Use): Promise<UseReply> {
@@ -228,7 +228,7 @@ export class VaultTransit {
     if (before === null) return true;
     const { blob, intact } = await this.#lockState.ask({ op: "reseal", path: name, blob: before, isKey: true });
     if (!intact && !asItIs) return false;
-    if (blob === null) await this.#store.settle(name, space);
+    if (blob === null) await this.#store.flush(name, space);
     else if (!(await this.#commit(name, blob, before))) throw changing(name);
     return intact;
   }

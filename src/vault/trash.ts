@@ -192,7 +192,7 @@ export class VaultTrash {
     if (found === null) return true;
     const { stored, blob, resealed, intact } = found;
     if (!resealed) {
-      await store.settle(path, space); // or a power cut may bring back one that the old key sealed
+      await store.flush(path, space); // or a power cut may bring back one that the old key sealed
       return intact;
     }
     const { deletedAt } = readTrashed(stored) ?? { deletedAt: 0 };

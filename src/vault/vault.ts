@@ -7,7 +7,7 @@ import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
-import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
+import type { BackupProcess, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { ExpiryIndex } from "./expiry.js";
 import { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
@@ -146,7 +146,7 @@ export class Vault {
   }
 
   /**
-   * Unlocks the vault; returns the reply. `permit` is called once the passphrase is known to be right: when it throws,
+   * Unlocks the vault; returns the response. `permit` is called once the passphrase is known to be right: when it throws,
    * the vault is not unlocked and its error is rethrown. `forVault`: the body is that of a client of Vault.
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY
    */
@@ -154,14 +154,14 @@ export class Vault {
     const { scryptLogN: logN } = this.#settings;
     const request = { op: "unlock", body, logN, forVault } as const;
     const derived = this.#header.confirm().then(() => this.#lockState.derive(request));
-    const { reply, header } = await wipingAfter(body, derived).catch((error: unknown) => {
+    const { response, header } = await wipingAfter(body, derived).catch((error: unknown) => {
       if (error instanceof VaultError && error.code === "UNAUTHORIZED") this.#tell("unlock-failed");
       throw error;
     });
     try {
       permit();
       const checks = this.#recordStore?.verify();
-      if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
+      if (checks !== undefined) await checks; // DANGER: a lock at the same time makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
       if (header !== null) await this.#header.discard(header);
       if (!this.#lockState.unlocked) await this.#lockState.lock("request");
@@ -174,7 +174,7 @@ export class Vault {
     }
     if (header !== null) await this.#raiseScryptCost(header);
     this.#sweep.wake();
-    return reply;
+    return response;
   }
 
   /** Resolves once the master key is wiped and all running operations have ended. */
@@ -194,7 +194,7 @@ export class Vault {
    * `reader`, if there is one, gets the frozen vault itself (`direct`).
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
-  async snapshot(reader: Reader | null = null): Promise<StoredSnapshot & { readonly direct: boolean }> {
+  async snapshot(reader: BackupProcess | null = null): Promise<StoredSnapshot & { readonly direct: boolean }> {
     await this.#header.refresh();
     if (!this.#header.exists) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
     try {

@@ -62,15 +62,15 @@ const crude: Readonly<Record<string, Manipulation>> = {
 
 /** What can be done with the program's own code, but without the vault's key. */
 const skilled: Readonly<Record<string, Manipulation>> = {
-  "a changed record, with the chain computed anew": onGroups((groups, random) => {
+  "a changed record, with the chain computed again": onGroups((groups, random) => {
     const group = random.below(groups.length);
     return editRecord(groups, group);
   }),
-  "a changed record, with the chain computed anew and no checkpoint after it": onGroups((groups, random) => {
+  "a changed record, with the chain computed again and no checkpoint after it": onGroups((groups, random) => {
     const group = random.below(groups.length);
     return editRecord(groups, group).filter(({ lines: [first = ""] }, i) => i <= group || !isCheckpoint(first));
   }),
-  "a changed record, with the chain computed anew and the checkpoints after it under another key": onGroups(
+  "a changed record, with the chain computed again and the checkpoints after it under another key": onGroups(
     (groups, random) => {
       const group = random.below(groups.length);
       return editRecord(groups, group).map(({ file, lines }, i) => {
@@ -81,11 +81,11 @@ const skilled: Readonly<Record<string, Manipulation>> = {
       });
     },
   ),
-  "a removed group, with the chain computed anew": onGroups((groups, random) => {
+  "a removed group, with the chain computed again": onGroups((groups, random) => {
     const gone = random.below(groups.length);
     return groups.filter((_, i) => i !== gone);
   }),
-  "an end that was cut and written anew": onGroups((groups, random) => {
+  "an end that was cut and written again": onGroups((groups, random) => {
     const kept = groups.slice(0, 1 + random.below(groups.length - 1));
     const file = kept.at(-1)?.file ?? 1;
     const forged = groups
@@ -121,7 +121,7 @@ describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, funct
     });
   }
 
-  it("shows a chain that was computed anew to the end by its checkpoints alone, without a head", async () => {
+  it("shows a chain that was computed again to the end by its checkpoints alone, without a head", async () => {
     const { header, groups } = parseLog(original);
     const lastCheckpoint = groups.findLastIndex(({ lines: [first = ""] }) => isCheckpoint(first));
     for (let group = 0; group < lastCheckpoint; group += 5) {

@@ -41,7 +41,7 @@ function noting(names: object, called: Called[]): object {
 function measured(store: SecretStore) {
   const told: string[] = [];
   const observers = new Observers(createLog("error", () => {}, Date.now));
-  observers.add({ storageReplied: (call, _ms, failed) => told.push(`${call} ${failed ? "failed" : "ok"}`) });
+  observers.add({ storageReturned: (call, _ms, failed) => told.push(`${call} ${failed ? "failed" : "ok"}`) });
   return { store: measuredStore(store, observers), told };
 }
 

@@ -28,7 +28,7 @@ export const spaceRules: readonly Rule[] = [
         expect([await each.count(), await each.list("", "", 9)]).to.deep.equal([1, ["a/b"]]);
         expect(await each.list("a/", "a/b", 9, "trash")).to.deep.equal(["a/c"]);
         expect(text(await each.read("a/b", 2, "keys"))).to.equal("ke");
-        await each.settle("a/b", "trash");
+        await each.flush("a/b", "trash");
       }
       const [last] = [await engine.open()];
       expect(await last.commit([{ space: "trash", path: "a/b", blob: null }])).to.deep.equal({ committed: true });

@@ -75,7 +75,7 @@ export class MemoryStore implements SecretStore {
     return { committed: true };
   }
 
-  async settle(): Promise<void> {}
+  async flush(): Promise<void> {}
 
   async startNewVault(header: Bytes, documents: readonly NamedDocument[] = []): Promise<string | null> {
     await this.beginChange();

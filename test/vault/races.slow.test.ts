@@ -205,7 +205,7 @@ describe("concurrent puts of one path", () => {
   });
 });
 
-describe("a key worker that ends before its first reply", () => {
+describe("a key worker that ends before its first response", () => {
   it("is restarted a second later; until then requests get 503", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });

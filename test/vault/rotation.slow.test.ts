@@ -220,7 +220,7 @@ function flippingFiles() {
 }
 
 describe("a rotation that reads a byte wrong once", () => {
-  it("seals every version anew, from another read", async () => {
+  it("seals every version again, from another read", async () => {
     const { files, flip, isDue } = flippingFiles();
     const server = await startFilled({ files });
     const before = await contents(server);
@@ -239,11 +239,11 @@ describe("during a rotation", () => {
     const server = await startFilled({ ...options, files });
     const { reached, release } = holdAt(server, hold, "m");
     await mustRotate(server);
-    await reached; // a and b/c are sealed anew, m and all others are not
+    await reached; // a and b/c are sealed again, m and all others are not
     return { server, release };
   }
 
-  it("every operation works on what is sealed anew and on what is not", async () => {
+  it("every operation works on what is sealed again and on what is not", async () => {
     const { server, release } = await startHeld();
     expect((await mustStatus(server))["rotation"]).to.deep.equal({ done: 2, total: paths.length });
     for (const path of ["a", "n"]) {
@@ -317,7 +317,7 @@ describe("during a rotation", () => {
     for (const path of paths) expect((await mustGet(server, path))["value"]).to.equal(`${path} 3`);
   });
 
-  it("a forced init ends it, and a rotation of the new vault begins anew", async () => {
+  it("a forced init ends it, and a rotation of the new vault begins again", async () => {
     const { server, release } = await startHeld();
     const init = mustInit(server, { passphrase, force: true });
     release();

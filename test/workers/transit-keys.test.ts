@@ -8,9 +8,9 @@ const now = Date.UTC(2026, 0, 1);
 
 const bodyOf = (fields: unknown): SharedBytes => sharedBytes(JSON.stringify(fields));
 
-function parsed(reply: Bytes | null): Record<string, unknown> {
-  expect(reply, "a reply").not.to.equal(null);
-  return JSON.parse(new TextDecoder().decode(reply ?? new Uint8Array()));
+function parsed(response: Bytes | null): Record<string, unknown> {
+  expect(response, "a response").not.to.equal(null);
+  return JSON.parse(new TextDecoder().decode(response ?? new Uint8Array()));
 }
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
@@ -28,10 +28,10 @@ describe("transit keys in the key worker", () => {
   async function use(blob: Bytes, what: TransitUse, fields: object, name = "k"): Promise<Record<string, unknown>> {
     const call = (current: Bytes) =>
       worker().call({ op: "useTransitKey", use: what, name, blob: copyOf(current), body: bodyOf(fields) });
-    const { reply } = await call(blob);
-    if (reply !== null) return parsed(reply);
+    const { response } = await call(blob);
+    if (response !== null) return parsed(response);
     const reserved = await worker().call({ op: "reserveMessages", name, blob: copyOf(blob) });
-    return parsed((await call(reserved.blob)).reply);
+    return parsed((await call(reserved.blob)).response);
   }
 
   it("open under their own name only, and never as a secret", async () => {
@@ -51,8 +51,8 @@ describe("transit keys in the key worker", () => {
     expect(await verdict("out", worker().call({ op: "exportTransitKey", name: "k", blob: kept }))).to.equal(
       "BAD_REQUEST",
     );
-    const { reply } = await worker().call({ op: "exportTransitKey", name: "k", blob: exportable });
-    const { keys } = parsed(reply) as { keys: Record<string, string> };
+    const { response } = await worker().call({ op: "exportTransitKey", name: "k", blob: exportable });
+    const { keys } = parsed(response) as { keys: Record<string, string> };
     expect(Buffer.from(keys["1"] ?? "", "base64")).to.have.length(32);
   });
 
@@ -61,10 +61,10 @@ describe("transit keys in the key worker", () => {
     const body = () => bodyOf({ plaintext: base64("hello") });
     const encrypt = (current: Bytes) =>
       worker().call({ op: "useTransitKey", use: "encrypt", name: "k", blob: copyOf(current), body: body() });
-    expect((await encrypt(blob)).reply).to.equal(null);
+    expect((await encrypt(blob)).response).to.equal(null);
     const reserved = await worker().call({ op: "reserveMessages", name: "k", blob: copyOf(blob) });
-    expect((await encrypt(blob)).reply, "before the reservation is stored").to.equal(null);
-    const { ciphertext } = parsed((await encrypt(reserved.blob)).reply);
+    expect((await encrypt(blob)).response, "before the reservation is stored").to.equal(null);
+    const { ciphertext } = parsed((await encrypt(reserved.blob)).response);
     expect(ciphertext).to.match(/^vault:v1:[A-Za-z0-9+/]+=*$/);
     expect(await use(blob, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
   });

@@ -16,7 +16,7 @@
  *
  * While the master key is being rotated, each version may be under the old key or the new one.
  *
- * Plaintexts are UTF-8 JSON, except binary values, so that a reply is a concatenation:
+ * Plaintexts are UTF-8 JSON, except binary values, so that a response is a concatenation:
  *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1; in format
  *             version 3 a line feed and a second object follow, the private attributes, which no response contains; it is
  *             {} where there are none, or only earlier versions have any. Of a binary value, "encoding":"base64" comes first;
@@ -359,11 +359,11 @@ export function valueAad(key: SealingKey, path: PathText, metadataNonce: Uint8Ar
   return scratchOf(key.label ?? label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }
 
-/** `blob`: null when nothing was sealed anew. `intact`: all that the old key sealed opened. */
+/** `blob`: null when nothing was sealed again. `intact`: all that the old key sealed opened. */
 type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
 
 /**
- * Seals anew, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same
+ * Seals again, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same
  * lengths and tags; what is damaged stays as it is.
  */
 export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): ResealedBlob {
@@ -381,7 +381,7 @@ export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): Res
   return { blob: results.every((result) => result === "nothing") ? null : copy, intact };
 }
 
-/** Returns what opened under the old key and is sealed anew. `put` gets the offsets of the boxes in their buffer. */
+/** Returns what opened under the old key and is sealed again. `put` gets the offsets of the boxes in their buffer. */
 function resealVersion(
   key: SealingKey,
   older: SealingKey,

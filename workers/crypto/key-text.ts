@@ -12,7 +12,7 @@ const dataLetters = 4;
 const groupLetters = dataLetters + 1;
 export const keyTextLength = prefix.length + groups * (groupLetters + 1);
 
-/** Shorter or longer texts have too much missing or added to be a key; a passphrase may begin with `SRK-`, too. */
+/** Shorter or longer texts have too much missing or added to be a key; a passphrase may also begin with `SRK-`. */
 const fewestLetters = 52;
 const mostLetters = 80;
 

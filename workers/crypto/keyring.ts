@@ -86,7 +86,7 @@ export class Keyring {
 
   /**
    * Holds a new header aside, with the keys of a new vault or of a rotation; resolves once it is adopted or discarded, so
-   * that nothing else derives meanwhile.
+   * that nothing else derives during that time.
    */
   propose(header: Header, keys: VaultKeys | null, unlocks = true): Promise<void> {
     return new Promise((decided) => {

@@ -1,4 +1,4 @@
-/** The master key and its header: made, opened by a slot, and signed anew after each change of a slot. */
+/** The master key and its header: made, opened by a slot, and signed again after each change of a slot. */
 import { timingSafeEqual } from "node:crypto";
 import { allocate, allocateMapped, base64url, randomize, utf8, wipe, withScratch } from "../memory.js";
 import type { Bytes } from "../protocol.js";

@@ -14,7 +14,7 @@ import { scoreOf } from "../check/strength.js";
 import { WordTable } from "../check/words.js";
 import { openCurrent, type SealingKey } from "../crypto/blob.js";
 import { base64url, readUint32, takeOver, utf8, wipe } from "../memory.js";
-import type { AssessPart, ReplyOf, RequestOf } from "../protocol.js";
+import type { AssessPart, RequestOf, ResultOf } from "../protocol.js";
 import { toBase64 } from "../transit/base64.js";
 import type { Context } from "./context.js";
 import { bytesOfValue, isBinary } from "./value.js";
@@ -31,7 +31,7 @@ const shortestLine = 20;
 /** A larger value is not searched for in base64. */
 const mostEncoded = 64 * 1024;
 
-export function assess({ keyring }: Context, request: RequestOf<"assess">): ReplyOf<"assess"> {
+export function assess({ keyring }: Context, request: RequestOf<"assess">): ResultOf<"assess"> {
   return keyring.withKey((key) => {
     const words = new WordTable(request.words);
     const reuseKey = hmac(key.masterKey.deriveKey(reuseUse), request.key);
@@ -42,7 +42,7 @@ export function assess({ keyring }: Context, request: RequestOf<"assess">): Repl
         if (entry === null) damaged.push(path);
         return entry ?? [];
       });
-      return { ok: true, reply: utf8(entries.map((entry) => JSON.stringify(entry)).join(",")), damaged };
+      return { ok: true, response: utf8(entries.map((entry) => JSON.stringify(entry)).join(",")), damaged };
     } finally {
       wipe(reuseKey);
     }

@@ -1,5 +1,5 @@
 /**
- * Entries in plaintext: what put makes of a body and of the previous blob, and the replies of put, get and list.
+ * Entries in plaintext: what put makes of a body and of the previous blob, and the responses of put, get and list.
  */
 import {
   etagOfCurrent,
@@ -20,7 +20,7 @@ import {
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
 import { equal, scratchOf, textOf, utf8 } from "../memory.js";
-import type { Binding, Bytes, HistoryLimits, Refusal, ReplyOf, SealReply } from "../protocol.js";
+import type { Binding, Bytes, HistoryLimits, Refusal, ResultOf, SealResult } from "../protocol.js";
 import { damaged, noSecret } from "../refusals.js";
 import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
 import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
@@ -151,20 +151,25 @@ function nextTimes(now: number, previous: Times | null): Times {
   return { createdAt, updatedAt: at > updatedAt ? at : updatedAt }; // of one length, so they compare as text
 }
 
-function putReply(path: string, valueBytes: number, supplied: string, version: number, etag: string): Bytes {
+function putResponse(path: string, valueBytes: number, supplied: string, version: number, etag: string): Bytes {
   const name = JSON.stringify(path);
   return utf8(
     `{"ok":true,"path":${name},"bytes":${valueBytes},"metadata":${supplied},"version":${version},"etag":"${etag}"}`,
   );
 }
 
-/** A get's reply, in pieces. */
-export function getReply(path: string, value: Uint8Array, metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
+/** A get's response, in pieces. */
+export function getResponse(
+  path: string,
+  value: Uint8Array,
+  metadata: Uint8Array,
+  etag: string,
+): (Uint8Array | string)[] {
   return [`{"path":${JSON.stringify(path)},"value":`, jsonOfValue(value), ",", ...restOfEntry(metadata, etag)];
 }
 
-/** What comes before and behind the value in a get's reply, in pieces. `path`: UTF-8. */
-export function getReplyAround(path: Uint8Array, metadata: Uint8Array, etag: string) {
+/** What comes before and behind the value in a get's response, in pieces. `path`: UTF-8. */
+export function getResponseAround(path: Uint8Array, metadata: Uint8Array, etag: string) {
   return { head: ['{"path":', writeString(path), ',"value":'], tail: [",", ...restOfEntry(metadata, etag)] };
 }
 
@@ -218,7 +223,7 @@ export function openSecret(key: SealingKey, path: string, blob: Uint8Array, now:
 }
 
 /** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
-export function sealNext(key: SealingKey, place: Place, content: Content, limits: HistoryLimits): ReplyOf<"seal"> {
+export function sealNext(key: SealingKey, place: Place, content: Content, limits: HistoryLimits): ResultOf<"seal"> {
   const { path, previous, now } = place;
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
@@ -231,7 +236,7 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const text = metadataText(content, nextTimes(now, last), version, attributes);
   const { deleteVersionAfter = 0 } = last?.attributes.secret?.kv ?? {};
   const metadata = deleteVersionAfter === 0 ? text : markedDeleted(text, now + deleteVersionAfter * 1000);
-  return sealReply(path, sealBlob(key, path, metadata, value, earlier), { valueBytes, supplied, version });
+  return sealResult(path, sealBlob(key, path, metadata, value, earlier), { valueBytes, supplied, version });
 }
 
 /** Attributes that a new version takes over. */
@@ -254,11 +259,11 @@ export function metadataWithoutVersion(now: number): Uint8Array {
 
 type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly version: number };
 
-/** The reply to what seals a blob: a put, an undo, a move or a copy. */
-export function sealReply(path: string, blob: Bytes, { valueBytes, supplied, version }: Sealed): SealReply {
+/** The response to what seals a blob: a put, an undo, a move or a copy. */
+export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, version }: Sealed): SealResult {
   const etag = etagOfCurrent(blob);
-  const reply = putReply(path, valueBytes, supplied, version, etag);
-  return { ok: true, blob, headLength: metadataEnd(blob), expiresAt: expiryIn(supplied), reply, etag };
+  const response = putResponse(path, valueBytes, supplied, version, etag);
+  return { ok: true, blob, headLength: metadataEnd(blob), expiresAt: expiryIn(supplied), response, etag };
 }
 
 /** `metadata`: JSON. Most secrets do not expire, and are not parsed again. */

@@ -4,12 +4,12 @@ import type { Keyring } from "../crypto/keyring.js";
 import { changeSlots, type VaultKeys } from "../crypto/master-key.js";
 import { type Access, findAccess, isMistypedKey } from "../crypto/slots.js";
 import { concat, wipe, withScratch } from "../memory.js";
-import type { Bytes, HeaderReply, Refusal, SharedBytes } from "../protocol.js";
+import type { Bytes, HeaderResult, Refusal, SharedBytes } from "../protocol.js";
 import { changedHeader, lockedMeanwhile, mistypedKey, noHeader, wrongPassphrase } from "../refusals.js";
 import type { Outcome } from "../turns.js";
 import type { Context } from "./context.js";
 
-export type HeaderOutcome = Outcome<HeaderReply | Refusal>;
+export type HeaderOutcome = Outcome<HeaderResult | Refusal>;
 
 /** A header, and a proven way into it. */
 export type Opened = { readonly header: Header; readonly access: Access; readonly lockings: number };
@@ -20,14 +20,14 @@ export function changingHeader(
   body: SharedBytes,
   passphrase: Uint8Array,
   change: (opened: Opened) => Promise<HeaderOutcome>,
-): Promise<HeaderReply | Refusal> {
+): Promise<HeaderResult | Refusal> {
   if (!keyring.header) return refusing(body, noHeader(keyring.header));
   if (isMistypedKey(keyring.header, passphrase)) return refusing(body, mistypedKey);
   return turns.take(body, async () => {
     const { header, lockings } = keyring;
-    if (!header) return { reply: noHeader(header) };
+    if (!header) return { response: noHeader(header) };
     const access = await findAccess(header, passphrase);
-    if (access === null) return { reply: wrongPassphrase };
+    if (access === null) return { response: wrongPassphrase };
     return change({ header, access, lockings }).finally(() => wipe(access.kek));
   });
 }
@@ -37,11 +37,11 @@ export function proposeSlots(
   keyring: Keyring,
   opened: Opened,
   change: (masterKey: Bytes) => readonly Slot[],
-  reply: Bytes,
+  response: Bytes,
 ): HeaderOutcome {
-  if (isLate(keyring, opened)) return { reply: lockedMeanwhile };
+  if (isLate(keyring, opened)) return { response: lockedMeanwhile };
   const changed = withScratch(() => changeSlots(opened.header, opened.access, change));
-  return changed === null ? { reply: changedHeader } : propose(keyring, changed, null, reply);
+  return changed === null ? { response: changedHeader } : propose(keyring, changed, null, response);
 }
 
 /** Whether the vault was locked since the way in was proven. */
@@ -54,11 +54,11 @@ export function propose(
   keyring: Keyring,
   changed: Header,
   keys: VaultKeys | null,
-  reply: Bytes,
+  response: Bytes,
   unlocks = true,
 ): HeaderOutcome {
   const until = keyring.propose(changed, keys, unlocks);
-  return { reply: { ok: true, header: concat([changed.bytes]), reply }, until };
+  return { response: { ok: true, header: concat([changed.bytes]), response }, until };
 }
 
 export async function refusing(body: SharedBytes, refusal: Refusal): Promise<Refusal> {

@@ -1,9 +1,9 @@
 /**
- * The key worker: replies to every request and never throws across. It does no I/O and has no clock: what an operation
+ * The key worker: responds to every request and never throws across. It does no I/O and has no clock: what an operation
  * needs to know comes with the request.
  */
 import { Keyring } from "../crypto/keyring.js";
-import type { Answer, Call, Reply, RequestOf, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
+import type { Answer, Call, RequestOf, Result, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
 import { unexpected } from "../refusals.js";
 import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
@@ -52,7 +52,7 @@ type Port = {
   postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
 };
 
-/** Called once in a thread; it replies to what comes over the port for as long as the thread lives. */
+/** Called once in a thread; it responds to what comes over the port for as long as the thread lives. */
 export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise<never> {
   const context = newContext(settings, sentLocks);
   port.on("message", (call: Call) => void respond(port, context, call));
@@ -65,19 +65,20 @@ export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Cont
   return { settings, keyring, readers, turns: new Turns(), transit: new TransitState(), now: 0 };
 }
 
-/** The replies' bytes are moved, not copied. */
+/** The responses' bytes are moved, not copied. */
 async function respond(port: Port, shared: Context, { id, now, requests, opens }: Call): Promise<void> {
   const context = { ...shared, now };
-  const replies = requests.length === 0 ? [] : await Promise.all(requests.map((request) => replyTo(context, request)));
+  const responses =
+    requests.length === 0 ? [] : await Promise.all(requests.map((request) => responseTo(context, request)));
   const opened = opens && openPacked(context, opens);
-  const moved = replies.flatMap(buffersOf);
+  const moved = responses.flatMap(buffersOf);
   if (opened !== null) moved.push(opened.bytes.buffer);
-  port.postMessage({ id, replies, opened }, moved);
+  port.postMessage({ id, responses, opened }, moved);
 }
 
 type Cloned = keyof OperationTable;
 
-async function replyTo<O extends Cloned>(context: Context, request: RequestOf<O>): Promise<Reply> {
+async function responseTo<O extends Cloned>(context: Context, request: RequestOf<O>): Promise<Result> {
   try {
     const operate: OperationTable[O] = operations[request.op as O];
     return await operate(context, request);
@@ -86,6 +87,6 @@ async function replyTo<O extends Cloned>(context: Context, request: RequestOf<O>
   }
 }
 
-function buffersOf(reply: Reply): ArrayBuffer[] {
-  return Object.values(reply).flatMap((part) => (part instanceof Uint8Array ? [part.buffer as ArrayBuffer] : []));
+function buffersOf(response: Result): ArrayBuffer[] {
+  return Object.values(response).flatMap((part) => (part instanceof Uint8Array ? [part.buffer as ArrayBuffer] : []));
 }

@@ -5,7 +5,7 @@ import type { Keyring } from "../crypto/keyring.js";
 import { withSlots } from "../crypto/master-key.js";
 import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "../crypto/slots.js";
 import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "../memory.js";
-import type { Bytes, Refusal, ReplyOf, RequestOf } from "../protocol.js";
+import type { Bytes, Refusal, RequestOf, ResultOf } from "../protocol.js";
 import {
   keyLikePassphrase,
   lastWayIn,
@@ -23,14 +23,14 @@ import type { CreateKeyBody, PassphraseBody } from "./request-bodies.js";
 /** Id and label of the passphrase's slot. */
 const passphraseName = "passphrase";
 
-type KeyReply = ReplyOf<"changePassphrase">;
+type KeyResult = ResultOf<"changePassphrase">;
 
-export function keys({ keyring: { header } }: Context): ReplyOf<"keys"> {
+export function keys({ keyring: { header } }: Context): ResultOf<"keys"> {
   if (!header) return noHeader(header);
-  return { ok: true, reply: utf8(JSON.stringify({ keys: header.slots.map(described) })) };
+  return { ok: true, response: utf8(JSON.stringify({ keys: header.slots.map(described) })) };
 }
 
-export function changePassphrase(context: Context, request: RequestOf<"changePassphrase">): Promise<KeyReply> {
+export function changePassphrase(context: Context, request: RequestOf<"changePassphrase">): Promise<KeyResult> {
   const { body } = request;
   const read = context.readers.changePassphrase(body);
   if (!read.ok) return refusing(body, read);
@@ -40,7 +40,7 @@ export function changePassphrase(context: Context, request: RequestOf<"changePas
   );
 }
 
-export function createKey(context: Context, request: RequestOf<"createKey">): Promise<KeyReply> {
+export function createKey(context: Context, request: RequestOf<"createKey">): Promise<KeyResult> {
   const { body } = request;
   const read = context.readers.createKey(body);
   if (!read.ok) return refusing(body, read);
@@ -50,17 +50,17 @@ export function createKey(context: Context, request: RequestOf<"createKey">): Pr
   );
 }
 
-export function deleteKey({ keyring, turns }: Context, { id }: RequestOf<"deleteKey">): Promise<KeyReply> {
+export function deleteKey({ keyring, turns }: Context, { id }: RequestOf<"deleteKey">): Promise<KeyResult> {
   return turns.take(null, async () => {
     const { header, sealingKey } = keyring;
-    if (!header || sealingKey === null) return { reply: lockedNow };
+    if (!header || sealingKey === null) return { response: lockedNow };
     const rest = header.slots.filter((slot) => idOf(slot) !== id);
-    if (rest.length === header.slots.length) return { reply: noKey };
-    if (rest.length === 0) return { reply: lastWayIn };
+    if (rest.length === header.slots.length) return { response: noKey };
+    if (rest.length === 0) return { response: lastWayIn };
     const { masterKey } = sealingKey;
     const changed = withScratch(() => withSlots(header, rest, masterKey));
-    const reply = utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}');
-    return propose(keyring, changed, null, reply);
+    const response = utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}');
+    return propose(keyring, changed, null, response);
   });
 }
 
@@ -73,7 +73,7 @@ async function proposePassphrase(
   const { header } = opened;
   const before = passphraseSlotOf(header);
   const keySlots = header.slots.filter(isKeySlot);
-  if (keySlots.length > 0 && isKeyText(newPassphrase.bytes)) return { reply: keyLikePassphrase };
+  if (keySlots.length > 0 && isKeyText(newPassphrase.bytes)) return { response: keyLikePassphrase };
   const plan = {
     kind: "passphrase",
     createdAt: new Date(now).toISOString(),
@@ -82,8 +82,8 @@ async function proposePassphrase(
   const kek = await deriveKek(newPassphrase.bytes, plan.kdf);
   try {
     const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
-    const reply = utf8('{"ok":true,"message":"the passphrase is changed"}');
-    return proposeSlots(keyring, opened, (masterKey) => [wrapped(masterKey), ...keySlots], reply);
+    const response = utf8('{"ok":true,"message":"the passphrase is changed"}');
+    return proposeSlots(keyring, opened, (masterKey) => [wrapped(masterKey), ...keySlots], response);
   } finally {
     wipe(kek);
   }
@@ -93,14 +93,14 @@ function proposeKey(keyring: Keyring, opened: Opened, now: number, body: CreateK
   const { header } = opened;
   const label = body.label.toString();
   const refusal = whyNoKey(header, label, body.passphrase.bytes);
-  if (refusal !== null) return { reply: refusal };
+  if (refusal !== null) return { response: refusal };
   const salt = newSalt();
   const plan = { kind: "key", id: newId(header), label, createdAt: new Date(now).toISOString(), salt } as const;
   const key = randomize(allocateMapped(keyBytes));
   const kek = kekOfKey(key, salt);
   try {
     const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
-    return proposeSlots(keyring, opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyReply(plan, key));
+    return proposeSlots(keyring, opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyResult(plan, key));
   } finally {
     wipe(key, kek);
   }
@@ -121,12 +121,12 @@ function newId({ slots }: Header): string {
   }
 }
 
-function keyReply({ id, label }: { readonly id: string; readonly label: string }, key: Bytes): Bytes {
+function keyResult({ id, label }: { readonly id: string; readonly label: string }, key: Bytes): Bytes {
   const text = allocate(keyTextLength);
   writeKeyText(key, text);
-  const reply = concat([`{"ok":true,"id":"${id}","label":${JSON.stringify(label)},"key":"`, text, '"}']);
+  const response = concat([`{"ok":true,"id":"${id}","label":${JSON.stringify(label)},"key":"`, text, '"}']);
   wipe(text);
-  return reply;
+  return response;
 }
 
 function described(slot: Slot) {

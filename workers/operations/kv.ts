@@ -13,7 +13,7 @@ import {
 import { isObjectText, mergePatch, nameOf, withoutValues } from "../json/json-object.js";
 import { type Member, readElements, readMembers } from "../json/json-reader.js";
 import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
-import type { Refusal, ReplyOf, RequestOf, WorkerSettings } from "../protocol.js";
+import type { Refusal, RequestOf, ResultOf, WorkerSettings } from "../protocol.js";
 import { badRequest, casMismatch, casRequired, damaged, damagedVersion, noSecret } from "../refusals.js";
 import type { Context } from "./context.js";
 import {
@@ -30,7 +30,7 @@ import { changedSettings, durationText } from "./kv-settings.js";
 import { type Known, knownVersions, versionIn } from "./versions.js";
 
 /** Makes the next version, also of an equal value. The settings, type and description stay. */
-export function kvWrite(context: Context, request: RequestOf<"kvWrite">): ReplyOf<"kvWrite"> {
+export function kvWrite(context: Context, request: RequestOf<"kvWrite">): ResultOf<"kvWrite"> {
   const { path, blob, body, isPatch } = request;
   return context.keyring.withKey((key) => {
     const last = blob && lastVersion(key, path, blob);
@@ -53,13 +53,13 @@ function sealData(
   { path, blob }: RequestOf<"kvWrite">,
   data: Uint8Array,
   last: Described | null,
-): ReplyOf<"kvWrite"> {
+): ResultOf<"kvWrite"> {
   const content = contentOfData(data);
   if (content === null) return badRequest(noData);
   if (content.valueBytes > settings.maxValueBytes) return badRequest(tooLarge(settings));
   const supplied = JSON.stringify(last?.metadata ?? {});
   const sealed = sealNext(key, { path, previous: blob, now }, { ...content, supplied, isNew: true }, settings);
-  return sealed.ok ? { ...sealed, reply: writeReply(key, path, sealed.blob) } : sealed;
+  return sealed.ok ? { ...sealed, response: writeResponse(key, path, sealed.blob) } : sealed;
 }
 
 const noData = 'data must be a JSON object: send {"data": {…}}';
@@ -102,7 +102,7 @@ function patched(key: SealingKey, path: string, blob: Uint8Array | null, patch: 
   return mergePatch(data, patch) ?? badRequest(noData);
 }
 
-function writeReply(key: SealingKey, path: string, blob: Uint8Array) {
+function writeResponse(key: SealingKey, path: string, blob: Uint8Array) {
   const [metadata = null] = openMetadata(key, [{ path, blob }]);
   if (metadata === null) throw new Error("what was sealed does not open");
   const described = readMetadata(metadata);
@@ -110,7 +110,7 @@ function writeReply(key: SealingKey, path: string, blob: Uint8Array) {
 }
 
 /** Reads a version, or its keys without values. A deleted or destroyed one shows its metadata alone. */
-export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">): ReplyOf<"kvRead"> {
+export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">): ResultOf<"kvRead"> {
   const { path, blob, version, subkeys } = request;
   return keyring.withKey((key) => {
     const found = findVersion(key, path, blob, version);
@@ -122,7 +122,7 @@ export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">):
       subkeys === null
         ? null
         : (data: readonly (Uint8Array | string)[]) => [withoutValues(scratchOf(...data), subkeys)];
-    return { ok: true, status: 200, reply: concat(readReply(opened, show)) };
+    return { ok: true, status: 200, response: concat(readReply(opened, show)) };
   });
 }
 
@@ -134,20 +134,20 @@ function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: n
   return version === null ? current : versionIn(known, path, version);
 }
 
-function goneReply({ metadata }: Known, name: string): ReplyOf<"kvRead"> {
+function goneReply({ metadata }: Known, name: string): ResultOf<"kvRead"> {
   const described = readMetadata(metadata);
   const shown = versionJson(described, described.attributes.secret?.kv);
-  return { ok: true, status: 404, reply: utf8(`{"${name}":null,"metadata":${shown}}`) };
+  return { ok: true, status: 404, response: utf8(`{"${name}":null,"metadata":${shown}}`) };
 }
 
 /** Shows the settings of a secret and its versions. */
-export function kvMetadata({ keyring }: Context, { path, blob }: RequestOf<"kvMetadata">): ReplyOf<"kvMetadata"> {
+export function kvMetadata({ keyring }: Context, { path, blob }: RequestOf<"kvMetadata">): ResultOf<"kvMetadata"> {
   return keyring.withKey((key) => {
     const known = knownVersions(key, path, blob);
     const versions = known?.versions.map(({ metadata }) => readMetadata(metadata)) ?? [];
     const [current] = versions;
     if (current === undefined) return damaged(path);
-    return { ok: true, reply: utf8(JSON.stringify(shownMetadata(current, versions))) };
+    return { ok: true, response: utf8(JSON.stringify(shownMetadata(current, versions))) };
   });
 }
 
@@ -173,7 +173,7 @@ function shownVersion({ updatedAt, deletedAt = "", destroyed }: Described) {
 }
 
 /** Changes the settings of a secret, which need not have a version yet. */
-export function kvConfigure({ keyring, now }: Context, request: RequestOf<"kvConfigure">): ReplyOf<"kvConfigure"> {
+export function kvConfigure({ keyring, now }: Context, request: RequestOf<"kvConfigure">): ResultOf<"kvConfigure"> {
   const { path, blob, body, isPatch } = request;
   return keyring.withKey((key) => {
     const current = blob === null ? unversioned(now) : openCurrent(key, path, blob);
@@ -184,7 +184,7 @@ export function kvConfigure({ keyring, now }: Context, request: RequestOf<"kvCon
     if ("ok" in kv) return kv;
     const metadata = withAttributes(current.metadata, { ...attributes, secret: { ...attributes.secret, kv } });
     const sealed = sealBlob(key, path, metadata, current.value, blob === null ? [] : splitBlob(blob)?.earlier);
-    return { ok: true, blob: sealed, headLength: metadataEnd(sealed), etag: etagOfCurrent(sealed), reply: utf8("") };
+    return { ok: true, blob: sealed, headLength: metadataEnd(sealed), etag: etagOfCurrent(sealed), response: utf8("") };
   });
 }
 
@@ -195,7 +195,7 @@ function unversioned(now: number): OpenedVersion {
 const mostVersions = 1000;
 
 /** Reads the numbers of versions from a body: they may be texts. */
-export function kvVersions(_: Context, { body }: RequestOf<"kvVersions">): ReplyOf<"kvVersions"> {
+export function kvVersions(_: Context, { body }: RequestOf<"kvVersions">): ResultOf<"kvVersions"> {
   return withScratch(() => {
     const elements = readElements(body, "versions", mostVersions) ?? [];
     const texts = elements.map(({ start, end }) => (end - start > 17 ? "" : textOf(body.subarray(start, end))));

@@ -4,7 +4,7 @@ import type { Keyring } from "../crypto/keyring.js";
 import { createVault, endKeys, openHeader, rotationOf, strongerKdf, withStrongerKdf } from "../crypto/master-key.js";
 import { findAccess, isMistypedKey } from "../crypto/slots.js";
 import { concat, utf8, wipe, withScratch } from "../memory.js";
-import type { Done, Refusal, ReplyOf, RequestOf } from "../protocol.js";
+import type { Done, Refusal, RequestOf, ResultOf } from "../protocol.js";
 import {
   alreadyExists,
   brokenHeader,
@@ -25,7 +25,7 @@ import type { InitBody } from "./request-bodies.js";
 
 const done: Done = { ok: true };
 
-export function load({ keyring, settings, turns }: Context, { header }: RequestOf<"load">): ReplyOf<"load"> {
+export function load({ keyring, settings, turns }: Context, { header }: RequestOf<"load">): ResultOf<"load"> {
   const parsed = header && parseHeader(header, settings.minScryptLogN);
   // DANGER: what waits would propose a header that its caller no longer adopts or discards, and nothing else could begin.
   turns.cancel();
@@ -35,7 +35,7 @@ export function load({ keyring, settings, turns }: Context, { header }: RequestO
   return { ok: true, rotation: rotationOf(parsed) };
 }
 
-export function init(context: Context, request: RequestOf<"init">): Promise<ReplyOf<"init">> {
+export function init(context: Context, request: RequestOf<"init">): Promise<ResultOf<"init">> {
   const { readers, keyring, turns } = context;
   const { body } = request;
   const read = readers.init(body);
@@ -45,17 +45,17 @@ export function init(context: Context, request: RequestOf<"init">): Promise<Repl
   return turns.take(body, () => initInTurn(keyring, request, read.fields));
 }
 
-export function adopt({ keyring }: Context): ReplyOf<"adopt"> {
+export function adopt({ keyring }: Context): ResultOf<"adopt"> {
   if (!keyring.adopt()) return notLoaded;
   return { ok: true, rotation: rotationOf(keyring.header ?? null) };
 }
 
-export function discard({ keyring }: Context): ReplyOf<"discard"> {
+export function discard({ keyring }: Context): ResultOf<"discard"> {
   keyring.discard();
   return done;
 }
 
-export function unlock(context: Context, request: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
+export function unlock(context: Context, request: RequestOf<"unlock">): Promise<ResultOf<"unlock">> {
   const { readers, keyring, turns } = context;
   const { body, logN = 0, forVault } = request;
   const read = forVault ? readers.unseal(body) : readers.unlock(body);
@@ -66,7 +66,7 @@ export function unlock(context: Context, request: RequestOf<"unlock">): Promise<
   return turns.take(body, () => unlockInTurn(keyring, passphrase, logN));
 }
 
-export function lock(context: Context, { checkpoint }: RequestOf<"lock">): ReplyOf<"lock"> {
+export function lock(context: Context, { checkpoint }: RequestOf<"lock">): ResultOf<"lock"> {
   // DANGER: nothing may come between the two: without the key there is no signature.
   const signed = checkpoint === undefined ? null : signLastCheckpoint(context, checkpoint);
   context.keyring.lock();
@@ -75,7 +75,7 @@ export function lock(context: Context, { checkpoint }: RequestOf<"lock">): Reply
   return { ok: true, signed, holdsKeys: hasParsedKeys() };
 }
 
-export async function drain({ turns, transit }: Context): Promise<ReplyOf<"drain">> {
+export async function drain({ turns, transit }: Context): Promise<ResultOf<"drain">> {
   await Promise.all([turns.idle(), transit.generations.idle()]);
   return done;
 }
@@ -94,40 +94,40 @@ async function initInTurn(
   keyring: Keyring,
   { logN, now }: RequestOf<"init">,
   fields: InitBody,
-): Promise<Outcome<ReplyOf<"init">>> {
+): Promise<Outcome<ResultOf<"init">>> {
   const refusal = whyNotInit(keyring, fields);
-  if (refusal !== null) return { reply: refusal };
+  if (refusal !== null) return { response: refusal };
   const { lockings } = keyring;
   const { header, keys } = await createVault(fields.passphrase.bytes, logN, now);
   if (lockings !== keyring.lockings) {
     endKeys(keys);
-    return { reply: lockedMeanwhile };
+    return { response: lockedMeanwhile };
   }
   const until = keyring.propose(header, keys);
-  return { reply: { ok: true, header: concat([header.bytes]) }, until };
+  return { response: { ok: true, header: concat([header.bytes]) }, until };
 }
 
 async function unlockInTurn(
   keyring: Keyring,
   passphrase: Uint8Array,
   logN: number,
-): Promise<Outcome<ReplyOf<"unlock">>> {
+): Promise<Outcome<ResultOf<"unlock">>> {
   const { header, lockings } = keyring;
-  if (!header) return { reply: notInitialized };
+  if (!header) return { response: notInitialized };
   const access = await findAccess(header, passphrase);
-  if (access === null) return { reply: wrongPassphrase };
+  if (access === null) return { response: wrongPassphrase };
   const stronger = await strongerKdf(access, passphrase, logN).catch(() => null); // the unlock succeeds without it
   try {
-    if (lockings !== keyring.lockings) return { reply: lockedMeanwhile };
+    if (lockings !== keyring.lockings) return { response: lockedMeanwhile };
     return withScratch(() => {
       const keys = openHeader(header, access);
-      if (keys === null) return { reply: changedHeader };
+      if (keys === null) return { response: changedHeader };
       keyring.unlock(keys);
-      const reply = utf8('{"ok":true,"message":"the vault is unlocked"}');
+      const response = utf8('{"ok":true,"message":"the vault is unlocked"}');
       const upgraded = stronger && withStrongerKdf(header, access, stronger);
-      if (upgraded === null) return { reply: { ok: true, reply, header: null } };
+      if (upgraded === null) return { response: { ok: true, response, header: null } };
       const until = keyring.propose(upgraded, null);
-      return { reply: { ok: true, reply, header: concat([upgraded.bytes]) }, until };
+      return { response: { ok: true, response, header: concat([upgraded.bytes]) }, until };
     });
   } finally {
     wipe(access.kek, stronger?.kek);

@@ -4,13 +4,13 @@ import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts 
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, noSecret, unexpected } from "../refusals.js";
 import type { Context } from "./context.js";
-import { getReplyAround, isOfBinary, stateOf, withoutMark } from "./entry.js";
+import { getResponseAround, isOfBinary, stateOf, withoutMark } from "./entry.js";
 import { readReply } from "./kv-data.js";
 import { jsonLengthOfBinary, jsonOfValue } from "./value.js";
 
 type Open = { readonly path: Uint8Array; readonly blob: Uint8Array; readonly forVault: boolean };
 
-/** What comes before and behind the value in a reply, and the value still sealed. */
+/** What comes before and behind the value in a response, and the value still sealed. */
 type Prepared = {
   readonly head: readonly (Uint8Array | string)[];
   readonly tail: readonly (Uint8Array | string)[];
@@ -44,7 +44,7 @@ function* unpacked(packed: Bytes): Iterable<Open> {
   }
 }
 
-/** All metadata first: then the length of every reply is known, and the values are opened into their places. */
+/** All metadata first: then the length of every response is known, and the values are opened into their places. */
 function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
   const refusals = new Map<number, Refusal>();
   const prepared = opens.map(({ path, blob, forVault }, i) => {
@@ -58,7 +58,7 @@ function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
   let at = 0;
   for (const [i, one] of prepared.entries()) {
     if (one === null) continue;
-    if (writeReply(bytes, at, one)) at += fieldsLength + one.length;
+    if (writeResponse(bytes, at, one)) at += fieldsLength + one.length;
     else refusals.set(i, damaged(textOf(opens[i]?.path ?? bytes.subarray(0, 0))));
   }
   return { bytes, refusals };
@@ -67,7 +67,7 @@ function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
 function prepare(path: Uint8Array, blob: Uint8Array, half: HalfOpen): Prepared {
   const etag = etagOfCurrent(blob);
   const metadata = withoutMark(half.metadata);
-  const { head, tail } = getReplyAround(path, metadata, etag);
+  const { head, tail } = getResponseAround(path, metadata, etag);
   const isBinary = isOfBinary(metadata);
   const valueLength = isBinary ? jsonLengthOfBinary(half.valueLength) : half.valueLength;
   return {
@@ -98,7 +98,7 @@ function prepareForVault(blob: Uint8Array, half: HalfOpen): Prepared | null {
 }
 
 /** Returns false, with nothing secret written, when the value is damaged. */
-function writeReply(bytes: Bytes, at: number, prepared: Prepared): boolean {
+function writeResponse(bytes: Bytes, at: number, prepared: Prepared): boolean {
   const { head, tail, length, half, currentLength, isBinary, etag } = prepared;
   const valueAt = at + fieldsLength + lengthOf(head);
   const end = at + fieldsLength + length - lengthOf(tail);

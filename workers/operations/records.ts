@@ -17,22 +17,22 @@ import type {
   Bytes,
   CheckpointSignature,
   CheckpointVerdict,
-  ReplyOf,
   RequestOf,
+  ResultOf,
   SignedCheckpoint,
 } from "../protocol.js";
 import type { Context } from "./context.js";
 
 const nameBytes = 9;
 
-export function signRecords({ keyring }: Context, { texts }: RequestOf<"signRecords">): ReplyOf<"signRecords"> {
+export function signRecords({ keyring }: Context, { texts }: RequestOf<"signRecords">): ResultOf<"signRecords"> {
   return keyring.withKey(({ masterKey }) => ({ ok: true, macs: macsOf(masterKey, texts).map(base64url) }));
 }
 
 export function verifyRecords(
   { keyring }: Context,
   { texts, macs }: RequestOf<"verifyRecords">,
-): ReplyOf<"verifyRecords"> {
+): ResultOf<"verifyRecords"> {
   return keyring.withKey(({ masterKey, oldKey }) => {
     const older = oldKey !== null && keyring.header?.oldKeySigns ? validUnder(oldKey, texts, macs) : [];
     return { ok: true, valid: validUnder(masterKey, texts, macs).map((is, i) => is || older[i] === true) };
@@ -43,14 +43,17 @@ export function verifyRecords(
 export function resignRecords(
   { keyring }: Context,
   { texts, macs }: RequestOf<"resignRecords">,
-): ReplyOf<"resignRecords"> {
+): ResultOf<"resignRecords"> {
   return keyring.withProposedKeys(({ masterKey, oldKey }) => {
     const valid = oldKey === null ? [] : validUnder(oldKey, texts, macs);
     return { ok: true, macs: macsOf(masterKey, texts).map((mac, i) => (valid[i] === true ? base64url(mac) : null)) };
   });
 }
 
-export function signCheckpoint({ keyring }: Context, { text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
+export function signCheckpoint(
+  { keyring }: Context,
+  { text }: RequestOf<"signCheckpoint">,
+): ResultOf<"signCheckpoint"> {
   return keyring.withKey(({ masterKey }) => ({ ok: true, ...signatureUnder(masterKey, text) }));
 }
 
@@ -63,7 +66,7 @@ export function signLastCheckpoint({ keyring }: Context, text: string): Checkpoi
 export function verifyCheckpoints(
   { keyring }: Context,
   { checkpoints }: RequestOf<"verifyCheckpoints">,
-): ReplyOf<"verifyCheckpoints"> {
+): ResultOf<"verifyCheckpoints"> {
   return keyring.withKey(({ masterKey, oldKey }) => {
     const current = verdictsUnder(masterKey, checkpoints);
     const older = oldKey === null ? current : verdictsUnder(oldKey, checkpoints);

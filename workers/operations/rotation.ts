@@ -15,7 +15,7 @@ import {
 } from "../crypto/slots.js";
 import type { JsonText } from "../json/json-string.js";
 import { concat, utf8, wipe, withScratch } from "../memory.js";
-import type { Refusal, ReplyOf, RequestOf } from "../protocol.js";
+import type { Refusal, RequestOf, ResultOf } from "../protocol.js";
 import {
   alreadyRotating,
   changedHeader,
@@ -32,7 +32,7 @@ import type { Context } from "./context.js";
 import { changingHeader, type HeaderOutcome, isLate, type Opened, propose, refusing } from "./header-access.js";
 import type { RotateBody } from "./request-bodies.js";
 
-export function rotate(context: Context, request: RequestOf<"rotate">): Promise<ReplyOf<"rotate">> {
+export function rotate(context: Context, request: RequestOf<"rotate">): Promise<ResultOf<"rotate">> {
   const { body, logN } = request;
   const read = context.readers.rotate(body);
   if (!read.ok) return refusing(body, read);
@@ -45,7 +45,7 @@ export function rotate(context: Context, request: RequestOf<"rotate">): Promise<
 }
 
 /** Seals a blob again where the old key sealed it. */
-export function reseal({ keyring }: Context, { path, blob, isKey }: RequestOf<"reseal">): ReplyOf<"reseal"> {
+export function reseal({ keyring }: Context, { path, blob, isKey }: RequestOf<"reseal">): ResultOf<"reseal"> {
   return keyring.withKey((key) => {
     const { blob: resealed, intact } = resealBlob(isKey ? forTransit(key) : key, path, blob);
     if (resealed === null) return { ok: true, blob: null, intact, headLength: 0, currentLength: 0 };
@@ -57,14 +57,14 @@ export function reseal({ keyring }: Context, { path, blob, isKey }: RequestOf<"r
 export function finishRotation(
   { keyring, turns }: Context,
   { rotation }: RequestOf<"finishRotation">,
-): Promise<ReplyOf<"finishRotation">> {
-  return turns.take(null, async (): Promise<Outcome<ReplyOf<"finishRotation">>> => {
+): Promise<ResultOf<"finishRotation">> {
+  return turns.take(null, async (): Promise<Outcome<ResultOf<"finishRotation">>> => {
     const { header, sealingKey } = keyring;
-    if (!header || sealingKey === null) return { reply: lockedNow };
-    if (rotationOf(header) !== rotation) return { reply: notRotating };
+    if (!header || sealingKey === null) return { response: lockedNow };
+    if (rotationOf(header) !== rotation) return { response: notRotating };
     const finished = withScratch(() => withoutOldKey(header, sealingKey.masterKey));
     const until = keyring.propose(finished, null);
-    return { reply: { ok: true, header: concat([finished.bytes]) }, until };
+    return { response: { ok: true, header: concat([finished.bytes]) }, until };
   });
 }
 
@@ -76,11 +76,11 @@ async function rotateInTurn(
 ): Promise<HeaderOutcome> {
   const { header, access } = opened;
   const refusal = whyNotRotate(opened);
-  if (refusal !== null) return { reply: refusal };
+  if (refusal !== null) return { response: refusal };
   const texts = access.slot.kind === "key" ? [passphrase, ...keys] : keys;
   const wrappings = keyWrappings(header, texts);
   try {
-    if (wrappings === null) return { reply: unknownKey };
+    if (wrappings === null) return { response: unknownKey };
     if (access.slot.kind === "passphrase") wrappings.unshift(await passphraseWrapping(header, passphrase.bytes, logN));
     return proposeRotation(keyring, opened, wrappings);
   } finally {
@@ -89,12 +89,12 @@ async function rotateInTurn(
 }
 
 function proposeRotation(keyring: Keyring, opened: Opened, wrappings: readonly Wrapping[]): HeaderOutcome {
-  if (isLate(keyring, opened)) return { reply: lockedMeanwhile };
+  if (isLate(keyring, opened)) return { response: lockedMeanwhile };
   const { header, access } = opened;
   const rotated = withScratch(() => rotateKey(header, access, wrappings));
-  if (rotated === null) return { reply: changedHeader };
+  if (rotated === null) return { response: changedHeader };
   const isUnlocked = keyring.sealingKey !== null;
-  return propose(keyring, rotated.header, rotated.keys, rotateReply(header, rotated.header), isUnlocked);
+  return propose(keyring, rotated.header, rotated.keys, rotateResponse(header, rotated.header), isUnlocked);
 }
 
 function whyNotRotate({ header, access }: Opened): Refusal | null {
@@ -126,9 +126,9 @@ async function passphraseWrapping(header: Header, passphrase: Uint8Array, logN: 
   return { plan: { kind: "passphrase", createdAt: slot.createdAt, kdf }, kek: await deriveKek(passphrase, kdf) };
 }
 
-function rotateReply(before: Header, after: Header) {
+function rotateResponse(before: Header, after: Header) {
   const kept = new Set(after.slots.filter(isKeySlot).map(({ id }) => id));
   const removed = before.slots.filter((slot): slot is KeySlot => isKeySlot(slot) && !kept.has(slot.id));
-  const message = "the master key is rotated: what the old one sealed is sealed anew in the background";
+  const message = "the master key is rotated: what the old one sealed is sealed again in the background";
   return utf8(JSON.stringify({ ok: true, message, removed: removed.map(({ label }) => label) }));
 }

@@ -16,7 +16,7 @@ import {
 } from "../crypto/blob.js";
 import { readElements } from "../json/json-reader.js";
 import { concat, fromLatin1, wipe } from "../memory.js";
-import type { DescribeReply, PlannedOperation, ReplyOf, RequestOf } from "../protocol.js";
+import type { DescribeResult, PlannedOperation, RequestOf, ResultOf } from "../protocol.js";
 import { damaged, noOperations, noSecret } from "../refusals.js";
 import type { Context } from "./context.js";
 import {
@@ -28,21 +28,21 @@ import {
   openSecret,
   readMetadata,
   sealNext,
-  sealReply,
+  sealResult,
   stateOf,
   trashEntry,
   withAttributes,
   withoutMark,
 } from "./entry.js";
 
-export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ReplyOf<"inspect"> {
+export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ResultOf<"inspect"> {
   return { ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) };
 }
 
 export function seal(
   { keyring, readers, settings }: Context,
   { path, body, previous, now }: RequestOf<"seal">,
-): ReplyOf<"seal"> {
+): ResultOf<"seal"> {
   try {
     return keyring.withKey((key) => {
       const read = readers.put(body);
@@ -58,14 +58,14 @@ export function seal(
 export function describe(
   { keyring, now }: Context,
   { paths, heads, deletedAt }: RequestOf<"describe">,
-): ReplyOf<"describe"> {
+): ResultOf<"describe"> {
   return keyring.withKey((key) => {
     const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
     return describeBlobs(key, blobs, deletedAt ?? null, now);
   });
 }
 
-export function expiries({ keyring }: Context, { paths, heads }: RequestOf<"expiries">): ReplyOf<"expiries"> {
+export function expiries({ keyring }: Context, { paths, heads }: RequestOf<"expiries">): ResultOf<"expiries"> {
   return keyring.withKey((key) => {
     const opened = openMetadata(
       key,
@@ -80,7 +80,7 @@ export function expiries({ keyring }: Context, { paths, heads }: RequestOf<"expi
 }
 
 /** Checks a batch's body. The values stay in the body, which `seal` reads. */
-export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">): ReplyOf<"plan"> {
+export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">): ResultOf<"plan"> {
   return keyring.withKey(() => {
     const elements = readElements(body, "operations", maxOperations);
     if (elements === null) return noOperations;
@@ -98,7 +98,7 @@ export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">)
 }
 
 /** Each version keeps its value, metadata, times and number; all are sealed again, because the path is in their AAD. */
-export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"move">): ReplyOf<"move"> {
+export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"move">): ResultOf<"move"> {
   return keyring.withKey((key) => {
     const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
@@ -111,7 +111,7 @@ export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"m
       : metadataText(content, times, version);
     const intact = earlier.filter((sealed) => sealed !== null);
     const moved = sealBlob(key, to, metadata, content.value, intact);
-    return sealReply(to, moved, { ...content, version });
+    return sealResult(to, moved, { ...content, version });
   });
 }
 
@@ -119,7 +119,7 @@ export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"m
 export function changeMetadata(
   { keyring, readers, settings }: Context,
   { path, body, blob, now }: RequestOf<"changeMetadata">,
-): ReplyOf<"changeMetadata"> {
+): ResultOf<"changeMetadata"> {
   return keyring.withKey((key) => {
     const read = readers.changeMetadata(body);
     if (!read.ok) return read;
@@ -131,7 +131,7 @@ export function changeMetadata(
 }
 
 /** As a put of the current value and metadata at the other path, where nothing is. */
-export function copy({ keyring, settings }: Context, { path, to, blob, now }: RequestOf<"copy">): ReplyOf<"copy"> {
+export function copy({ keyring, settings }: Context, { path, to, blob, now }: RequestOf<"copy">): ResultOf<"copy"> {
   return keyring.withKey((key) => {
     const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
@@ -145,7 +145,7 @@ function describeBlobs(
   blobs: readonly PathAndBlob[],
   deletedAt: readonly number[] | null,
   now: number,
-): DescribeReply {
+): DescribeResult {
   const opened = openMetadata(key, blobs);
   const parts: (Uint8Array | string)[] = [];
   const unreadable: string[] = [];
@@ -156,7 +156,7 @@ function describeBlobs(
     if (metadata === null) unreadable.push(path);
     else parts.push(...separated(parts, entryOf(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null, now)));
   }
-  return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
+  return { ok: true, response: concat(parts), damaged: unreadable, lengths };
 }
 
 function entryOf(

@@ -3,11 +3,11 @@ import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
 import type {
   Bytes,
-  DescribeReply,
+  DescribeResult,
   Refusal,
-  ReplyOf,
   RequestOf,
-  SealReply,
+  ResultOf,
+  SealResult,
   TransitUse,
   VaultForm,
 } from "../protocol.js";
@@ -38,7 +38,7 @@ import {
   publicPem,
 } from "../transit/private-keys.js";
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
-import { countsMessages, randomReply, uses } from "../transit/uses.js";
+import { countsMessages, randomResponse, uses } from "../transit/uses.js";
 import {
   batchResult,
   batchStatus,
@@ -59,7 +59,7 @@ type Wish = { readonly type: KeyType; readonly exportable: boolean; readonly has
 export async function createTransitKey(
   context: Context,
   { name, exists, body, now, form }: RequestOf<"createTransitKey">,
-): Promise<ReplyOf<"createTransitKey">> {
+): Promise<ResultOf<"createTransitKey">> {
   const wish = withValid(context, () => wishOf(fieldsOf(context, body, form)), form);
   if ("ok" in wish) return wish;
   if (exists) return sameTransitKey(name);
@@ -81,7 +81,7 @@ export async function createTransitKey(
 export async function changeTransitKey(
   context: Context,
   request: RequestOf<"changeTransitKey">,
-): Promise<ReplyOf<"changeTransitKey">> {
+): Promise<ResultOf<"changeTransitKey">> {
   const { change, name, blob, body, now, form } = request;
   if (change === "config") return configure(context, request);
   const createdAt = new Date(now).toISOString();
@@ -106,10 +106,10 @@ export async function changeTransitKey(
 export function showTransitKey(
   { keyring }: Context,
   { name, blob, form }: RequestOf<"showTransitKey">,
-): ReplyOf<"showTransitKey"> {
+): ResultOf<"showTransitKey"> {
   return keyring.withKey((key) => {
     const info = openKeyInfo(key, name, blob);
-    return info === null ? damagedKey(name) : { ok: true, reply: utf8(JSON.stringify(shownKey(name, info, form))) };
+    return info === null ? damagedKey(name) : { ok: true, response: utf8(JSON.stringify(shownKey(name, info, form))) };
   });
 }
 
@@ -117,11 +117,11 @@ export function showTransitKey(
 export function exportTransitKey(
   context: Context,
   { name, blob, form }: RequestOf<"exportTransitKey">,
-): ReplyOf<"exportTransitKey"> {
+): ResultOf<"exportTransitKey"> {
   return withValid(context, (key) => {
     const opened = openKey(key, name, blob);
     if (opened === null) return damagedKey(name);
-    if (form !== undefined) return { ok: true, reply: exported(form, opened) };
+    if (form !== undefined) return { ok: true, response: exported(form, opened) };
     const { info, privateParts } = opened;
     if (!info.exportable) throw new Invalid(`the key ${name} was not made exportable: its private part stays here`);
     const head = `{"name":${JSON.stringify(name)},"type":"${info.type}","keys":{`;
@@ -130,14 +130,14 @@ export function exportTransitKey(
       toBase64(info.type === "aes256-gcm96" ? part.subarray(0, 32) : derOf(info.type, part)),
       '"',
     ]);
-    return { ok: true, reply: concat([head, ...keys, "}}"]) };
+    return { ok: true, response: concat([head, ...keys, "}}"]) };
   });
 }
 
 export function checkTransitDeletion(
   context: Context,
   { name, blob, form }: RequestOf<"checkTransitDeletion">,
-): ReplyOf<"checkTransitDeletion"> {
+): ResultOf<"checkTransitDeletion"> {
   return withValid(
     context,
     (key) => {
@@ -156,7 +156,7 @@ export function checkTransitDeletion(
 export function listTransitKeys(
   { keyring }: Context,
   { names, heads }: RequestOf<"listTransitKeys">,
-): ReplyOf<"listTransitKeys"> {
+): ResultOf<"listTransitKeys"> {
   return keyring.withKey((key) => {
     const blobs = names.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
     const infos = openKeyInfos(key, blobs);
@@ -166,10 +166,10 @@ export function listTransitKeys(
     });
     return {
       ok: true,
-      reply: utf8(entries.join(",")),
+      response: utf8(entries.join(",")),
       damaged: names.filter((_, i) => infos[i] === null),
       lengths: infos.map((info, i) => (info === null ? 0 : metadataEnd(blobs[i]?.blob ?? fromLatin1("")))),
-    } satisfies DescribeReply;
+    } satisfies DescribeResult;
   });
 }
 
@@ -186,7 +186,7 @@ const inputsAtOnce: Readonly<Record<KeyType, number>> = {
 export async function useTransitKey(
   context: Context,
   request: RequestOf<"useTransitKey">,
-): Promise<ReplyOf<"useTransitKey">> {
+): Promise<ResultOf<"useTransitKey">> {
   const { form, use, body } = request;
   const begun = withValid(context, (key) => begin(context, key, request), form);
   if ("ok" in begun) return begun;
@@ -203,9 +203,9 @@ export async function useTransitKey(
       failed += done.failed;
     }
     const pieces = results.flatMap((result, i) => (i === 0 ? [result] : [",", result]));
-    if (form === undefined) return { ok: true, reply: concat(['{"results":[', ...pieces, "]}"]) };
+    if (form === undefined) return { ok: true, response: concat(['{"results":[', ...pieces, "]}"]) };
     const status = batchStatus(body, use, failed, inputs.length);
-    return { ok: true, reply: concat(['{"batch_results":[', ...pieces, "]}"]), status };
+    return { ok: true, response: concat(['{"batch_results":[', ...pieces, "]}"]), status };
   } finally {
     wipe(...results);
   }
@@ -215,7 +215,7 @@ export async function useTransitKey(
 export function reserveMessages(
   context: Context,
   { name, blob }: RequestOf<"reserveMessages">,
-): ReplyOf<"reserveMessages"> {
+): ResultOf<"reserveMessages"> {
   return withValid(context, (key) => {
     const opened = openKey(key, name, blob);
     if (opened === null) return damagedKey(name);
@@ -234,26 +234,26 @@ export function reserveMessages(
   });
 }
 
-export function randomBytes(context: Context, { body, form }: RequestOf<"randomBytes">): ReplyOf<"randomBytes"> {
+export function randomBytes(context: Context, { body, form }: RequestOf<"randomBytes">): ResultOf<"randomBytes"> {
   return withValid(context, () => {
     const fields = fieldsOf(context, body, form);
-    return { ok: true, reply: form === undefined ? randomReply(fields) : vaultRandom(fields) };
+    return { ok: true, response: form === undefined ? randomResponse(fields) : vaultRandom(fields) };
   });
 }
 
-export function hashBytes(context: Context, { body, form }: RequestOf<"hashBytes">): ReplyOf<"hashBytes"> {
-  return withValid(context, () => ({ ok: true, reply: vaultHash(fieldsOf(context, body, form)) }), form);
+export function hashBytes(context: Context, { body, form }: RequestOf<"hashBytes">): ResultOf<"hashBytes"> {
+  return withValid(context, () => ({ ok: true, response: vaultHash(fieldsOf(context, body, form)) }), form);
 }
 
 export function oneTimeCode(
   { keyring }: Context,
   { path, blob, now }: RequestOf<"oneTimeCode">,
-): ReplyOf<"oneTimeCode"> {
+): ResultOf<"oneTimeCode"> {
   return keyring.withKey((key) => {
     const opened = openSecret(key, path, blob, now);
     if ("ok" in opened) return opened;
     const code = codeOf(bytesOfValue(opened.value), now);
-    if (code !== null) return { ok: true, reply: utf8(JSON.stringify({ path, ...code })) };
+    if (code !== null) return { ok: true, response: utf8(JSON.stringify({ path, ...code })) };
     return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);
   });
 }
@@ -265,7 +265,7 @@ function begin(
   context: Context,
   key: SealingKey,
   request: RequestOf<"useTransitKey">,
-): Begun | ReplyOf<"useTransitKey"> {
+): Begun | ResultOf<"useTransitKey"> {
   const { use, name, blob, body, form } = request;
   const { inputs, isBatch } = inputsOf(body, form && vaultBatch);
   if (form !== undefined && inputs.length === 0) throw new Invalid("missing batch input to process");
@@ -276,10 +276,10 @@ function begin(
   const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
   const { messages } = context.transit;
   if (countsMessages(use, usable) && !messages.take(info, usable.latest, usable.etag, inputs.length)) {
-    return { ok: true, reply: null };
+    return { ok: true, response: null };
   }
   if (isBatch) return { inputs, info, blob };
-  return { ok: true, reply: concat(uses[use](usable, fieldsOf(context, body, form))) };
+  return { ok: true, response: concat(uses[use](usable, fieldsOf(context, body, form))) };
 }
 
 /** Returns the JSON of each input's result, or of its error, in memory of our own. */
@@ -345,8 +345,8 @@ async function withNewPart(
   context: Context,
   { type, hasMaterial }: Wish,
   body: Uint8Array,
-  seal: (key: SealingKey, part: NewPart) => SealReply | Refusal,
-): Promise<SealReply | Refusal> {
+  seal: (key: SealingKey, part: NewPart) => SealResult | Refusal,
+): Promise<SealResult | Refusal> {
   if (!hasMaterial && isRsa(type)) return withNewRsaPart(context, type, seal);
   return withValid(context, (key) => {
     const part = hasMaterial ? importedPart(context, type, body) : madePart(type);
@@ -377,16 +377,16 @@ function publicPart(type: KeyType, part: Uint8Array): { readonly publicKey?: str
 function withNewRsaPart(
   context: Context,
   type: KeyType,
-  seal: (key: SealingKey, part: NewPart) => SealReply | Refusal,
-): Promise<SealReply | Refusal> {
+  seal: (key: SealingKey, part: NewPart) => SealResult | Refusal,
+): Promise<SealResult | Refusal> {
   const { keyring, transit } = context;
   return transit.generations.take(null, async () => {
     const { lockings } = keyring;
     const made = await makeRsaPrivatePart(type);
     try {
-      if (lockings !== keyring.lockings) return { reply: lockedMeanwhile };
+      if (lockings !== keyring.lockings) return { response: lockedMeanwhile };
       return {
-        reply: withValid(context, (key) => {
+        response: withValid(context, (key) => {
           const part = scratchOf(made);
           return seal(key, { part, ...publicPart(type, part) });
         }),
@@ -406,7 +406,7 @@ function withVersion({ info, privateParts }: OpenedKey, { part, publicKey }: New
   return { info: { ...info, versions: [...info.versions, version] }, privateParts: [...privateParts, part] };
 }
 
-function configure(context: Context, { name, blob, body, form }: RequestOf<"changeTransitKey">): SealReply | Refusal {
+function configure(context: Context, { name, blob, body, form }: RequestOf<"changeTransitKey">): SealResult | Refusal {
   return withValid(
     context,
     (key) => {
@@ -428,10 +428,10 @@ function configure(context: Context, { name, blob, body, form }: RequestOf<"chan
   );
 }
 
-function sealed(key: SealingKey, name: string, opened: OpenedKey, form?: VaultForm): SealReply {
+function sealed(key: SealingKey, name: string, opened: OpenedKey, form?: VaultForm): SealResult {
   const blob = sealKey(key, name, opened);
-  const reply = utf8(JSON.stringify(shownKey(name, opened.info, form)));
-  return { ok: true, blob, headLength: metadataEnd(blob), reply, etag: etagOfCurrent(blob) };
+  const response = utf8(JSON.stringify(shownKey(name, opened.info, form)));
+  return { ok: true, blob, headLength: metadataEnd(blob), response, etag: etagOfCurrent(blob) };
 }
 
 function shownKey(name: string, info: KeyInfo, form?: VaultForm): object {

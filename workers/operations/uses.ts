@@ -3,12 +3,12 @@ import { openMetadata, sealBlob, splitBlob } from "../crypto/blob.js";
 import { type JsonValue, readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
-import type { Binding, Refusal, ReplyOf, RequestOf, RequestToRender } from "../protocol.js";
+import type { Binding, Refusal, RequestOf, RequestToRender, ResultOf } from "../protocol.js";
 import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { overridingHeaders, whyNot } from "../use-rules.js";
 import type { Context } from "./context.js";
-import { contentOf, openSecret, readMetadata, sealReply, withAttributes } from "./entry.js";
+import { contentOf, openSecret, readMetadata, sealResult, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
 /** Of one secret. */
@@ -18,7 +18,7 @@ const mostUses = 64;
 export function setUses(
   { keyring, now }: Context,
   { path, blob, add, removeHost }: RequestOf<"setUses">,
-): ReplyOf<"setUses"> {
+): ResultOf<"setUses"> {
   return keyring.withKey((key) => {
     const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
@@ -31,7 +31,7 @@ export function setUses(
     const content = contentOf(current);
     const metadata = withAttributes(current.metadata, { ...attributes, secret });
     const sealed = sealBlob(key, path, metadata, content.value, splitBlob(blob)?.earlier);
-    return sealReply(path, sealed, { ...content, version });
+    return sealResult(path, sealed, { ...content, version });
   });
 }
 
@@ -51,7 +51,7 @@ function notBound(path: string): Refusal {
 export function describeUses(
   { keyring }: Context,
   { paths, heads }: RequestOf<"describeUses">,
-): ReplyOf<"describeUses"> {
+): ResultOf<"describeUses"> {
   return keyring.withKey((key) => {
     const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
     const opened = openMetadata(key, blobs);
@@ -63,7 +63,7 @@ export function describeUses(
 }
 
 /** The front end must not read the body: it may hold a passphrase. */
-export function readDecision(_: Context, { body }: RequestOf<"readDecision">): ReplyOf<"readDecision"> {
+export function readDecision(_: Context, { body }: RequestOf<"readDecision">): ResultOf<"readDecision"> {
   return withScratch(() => {
     const found = readObject(body, ["approve", "for", "passphrase"]);
     if (found === null) return badRequest("the body must be one JSON object in UTF-8");
@@ -82,7 +82,7 @@ function durationOf(value: JsonValue | undefined): number | "request" | "session
   return typeof text === "number" && Number.isInteger(text) && text > 0 && text <= 31_536_000 ? text : null;
 }
 
-export function render({ keyring, now }: Context, { path, blob, ...request }: RequestOf<"render">): ReplyOf<"render"> {
+export function render({ keyring, now }: Context, { path, blob, ...request }: RequestOf<"render">): ResultOf<"render"> {
   return keyring.withKey((key) => {
     const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;

@@ -18,13 +18,13 @@ import {
   withEarlier,
 } from "../crypto/blob.js";
 import { concat, scratchOf, utf8 } from "../memory.js";
-import type { Refusal, ReplyOf, RequestOf } from "../protocol.js";
+import type { Refusal, RequestOf, ResultOf } from "../protocol.js";
 import { damaged, damagedVersion, goneVersion, newestVersion, noSecret, noVersion } from "../refusals.js";
 import { forTransit } from "../transit/key-format.js";
 import type { Context } from "./context.js";
 import {
   contentOf,
-  getReply,
+  getResponse,
   markedDeleted,
   markedDestroyed,
   readMetadata,
@@ -34,18 +34,18 @@ import {
   withoutMark,
 } from "./entry.js";
 
-export function history({ keyring }: Context, { path, blob }: RequestOf<"history">): ReplyOf<"history"> {
+export function history({ keyring }: Context, { path, blob }: RequestOf<"history">): ResultOf<"history"> {
   return keyring.withKey((key) => {
     const known = knownVersions(key, path, blob);
     if (known === null) return damaged(path);
-    return isWithoutVersion(known) ? noSecret(path) : { ok: true, reply: historyReply(path, known) };
+    return isWithoutVersion(known) ? noSecret(path) : { ok: true, response: historyResponse(path, known) };
   });
 }
 
 export function openVersion(
   { keyring, now }: Context,
   { path, blob, version }: RequestOf<"openVersion">,
-): ReplyOf<"openVersion"> {
+): ResultOf<"openVersion"> {
   return keyring.withKey((key) => {
     const found = findVersion(key, path, blob, version);
     if (!("sealed" in found)) return found;
@@ -55,7 +55,7 @@ export function openVersion(
     if (opened === null) return damagedVersion(path, version);
     return {
       ok: true,
-      reply: concat(getReply(path, opened.value, withoutMark(opened.metadata), etagOf(found.sealed.metadata))),
+      response: concat(getResponse(path, opened.value, withoutMark(opened.metadata), etagOf(found.sealed.metadata))),
     };
   });
 }
@@ -63,7 +63,7 @@ export function openVersion(
 export function undo(
   { keyring, readers, settings }: Context,
   { path, body, blob, now }: RequestOf<"undo">,
-): ReplyOf<"undo"> {
+): ResultOf<"undo"> {
   return keyring.withKey((key) => {
     const read = readers.undo(body);
     if (!read.ok) return read;
@@ -83,7 +83,7 @@ export function undo(
  * Destroys versions, marks them as deleted, or removes that mark. Numbers that are not kept are ignored, unless all are. The
  * etag of the secret changes only with its current version.
  */
-export function changeVersions({ keyring }: Context, request: RequestOf<"changeVersions">): ReplyOf<"changeVersions"> {
+export function changeVersions({ keyring }: Context, request: RequestOf<"changeVersions">): ResultOf<"changeVersions"> {
   const { path, blob, versions, change, mayDestroyCurrent } = request;
   return keyring.withKey((key) => {
     const known = knownVersions(key, path, blob);
@@ -104,7 +104,7 @@ function withChanged(
   { path, blob, change, now }: RequestOf<"changeVersions">,
   split: SplitBlob,
   wanted: readonly Known[],
-): ReplyOf<"changeVersions"> {
+): ResultOf<"changeVersions"> {
   const changes = new Map<SealedVersion, OpenedVersion>();
   for (const one of wanted) {
     const changed = changedVersion(key, path, one, change, now);
@@ -150,7 +150,7 @@ function withPrivatePart(metadata: Uint8Array): Uint8Array {
 
 const emptyText = utf8('""');
 
-export function prune({ keyring }: Context, { path, blob }: RequestOf<"prune">): ReplyOf<"prune"> {
+export function prune({ keyring }: Context, { path, blob }: RequestOf<"prune">): ResultOf<"prune"> {
   return keyring.withKey((key) => {
     const known = knownVersions(key, path, blob);
     if (known === null) return damaged(path);
@@ -158,7 +158,7 @@ export function prune({ keyring }: Context, { path, blob }: RequestOf<"prune">):
   });
 }
 
-export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"check">): ReplyOf<"check"> {
+export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"check">): ResultOf<"check"> {
   return keyring.withKey((vaultKey) => {
     const key = isKey ? forTransit(vaultKey) : vaultKey;
     const earlier = splitBlob(blob)?.earlier ?? [];
@@ -191,7 +191,7 @@ export function knownVersions(key: SealingKey, path: string, blob: Uint8Array): 
   return { split, versions, damaged: all.length - versions.length + (split.isWhole ? 0 : 1) };
 }
 
-function historyReply(path: string, { versions, damaged: lost }: KnownVersions) {
+function historyResponse(path: string, { versions, damaged: lost }: KnownVersions) {
   const entries = versions.flatMap(({ sealed, metadata }, i) => [
     i > 0 ? "," : "",
     ...versionEntry(metadata, etagOf(sealed.metadata)),

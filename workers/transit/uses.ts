@@ -226,7 +226,7 @@ function urlBase64(bytes: Uint8Array): Uint8Array {
 }
 
 /** Random bytes for a client, as JSON. @throws Invalid */
-export function randomReply(fields: Fields): Bytes {
+export function randomResponse(fields: Fields): Bytes {
   const bytes = randomize(allocate(fields.whole("bytes", 1, 65_536, 32)));
   try {
     return concat(['{"random":"', toBase64(bytes), '"}']);

@@ -50,7 +50,7 @@ export class Catalog {
     return placeOf(this.#found, path);
   }
 
-  /** Loads all anew; calls `onPage` after each page. @throws StrongroomError */
+  /** Loads everything again; calls `onPage` after each page. @throws StrongroomError */
   async load(
     client: StrongroomClient,
     prefix: string,

@@ -93,7 +93,7 @@ export function define(command: Command): void {
       new Option("--signal <name>", "with --watch: send it this signal instead, such as HUP").argParser(readSignal),
     )
     .addOption(
-      new Option("--interval <duration>", "with --watch: time between two looks (default: 2s)").argParser(
+      new Option("--interval <duration>", "with --watch: refresh interval (default: 2s)").argParser(
         duration(86_400_000),
       ),
     )

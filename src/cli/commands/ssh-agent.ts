@@ -202,7 +202,7 @@ async function listen(server: Server, path: string): Promise<void> {
   }
 }
 
-/** Removes a socket that nobody listens on. @throws CommandFailure conflict */
+/** Removes a socket without a listener. @throws CommandFailure conflict */
 async function removeStale(path: string): Promise<void> {
   const found = await missingAsNull(lstat(path));
   if (found === null) return;

@@ -5,7 +5,7 @@ import { noSecretsAt } from "./secrets.js";
 /** `import` stores an item's fields in a folder, beside which may be its password: `otp web/site` means `web/site/totp`. @throws CommandFailure notFound; StrongroomError */
 export async function codeHereOrInside(client: StrongroomClient, path: string): Promise<OneTimeCode> {
   const here = await codeOrRefusal(client, path);
-  if (!(here instanceof StrongroomError) && here.isUrl) return here; // a password may be valid base32, too
+  if (!(here instanceof StrongroomError) && here.isUrl) return here; // a password may also be valid base32
   const inside = await codeOrRefusal(client, `${path}/totp`);
   if (!(inside instanceof StrongroomError)) return inside;
   if (!(here instanceof StrongroomError)) return here;

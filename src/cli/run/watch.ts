@@ -17,7 +17,7 @@ export type WatchOptions = {
   readonly quiet: boolean;
   /** Sent to the command after a change; null: the command is restarted. */
   readonly signal: NodeJS.Signals | null;
-  /** Time between two looks, in milliseconds. */
+  /** Refresh interval, in milliseconds. */
   readonly intervalMs: number;
   /** Time that the command has to end after TERM, in milliseconds. */
   readonly graceMs: number;
@@ -208,7 +208,7 @@ async function watchedBy(sources: Sources, connection: ConnectionFlags): Promise
   return { folder: prefix === undefined ? null : folderPrefix(prefix), paths: [...paths] };
 }
 
-/** Looks that do not count as use of the vault, so that it still locks when nobody uses it. */
+/** Looks that do not count as use of the vault, so that it still locks when it is not used. */
 async function etagsOf(client: StrongroomClient, { folder, paths }: Watched): Promise<Etags> {
   const found = new Map<string, string>();
   const note = ({ entries, damaged = [] }: SecretList) => {

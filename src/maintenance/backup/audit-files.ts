@@ -13,7 +13,7 @@ export function isAuditFile(name: string): boolean {
   return top === auditName && fileNumberOf(file) !== null && more.length === 0;
 }
 
-/** Yields the files as they are now; a server may go on writing, and remove the oldest. */
+/** Yields the files as they are now; a server may continue to write, and remove the oldest. */
 export async function* auditFiles(home: string): AsyncGenerator<SnapshotFile> {
   const directory = join(home, auditName);
   for (const file of await fileNumbers(systemFiles, directory)) {

@@ -227,7 +227,7 @@ export function innerOutline(space: Space, { head, length }: BlobOutline): BlobO
   return trashed === null ? { head, length } : { head: trashed.blob.slice(), length: length - trashedHeadBytes };
 }
 
-/** Reads both through one descriptor: the file may be replaced meanwhile. */
+/** Reads both through one descriptor: the file may be replaced at any time. */
 async function readOutline(file: string): Promise<BlobOutline> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
   try {

@@ -16,12 +16,12 @@ import {
 import { Semaphore } from "../../files/semaphore.js";
 import { tagHeadBytes, tagOf } from "../blob-tag.js";
 import {
+  type BackupProcess,
   type Change,
   type CommitResult,
   type DocumentChange,
   documentChanged,
   type NamedDocument,
-  type Reader,
   type SecretStore,
   type Space,
   type StoredDocument,
@@ -178,7 +178,7 @@ export class FileStore implements SecretStore {
     }
   }
 
-  async settle(path: string, space: Space = "secrets"): Promise<void> {
+  async flush(path: string, space: Space = "secrets"): Promise<void> {
     const { batches } = this.#mustBeWritable();
     await this.#writes.acquire();
     try {
@@ -244,7 +244,7 @@ export class FileStore implements SecretStore {
     }
   }
 
-  async freeze(reader: Reader): Promise<StoredSnapshot> {
+  async freeze(reader: BackupProcess): Promise<StoredSnapshot> {
     const { directory, batches } = this.#mustHaveVault();
     this.#snapshots.freeze(reader);
     return { directory, count: batches.tree.names.secrets.count };

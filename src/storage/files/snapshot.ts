@@ -13,7 +13,7 @@ import { type FileOperations, missingAsNull, NotPlainFile, randomName, writeNew 
 import { isAlive } from "../../files/process-identity.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { blobFile } from "../../paths/file-name.js";
-import { type Reader, type Space, spaces } from "../secret-store.js";
+import { type BackupProcess, type Space, spaces } from "../secret-store.js";
 import { findHolder } from "./claim.js";
 import { headerFile } from "./generations.js";
 import type { Names } from "./name-index.js";
@@ -148,7 +148,7 @@ export class SnapshotHolder {
   #taking = false;
   #taken: Taken | null = null;
   #cancelExpiry: () => void = () => {};
-  #frozenFor: Reader | null = null;
+  #frozenFor: BackupProcess | null = null;
 
   constructor(files: FileOperations, clock: Clock) {
     this.#files = files;
@@ -171,7 +171,7 @@ export class SnapshotHolder {
   }
 
   /** From now on `refuseFrozen` throws, until the reader has ended. @throws VaultError UNAVAILABLE */
-  freeze(reader: Reader): void {
+  freeze(reader: BackupProcess): void {
     this.refuseFrozen();
     if (!isAlive(reader.pid, reader.started)) throw busy(`the reader (pid ${reader.pid}) does not run on this machine`);
     this.#frozenFor = reader;

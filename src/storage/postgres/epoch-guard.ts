@@ -45,7 +45,7 @@ export class EpochGuard {
     const [epoch = null, ...rest] = row ?? [];
     if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
     if (epoch === this.#epoch) return rest;
-    // The database answered before this server's own change, which has ended meanwhile.
+    // The database answered before this server's own change, which has ended by now.
     if (epoch === asked && !isChange) return this.ask(statement, values, extraMs);
     this.onReplaced();
     const problem = "another server has replaced the vault or changed its keys";

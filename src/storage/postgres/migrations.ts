@@ -214,7 +214,7 @@ END $$;
 `;
 
 /**
- * A tag stands for the present of a secret: its past changes without it when the past is deleted or sealed anew. What is
+ * A tag stands for the present of a secret: its past changes without it when the past is deleted or sealed again. What is
  * made of the whole blob therefore expects its SHA-256, in 64 hexadecimal digits.
  */
 const second = `

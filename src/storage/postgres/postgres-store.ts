@@ -2,7 +2,6 @@
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
-  type Basis,
   type Change,
   type CommitResult,
   type DocumentChange,
@@ -10,6 +9,7 @@ import {
   type Listed,
   maxDocumentBytes,
   type NamedDocument,
+  type ReadVersion,
   type SecretStore,
   type SharedStore,
   type Space,
@@ -162,14 +162,14 @@ export class PostgresStore implements SecretStore, SharedStore {
     return commitResult(await this.#guard.ask(statements.commitOne, [path, blob, expectedText(expected)]));
   }
 
-  async commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult> {
+  async commitOn(changes: readonly Change[], bases: readonly ReadVersion[]): Promise<CommitResult> {
     const { values, bytes } = changesParameters(changes, bases);
     const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
     return commitResult(await this.#guard.ask(statements.commitMany, values, extraMs));
   }
 
   /** A read returns only what is committed. */
-  async settle(): Promise<void> {}
+  async flush(): Promise<void> {}
 
   async startNewVault(header: Bytes, documents: readonly NamedDocument[] = []): Promise<string | null> {
     const kept = await this.#guard.startVault(header, documentsParameters(documents));

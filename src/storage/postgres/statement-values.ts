@@ -1,7 +1,7 @@
 /** Parameters and results of statements: bytes, ranges of paths, and the changes of a batch. */
 import { hash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
-import type { Basis, Change, Expected, NamedDocument } from "../secret-store.js";
+import type { Change, Expected, NamedDocument, ReadVersion } from "../secret-store.js";
 import type { Value } from "./database.js";
 
 /** Returns the bytes of a `bytea` in text form (`\x` and hexadecimal digits), in a buffer of its own. */
@@ -47,7 +47,7 @@ const removes = -1;
 const onlyRequires = -2;
 
 /** Puts all blobs into one parameter: an array would be sent as text, twice as long, and could exceed a string's limit. */
-export function changesParameters(changes: readonly Change[], bases: readonly Basis[]) {
+export function changesParameters(changes: readonly Change[], bases: readonly ReadVersion[]) {
   const lengths = [...changes.map(({ blob }) => blob?.length ?? removes), ...bases.map(() => onlyRequires)];
   const starts: number[] = [];
   let at = 1;

@@ -167,7 +167,7 @@ describe("strongroom ssh-agent", () => {
     expect((await strongroom(here(), ["ssh-agent", "--confirm"])).code).to.equal(2);
   });
 
-  it("replaces a socket that nobody listens on, and nothing else", async () => {
+  it("replaces a socket without a listener, and nothing else", async () => {
     const directory = temporaryDirectory();
     const socket = join(directory, "agent");
     const { pid } = await startAgent("--socket", socket);

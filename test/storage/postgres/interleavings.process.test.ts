@@ -64,7 +64,7 @@ describe("unlucky orders of several servers", () => {
     return [first, second];
   }
 
-  /** The second server's change has read the secret before the first one seals it anew, and is committed afterwards. */
+  /** The second server's change has read the secret before the first one seals it again, and is committed afterwards. */
   async function besideSweep(first: TestServer, second: TestServer, change: () => ReturnType<typeof put>) {
     const { proxy } = database();
     const [sweep, otherSweep] = [proxy.hold(sweeping), proxy.hold(sweeping)];
@@ -84,7 +84,7 @@ describe("unlucky orders of several servers", () => {
     await mustUnlock(first);
   }
 
-  it("keep the history of a secret that one puts while another one seals it anew", async () => {
+  it("keep the history of a secret that one puts while another one seals it again", async () => {
     const [first, second] = await startWithHistory();
     const { etag } = await mustGet(first, "app/key");
     await besideSweep(first, second, () => put(second, "app/key", "three", { "if-match": `"${etag}"` }));
@@ -92,7 +92,7 @@ describe("unlucky orders of several servers", () => {
       expect(mustSucceed(await version(first, "app/key", i + 1))["value"]).to.equal(value);
   });
 
-  it("keep a secret whose earlier versions one deletes while another one seals it anew", async () => {
+  it("keep a secret whose earlier versions one deletes while another one seals it again", async () => {
     const [first, second] = await startWithHistory();
     await besideSweep(first, second, () => prune(second, "app/key"));
     expect((await mustGet(first, "app/key"))["value"]).to.equal("two");
