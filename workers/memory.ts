@@ -119,37 +119,40 @@ const zeros = allocate(2048);
 /** glibc's malloc rounds a block and a word of its own before it up to a multiple of this. */
 const blockStep = 16;
 const blockHead = 8;
-/** Each thread has a list of freed blocks of each size up to a kibibyte: the longest piece of which `update` uses it. */
+/** Each thread has a list of freed blocks of each size up to a kibibyte: the longest part of which `update` uses it. */
 const mostInList = 1016;
 
 /**
  * Decrypts into `target`, of the ciphertext's length, and leaves no other copy. A decipher's `update` decrypts into a block
  * with a byte more, copies that into a block of the exact size, and frees the first one unwiped. It goes back to its
- * thread's list, from which the overwriter's next `update` takes it, unless the list is full. That is where the list was
- * empty: malloc fills it then. So the overwriter fills it before. The second block would fill it too: it gets another size
- * by a length of which malloc rounds only a byte more up. The few bytes that are left for this are decrypted
- * apart; malloc's own links overwrite them. Copies of more than a kibibyte, which no list takes, were not found again.
+ * thread's list, from which the next `update` takes it, unless the list is full. That is where the list was empty: malloc
+ * fills it then. So the overwriter fills it before. The second block would fill it too: it gets another size by a length of
+ * which malloc rounds only a byte more up. The few bytes that are left for this are decrypted apart; malloc's own links
+ * overwrite them.
  */
 export function decryptInto(target: Uint8Array, decipher: Decipher, ciphertext: Uint8Array): void {
-  const { length } = ciphertext;
-  const most = Math.max(length - ((length + blockHead) % blockStep), 0);
-  const end = length > mostInList + blockStep ? length : Math.min(most, mostInList);
-  overwriteFreed(end);
-  decryptPart(target, decipher, ciphertext, 0, end);
-  overwriteFreed(end);
-  decryptPart(target, decipher, ciphertext, end, length);
+  let size = 0;
+  for (let at = 0; at < ciphertext.length; at += size) {
+    const next = partLength(ciphertext.length - at);
+    if (next !== size) {
+      overwriteFreed(size);
+      overwriteFreed(next);
+    }
+    const plaintext = decipher.update(ciphertext.subarray(at, at + next));
+    target.set(plaintext, at);
+    wipe(plaintext);
+    size = next;
+  }
+  overwriteFreed(size);
 }
 
-function decryptPart(target: Uint8Array, decipher: Decipher, ciphertext: Uint8Array, start: number, end: number): void {
-  if (start === end) return;
-  const plaintext = decipher.update(ciphertext.subarray(start, end));
-  target.set(plaintext, start);
-  wipe(plaintext);
+function partLength(left: number): number {
+  return left < blockStep ? left : Math.min(left - ((left + blockHead) % blockStep), mostInList);
 }
 
 /** Overwrites the block that another cipher's `update` with an input of this length has just freed, or will get. */
 export function overwriteFreed(length: number): void {
-  if (length > 0 && length <= zeros.length) overwriter.update(zeros.subarray(0, length));
+  if (length >= blockStep && length <= zeros.length) overwriter.update(zeros.subarray(0, length));
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */
