@@ -5,7 +5,8 @@ import { expect } from "chai";
 import { mustCreateKey } from "../support/key-requests.js";
 import { startProcess } from "../support/process.js";
 import { scanProcess } from "../support/scanner.js";
-import { mustGet, mustInit, mustLock, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustSucceed, send } from "../support/test-client.js";
+import { type VaultServer, vault } from "../vault-api/vault-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";
@@ -33,7 +34,8 @@ describe("the server's memory, after responses with values and keys over TCP", f
   });
 
   it("holds none of them once the vault is locked", async () => {
-    const server = await startProcess([], { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
+    const settings = { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: "0", STRONGROOM_VAULT_PORT: "0" };
+    const server = await startProcess([], settings);
     await mustInit(server, { passphrase });
     for (const [path, value] of values) await mustPut(server, path, value);
     const paths = [...values.keys()];
@@ -43,6 +45,7 @@ describe("the server's memory, after responses with values and keys over TCP", f
       mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: { operations } }));
       for (const path of paths) mustSucceed(await send(server, { path: `/v1/versions/${path}?version=1` }));
     }
+    await throughVaultPort({ ...server, vaultPort: Number((await mustStatus(server))["vaultPort"]) });
     const { key } = await mustCreateKey(server, "recovery", passphrase);
     await mustLock(server);
     const samples = [...values].map(([path, value]) => [path, sampleOf(value)] as const);
@@ -55,3 +58,17 @@ describe("the server's memory, after responses with values and keys over TCP", f
     expect(left).to.deep.equal([]);
   });
 });
+
+/** Writes, patches and reads all values as clients of Vault do, as texts and as members of objects. */
+async function throughVaultPort(server: VaultServer): Promise<void> {
+  for (const [path, value] of values) {
+    const own = `secret/data/vault/${path}`;
+    expect((await vault(server, "POST", own, { body: { data: { value } } })).status).to.equal(200);
+    expect((await vault(server, "POST", own, { body: { data: { a: value, b: { c: value } } } })).status).to.equal(200);
+    expect((await vault(server, "PATCH", own, { body: { data: { b: { d: "1" } } } })).status).to.equal(200);
+    for (const query of ["", "?version=2"]) {
+      expect((await vault(server, "GET", `${own}${query}`)).text).to.contain(value.slice(0, 40));
+    }
+    expect((await vault(server, "GET", `secret/subkeys/vault/${path}`)).status).to.equal(200);
+  }
+}
