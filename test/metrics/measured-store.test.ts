@@ -9,7 +9,7 @@ import { MemoryStore, nothingKept } from "../support/memory-store.js";
 
 /** How many arguments each takes. */
 const members = {
-  ...{ header: 0, count: 0, list: 3, read: 2, commit: 1, settle: 1, startNewVault: 1, replaceHeader: 2 },
+  ...{ header: 0, count: 0, list: 3, read: 2, commit: 1, flush: 1, startNewVault: 1, replaceHeader: 2 },
   ...{ readDocument: 1, writeDocument: 3, snapshot: 0, freeze: 1, close: 0 },
 };
 const sharedMembers = {
@@ -20,7 +20,7 @@ const sharedMembers = {
 /** Those of no call of their own, and those whose call has another name. */
 const unreported = new Set(["close", "onReplaced", "serverConnections", "currentRun", "alone"]);
 const reportedAs = new Map([
-  ["settle", "commit"],
+  ["flush", "commit"],
   ["commitOn", "commit"],
   ["listWithHeads", "list"],
 ]);
