@@ -17,6 +17,12 @@ export class ClientGone extends Error {}
 
 const firstAllocation = 4096;
 
+/**
+ * A body gets this much memory at first, however much is announced: what is announced and not sent costs no more. Memory
+ * that the C library has used before is cleared when it is allocated, and so is resident at once.
+ */
+const mostAtFirst = 2 ** 20;
+
 /** Each chunk costs the event loop time, however short it is: a batch's body in chunks of one byte would block it. */
 const mostSmallPieces = 4096;
 const smallPieceBytes = 16;
@@ -32,10 +38,11 @@ export async function readBody<B extends ArrayBufferLike>(
   memory: Memory<B>,
 ): Promise<Uint8Array<B>> {
   refuseEncoded(req);
-  const declared = Number(req.headers["content-length"] ?? firstAllocation);
-  if (declared > limit) throw tooLarge(limit);
+  const declared = req.headers["content-length"];
+  if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
-  return collect(req, declared, limit, memory);
+  if (declared === undefined) return collect(req, firstAllocation, limit, memory);
+  return collect(req, Math.min(Number(declared), mostAtFirst), Number(declared), memory);
 }
 
 function refuseEncoded(req: Request): void {
@@ -48,11 +55,11 @@ function refuseEncoded(req: Request): void {
 
 function collect<B extends ArrayBufferLike>(
   req: Request,
-  declared: number,
+  atFirst: number,
   limit: number,
   memory: Memory<B>,
 ): Promise<Uint8Array<B>> {
-  let body = memory(declared);
+  let body = memory(atFirst);
   let length = 0;
   let pieces = 0;
   return new Promise((resolve, reject) => {
