@@ -11,7 +11,6 @@ module.exports = {
   reporter: "dist/test/support/reporter.js",
   parallel: true,
   jobs: 3,
-  retries: 1, // two tests of processes failed once in three runs, and never alone
   timeout: 180_000, // only for what hangs: at a load of 15 a test of several processes takes a minute
   exit: false,
   forbidOnly: true,

@@ -5,6 +5,7 @@ import type { FileOperations } from "../../src/files/durable.js";
 import type { FinishedRequest } from "../../src/observer.js";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
 import { heldFiles } from "../support/held-files.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import { mustCreateToken, mustLock, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
@@ -32,7 +33,8 @@ describe("a list of 17,000 secrets", function () {
     };
     const counts: (number | null)[] = [];
     const observer = { requestFinished: (request: FinishedRequest) => counts.push(request.count) };
-    const server = await startTestServer({ home, cacheBytes, files: { ...files, open }, observer });
+    const clock = new FakeClock(Date.now()); // stands still: no work in the background reads files
+    const server = await startTestServer({ home, cacheBytes, clock, files: { ...files, open }, observer });
     await mustUnlock(server);
     return { server, hold, opened, counts };
   }
