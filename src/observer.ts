@@ -24,8 +24,10 @@ export type FinishedRequest = {
   readonly path: string | null;
   /** Tag of the secret that was read or written, without quotes. */
   readonly etag: string | null;
-  /** Name of the client token, or id of the key, that was made, changed or removed. */
+  /** Name of the client token that was made, changed or removed. */
   readonly subject: string | null;
+  /** The vault's key, or passphrase, that was made or removed. */
+  readonly key: { readonly id: string; readonly kind: string; readonly label: string } | null;
   /** Version of the secret that was asked for. */
   readonly version: number | null;
   /** Prefix of a list; "" for one that no path can begin with. */

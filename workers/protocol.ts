@@ -423,8 +423,16 @@ export type ResealResult = {
   readonly currentLength: number;
 };
 
-/** `header`: waits for `adopt` or `discard`. */
-export type HeaderResult = { readonly ok: true; readonly header: Bytes; readonly response: Bytes };
+/** One of the vault's ways in, as `keys` lists it. */
+export type KeyDescription = { readonly id: string; readonly kind: "passphrase" | "key"; readonly label: string };
+
+/** `header`: waits for `adopt` or `discard`. `key`: the one that was created or deleted. */
+export type HeaderResult = {
+  readonly ok: true;
+  readonly header: Bytes;
+  readonly response: Bytes;
+  readonly key?: KeyDescription;
+};
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
 export type SealResult = {

@@ -44,12 +44,16 @@ export function recordsOf(
 
 /** By hand: `JSON.stringify` of an object takes three times as long, and this runs for each get. */
 function textOfRequest(request: FinishedRequest, event: string, time: string): string {
-  const { caller, address, requestId, path, subject, version, etag, prefix, count, status, code } = request;
+  const { caller, address, requestId, path, subject, key, version, etag, prefix, count, status, code } = request;
   return (
     `,"time":"${time}","event":"${event}"${text("token", caller)}${text("address", address)}` +
-    `${text("requestId", requestId)}${text("path", path)}${text("name", subject)}${number("version", version)}` +
+    `${text("requestId", requestId)}${text("path", path)}${text("name", subject)}${key === null ? "" : textOfKey(key)}${number("version", version)}` +
     `${text("etag", etag)}${text("prefix", prefix)}${number("count", count)},"status":${status}${text("code", code)}}\n`
   );
+}
+
+function textOfKey({ id, kind, label }: NonNullable<FinishedRequest["key"]>): string {
+  return `${text("name", id)}${text("kind", kind)}${text("label", label)}`;
 }
 
 /** What JSON does not escape. */

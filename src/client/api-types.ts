@@ -601,6 +601,10 @@ export interface AuditRecord {
   readonly to?: string;
   /** Client token, or id of the key, that was created, changed or deleted. */
   readonly name?: string;
+  /** For a key that was created or deleted: `key`, or `passphrase`. */
+  readonly kind?: string;
+  /** For a key that was created or deleted: its label. */
+  readonly label?: string;
   /** The requested version. */
   readonly version?: number;
   /** Etag of the secret that was read or stored. */

@@ -161,7 +161,7 @@ function noEndpoint(allow: readonly string[]): VaultError {
 function reporter(audit: AuditLog | null, observers: Observers): Report {
   return (context, req, status, etag) => {
     const { found, started, caller } = context; // no rest pattern: the copy would cost more than all else here
-    const { secretPath: path, subject, version, prefix, count, operations, code, requestId } = context;
+    const { secretPath: path, subject, key, version, prefix, count, operations, code, requestId } = context;
     const finished: FinishedRequest = {
       method: req.method,
       route: found?.route.pattern ?? "unknown",
@@ -173,6 +173,7 @@ function reporter(audit: AuditLog | null, observers: Observers): Report {
       path,
       etag,
       subject,
+      key,
       version,
       prefix,
       count,

@@ -5,12 +5,16 @@ import { VaultError } from "../errors.js";
 import { readBody } from "./body.js";
 import type { Handler, Service } from "./endpoint.js";
 import { sharedMemory } from "./memory.js";
-import { contextOf } from "./request.js";
+import { contextOf, type RequestContext } from "./request.js";
 import { sendBytes } from "./response.js";
 
 export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
 export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.keys.changePassphrase(body, permit));
-export const createKey = withPassphrase(({ vault }, body, permit) => vault.keys.create(body, permit));
+export const createKey = withPassphrase(async ({ vault }, body, permit, context) => {
+  const { response, key } = await vault.keys.create(body, permit);
+  context.key = key;
+  return response;
+});
 const rotateKey = withPassphrase(({ vault }, body, permit) => vault.keys.rotate(body, permit));
 
 export async function rotate(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -23,12 +27,12 @@ export async function keys({ vault }: Service, _req: Request, res: Response): Pr
 }
 
 export async function deleteKey({ vault }: Service, req: Request, res: Response, id: string): Promise<void> {
-  const response = await vault.keys.delete(id);
-  contextOf(req).subject = id;
+  const { response, key } = await vault.keys.delete(id);
+  contextOf(req).key = key;
   sendBytes(res, 200, [response]);
 }
 
-type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;
+type Attempt = (service: Service, body: SharedBytes, permit: () => void, context: RequestContext) => Promise<Bytes>;
 
 type Send = (service: Service, res: Response, response: Bytes) => void;
 
@@ -43,7 +47,7 @@ export function withPassphrase(attempt: Attempt, send: Send = sendReply): Handle
     const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
     try {
       // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
-      send(service, res, await attempt(service, body, () => passphraseLockout.check(req)));
+      send(service, res, await attempt(service, body, () => passphraseLockout.check(req), contextOf(req)));
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
       passphraseLockout.check(req);

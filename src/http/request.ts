@@ -1,6 +1,7 @@
 /** A request's context, which its checks and its handler share, and its headers. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
+import type { KeyDescription } from "../../workers/protocol.js";
 import type { Caller } from "../access/credentials.js";
 import { type ErrorCode, VaultError } from "../errors.js";
 import type { BatchItem } from "../observer.js";
@@ -19,6 +20,7 @@ export interface RequestContext {
   // What else the report says.
   secretPath: string | null;
   subject: string | null;
+  key: KeyDescription | null;
   version: number | null;
   prefix: string | null;
   count: number | null;
@@ -43,6 +45,7 @@ export function beginContext(req: WithContext, target: Target, found: Found | nu
     report,
     secretPath: null,
     subject: null,
+    key: null,
     version: null,
     prefix: null,
     count: null,

@@ -1,5 +1,5 @@
 /** Passphrase and keys of the vault: each change replaces its header. */
-import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
+import type { Bytes, KeyDescription, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
 import type { DocumentChange } from "../storage/secret-store.js";
@@ -15,6 +15,9 @@ const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-c
 
 /** Throws when a request must not continue, although its passphrase is right. */
 export type Permit = () => void;
+
+/** `key`: the one that was created or deleted; null when the result does not say so. */
+export type KeyChange = { readonly response: Bytes; readonly key: KeyDescription | null };
 
 export type KeySlotsOptions = {
   readonly lockState: LockState;
@@ -39,13 +42,13 @@ export class KeySlots {
    * changed.
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
    */
-  changePassphrase(body: SharedBytes, permit: Permit): Promise<Bytes> {
+  async changePassphrase(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN, clock } = this.#options;
-    return this.#changeHeader({ op: "changePassphrase", body, logN, now: clock.now() }, permit);
+    return (await this.#changeHeader({ op: "changePassphrase", body, logN, now: clock.now() }, permit)).response;
   }
 
   /** The response holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
-  create(body: SharedBytes, permit: Permit): Promise<Bytes> {
+  create(body: SharedBytes, permit: Permit): Promise<KeyChange> {
     return this.#changeHeader({ op: "createKey", body, now: this.#options.clock.now() }, permit);
   }
 
@@ -55,7 +58,7 @@ export class KeySlots {
    */
   async rotate(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN, sweep } = this.#options;
-    const response = await this.#changeHeader({ op: "rotate", body, logN }, permit);
+    const { response } = await this.#changeHeader({ op: "rotate", body, logN }, permit);
     sweep.wake();
     return response;
   }
@@ -68,19 +71,19 @@ export class KeySlots {
   }
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
-  async delete(id: string): Promise<Bytes> {
+  async delete(id: string): Promise<KeyChange> {
     const { lockState, header, log } = this.#options;
     await header.refresh();
-    const { header: proposed, response } = await lockState.derive({ op: "deleteKey", id });
+    const { header: proposed, response, key = null } = await lockState.derive({ op: "deleteKey", id });
     await header.replace(proposed);
     log.info({ event: "key-deleted" });
-    return response;
+    return { response, key };
   }
 
-  async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
+  async #changeHeader(request: HeaderChange, permit: Permit): Promise<KeyChange> {
     const { lockState, header, log } = this.#options;
     const derived = header.confirm().then(() => lockState.derive(request));
-    const { header: proposed, response } = await wipingAfter(request.body, derived);
+    const { header: proposed, response, key = null } = await wipingAfter(request.body, derived);
     try {
       try {
         permit();
@@ -90,7 +93,7 @@ export class KeySlots {
       }
       await header.replace(proposed, request.op === "rotate" ? this.#options.documentForRotation : undefined);
       log.info({ event: changeEvents[request.op] });
-      return response;
+      return { response, key };
     } catch (error) {
       response.fill(0);
       throw error;

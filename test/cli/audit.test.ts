@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { parseLog, readLog, rebuilt, writeLog } from "../audit/sample-log.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { passphrase, realScryptCost, shareTestServer, startTestServer } from "../support/server.js";
-import { mustCreateToken, mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
+import { mustCreateToken, mustGet, mustInit, mustLock, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 import { start } from "./run-command.js";
 
@@ -17,6 +17,10 @@ describe("audit", () => {
     await mustPut(started, "other", "v");
     const { token } = await mustCreateToken(started, { name: "ci" });
     await send(started, { path: "/v1/secrets/app/a", token });
+    const { id } = mustSucceed(
+      await send(started, { method: "POST", path: "/v1/keys", body: { passphrase, label: "laptop" } }),
+    );
+    mustSucceed(await send(started, { method: "DELETE", path: `/v1/keys/${String(id)}` }));
     await send(started, { method: "POST", path: "/v1/batch", body: { operations: [{ move: "other", to: "app/b" }] } });
   });
   const here = () => ({ STRONGROOM_HOME: server().home });
@@ -37,6 +41,11 @@ describe("audit", () => {
       args: ["audit", "show", "--token", "ci"],
       exit: 0,
       out: new RegExp(`^${time}  \\d+  ci  127\\.0\\.0\\.1  get  app/a  200\n$`),
+    },
+    "the label of a deleted key": {
+      args: ["audit", "tail", "--limit", "3"],
+      exit: 0,
+      out: / {2}key-delete {2}200 {2}name \w+ {2}kind key {2}label laptop\n/,
     },
     "a subtree as JSON": {
       args: ["audit", "show", "--path", "app/", "--json"],
@@ -68,7 +77,7 @@ describe("audit", () => {
     "a log without problems": {
       args: ["audit", "verify"],
       exit: 0,
-      out: /^\d+ records in 1 file, the last is \d+\n1 checkpoint; they cover the log up to record \d\nno problems found\n$/,
+      out: /^\d+ records in 1 file, the last is \d+\n1 checkpoint; they cover the log up to record \d+\nno problems found\n$/,
     },
     "a file that is no head": {
       args: ["audit", "verify", "--head", "/dev/null"],

@@ -133,6 +133,22 @@ describe("the audit log of a server", () => {
     });
   }
 
+  it("has id, kind and label of a key that is created or deleted", async () => {
+    let id: unknown;
+    const body = { passphrase, label: 'my "laptop"' };
+    const records = await recordsOf(server(), async () => {
+      ({ id } = mustSucceed(await send(server(), { method: "POST", path: "/v1/keys", body })));
+      mustSucceed(await send(server(), { method: "DELETE", path: `/v1/keys/${String(id)}` }));
+      await send(server(), { method: "DELETE", path: "/v1/keys/passphrase" });
+    });
+    const key = { name: id, kind: "key", label: body.label };
+    expect(records).to.deep.equal([
+      { event: "key-create", ...by, ...key, status: 200 },
+      { event: "key-delete", ...by, ...key, status: 200 },
+      { event: "key-delete", ...by, status: 400, code: "BAD_REQUEST" },
+    ]);
+  });
+
   it("has a checkpoint before a lock, after an unlock, and after a rotation of the master key", async () => {
     const records = await recordsOf(server(), async () => {
       await mustLock(server());

@@ -1,11 +1,11 @@
 /** Operations on the slots of the header: change the passphrase; list, create and delete keys. */
-import { type Header, isLabel, mostSlots, type Slot } from "../crypto/header.js";
+import { type Header, isLabel, type KeySlot, mostSlots, type PassphraseSlot, type Slot } from "../crypto/header.js";
 import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "../crypto/key-text.js";
 import type { Keyring } from "../crypto/keyring.js";
 import { withSlots } from "../crypto/master-key.js";
 import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "../crypto/slots.js";
 import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "../memory.js";
-import type { Bytes, Refusal, RequestOf, ResultOf } from "../protocol.js";
+import type { Bytes, KeyDescription, Refusal, RequestOf, ResultOf } from "../protocol.js";
 import {
   keyLikePassphrase,
   lastWayIn,
@@ -54,13 +54,14 @@ export function deleteKey({ keyring, turns }: Context, { id }: RequestOf<"delete
   return turns.take(null, async () => {
     const { header, sealingKey } = keyring;
     if (!header || sealingKey === null) return { response: lockedNow };
-    const rest = header.slots.filter((slot) => idOf(slot) !== id);
-    if (rest.length === header.slots.length) return { response: noKey };
+    const deleted = header.slots.find((slot) => idOf(slot) === id);
+    if (deleted === undefined) return { response: noKey };
+    const rest = header.slots.filter((slot) => slot !== deleted);
     if (rest.length === 0) return { response: lastWayIn };
     const { masterKey } = sealingKey;
     const changed = withScratch(() => withSlots(header, rest, masterKey));
     const response = utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}');
-    return propose(keyring, changed, null, response);
+    return concerning(deleted, propose(keyring, changed, null, response));
   });
 }
 
@@ -100,7 +101,9 @@ function proposeKey(keyring: Keyring, opened: Opened, now: number, body: CreateK
   const kek = kekOfKey(key, salt);
   try {
     const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
-    return proposeSlots(keyring, opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyResult(plan, key));
+    const response = keyResult(plan, key);
+    const proposed = proposeSlots(keyring, opened, (masterKey) => [...header.slots, wrapped(masterKey)], response);
+    return concerning(plan, proposed);
   } finally {
     wipe(key, kek);
   }
@@ -129,14 +132,27 @@ function keyResult({ id, label }: { readonly id: string; readonly label: string 
   return response;
 }
 
-function described(slot: Slot) {
-  return { id: idOf(slot), kind: slot.kind, label: labelOf(slot), createdAt: slot.createdAt };
+/** What a slot is called. */
+type Named = Pick<KeySlot, "kind" | "id" | "label"> | Pick<PassphraseSlot, "kind">;
+
+/** Adds to the result which key was created or deleted. */
+function concerning(slot: Named, outcome: HeaderOutcome): HeaderOutcome {
+  const { response } = outcome;
+  return response.ok ? { ...outcome, response: { ...response, key: describe(slot) } } : outcome;
 }
 
-function idOf(slot: Slot): string {
+function described(slot: Slot) {
+  return { ...describe(slot), createdAt: slot.createdAt };
+}
+
+function describe(slot: Named): KeyDescription {
+  return { id: idOf(slot), kind: slot.kind, label: labelOf(slot) };
+}
+
+function idOf(slot: Named): string {
   return slot.kind === "key" ? slot.id : passphraseName;
 }
 
-function labelOf(slot: Slot): string {
+function labelOf(slot: Named): string {
   return slot.kind === "key" ? slot.label : passphraseName;
 }
