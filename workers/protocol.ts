@@ -54,6 +54,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `kvWrite` and `kvRead` are writes and reads of Vault's KV engine, `kvMetadata` and `kvConfigure` show and change the settings
  *   of a secret, and `kvVersions` reads numbers of versions from a body.
  * - `changeMetadata` seals the current value again with other metadata.
+ * - What writes a blob that holds versions of the one before refuses when that one is damaged. `reread`: it was read again and
+ *   found so, and may be written as it is.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
  * - `check` opens all versions in a blob, and refuses when one is damaged.
@@ -107,7 +109,14 @@ interface Operations {
     response: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
   };
   seal: {
-    request: { op: "seal"; path: string; body: Bytes | SharedBytes; previous: Bytes | Head | null; now: number };
+    request: {
+      op: "seal";
+      path: string;
+      body: Bytes | SharedBytes;
+      previous: Bytes | Head | null;
+      now: number;
+      reread?: boolean;
+    };
     response: SealResult | Refusal;
   };
   plan: {
@@ -136,11 +145,11 @@ interface Operations {
     response: { readonly ok: true; readonly response: Bytes } | Refusal;
   };
   undo: {
-    request: { op: "undo"; path: string; body: Bytes; blob: Bytes | null; now: number };
+    request: { op: "undo"; path: string; body: Bytes; blob: Bytes | null; now: number; reread?: boolean };
     response: SealResult | Refusal;
   };
   changeMetadata: {
-    request: { op: "changeMetadata"; path: string; body: Bytes; blob: Bytes | null; now: number };
+    request: { op: "changeMetadata"; path: string; body: Bytes; blob: Bytes | null; now: number; reread?: boolean };
     response: SealResult | Refusal;
   };
   changeVersions: {
@@ -152,6 +161,7 @@ interface Operations {
       change: VersionChange;
       now: number;
       mayDestroyCurrent: boolean;
+      reread?: boolean;
     };
     response:
       | { readonly ok: true; readonly blob: null }
@@ -159,7 +169,7 @@ interface Operations {
       | Refusal;
   };
   kvWrite: {
-    request: { op: "kvWrite"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean };
+    request: { op: "kvWrite"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean; reread?: boolean };
     response: SealResult | Refusal;
   };
   kvRead: {
@@ -177,7 +187,7 @@ interface Operations {
     response: { readonly ok: true; readonly versions: readonly number[] } | Refusal;
   };
   prune: {
-    request: { op: "prune"; path: string; blob: Bytes };
+    request: { op: "prune"; path: string; blob: Bytes; reread?: boolean };
     response: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
   };
   check: { request: { op: "check"; path: string; blob: Bytes; isKey?: boolean }; response: Done | Refusal };

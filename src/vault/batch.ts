@@ -35,7 +35,6 @@ import {
   tagOrNone,
   unconditional,
 } from "./conditions.js";
-import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
 import { type KeyedMutex, Mutex } from "./locks.js";
 import type { VaultTrash } from "./trash.js";
@@ -102,12 +101,7 @@ export class Batches {
     mustPermitPaths(steps, permit);
     return this.#paths.run(pathsOf(steps), async () => {
       permit.still();
-      if (!this.#cached.isShared) return this.#change(steps);
-      return repeating(() => {
-        const copy = new Uint8Array(new SharedArrayBuffer(body.length));
-        copy.set(body);
-        return wipingAfter(copy, this.#change(stepsOf(operations, copy)));
-      });
+      return this.#cached.isShared ? repeating(() => this.#change(steps)) : this.#change(steps);
     });
   }
 
@@ -227,9 +221,12 @@ export class Batches {
   }
 
   async #put({ path, condition, body }: PutStep): Promise<StepResult> {
-    const previous = await this.#cached.previous(path);
-    requireOf(condition, path, previous);
-    const sealed = await this.#lockState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
+    const first = await this.#cached.previous(path);
+    requireOf(condition, path, first);
+    const now = this.#clock.now();
+    const { result: sealed, previous } = await this.#cached.rereading(path, first, (previous, reread) =>
+      this.#lockState.ask({ op: "seal", path, body, previous, now, reread }),
+    );
     const isBased = this.#cached.isShared || isConditional(condition);
     return written(path, sealed, isBased ? expectedAs(previous) : undefined);
   }

@@ -3,6 +3,7 @@
  * store that other servers also change, nothing is cached. It never looks into a blob.
  */
 import type { Bytes, Head, SealResult } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
 import type { Change, CommitResult, Expected, ReadVersion, SecretStore } from "../storage/secret-store.js";
 import { conflictAt, notFound, unconditional } from "./conditions.js";
 
@@ -121,6 +122,25 @@ export class CachedStore {
   /** Returns as much of the current blob as a put needs; null when there is no secret. */
   previous(path: string): Promise<Bytes | Head | null> {
     return this.#keepsHistory ? this.whole(path) : this.head(path);
+  }
+
+  /**
+   * Runs work on what was read of a secret, and once more on a second read where it finds that damaged: a version that is
+   * misread once would be written so, and be lost, although the disk still has it.
+   */
+  async rereading<P extends Bytes | Head | null, T>(
+    path: string,
+    first: P,
+    work: (previous: P | Bytes, reread: boolean) => Promise<T>,
+  ): Promise<{ readonly result: T; readonly previous: P | Bytes }> {
+    try {
+      return { result: await work(first, false), previous: first };
+    } catch (error) {
+      if (first === null || !(error instanceof VaultError) || error.code !== "INTEGRITY") throw error;
+      const previous = await this.store.read(path);
+      if (previous === null) throw notFound(path);
+      return { result: await work(previous, true), previous };
+    }
   }
 
   /**

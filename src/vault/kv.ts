@@ -34,7 +34,14 @@ export class VaultKv {
 
   /** Returns what is said of the new version. @throws VaultError BAD_REQUEST, NOT_FOUND for a patch, … as read */
   write(path: string, body: SharedBytes, isPatch: boolean, permit: Permit): Promise<Bytes> {
-    return this.#secrets.replaceBy(path, body, permit, (blob) => ({ op: "kvWrite", path, blob, body, isPatch }));
+    return this.#secrets.replaceBy(path, body, permit, (blob, reread) => ({
+      op: "kvWrite",
+      path,
+      blob,
+      body,
+      isPatch,
+      reread,
+    }));
   }
 
   /** @throws VaultError NOT_FOUND, … as read */

@@ -143,10 +143,13 @@ export class VaultSecrets {
    */
   put(path: string, body: Bytes, condition = unconditional, permit = always): Promise<TaggedResponse> {
     return this.#changeBy(body, path, permit, async (given) => {
-      const previous = await this.#cached.previous(path);
       const now = this.#clock.now();
-      const sealed = await this.#lockState.ask({ op: "seal", path, body: given, previous, now });
-      return this.#replace(path, condition, previous, sealed);
+      const first = await this.#cached.previous(path);
+      const { result, previous } = await this.#cached.rereading(path, first, (previous, reread) => {
+        const body = previous === null || reread ? given : copyOf(given); // what is sent is moved
+        return this.#lockState.ask({ op: "seal", path, body, previous, now, reread });
+      });
+      return this.#replace(path, condition, previous, result);
     });
   }
 
@@ -181,12 +184,14 @@ export class VaultSecrets {
     path: string,
     body: SharedBytes,
     permit: Permit,
-    requestOf: (blob: Bytes | null) => R,
+    requestOf: (blob: Bytes | null, reread: boolean) => R,
   ): Promise<Bytes> {
     const replace = async () => {
-      const previous = await this.#cached.whole(path);
-      const sealed = await this.#lockState.ask<SealingRequest>(requestOf(previous));
-      return (await this.#replace(path, unconditional, previous, sealed)).response;
+      const first = await this.#cached.whole(path);
+      const { result, previous } = await this.#cached.rereading(path, first, (blob, reread) =>
+        this.#lockState.ask<SealingRequest>(requestOf(blob, reread)),
+      );
+      return (await this.#replace(path, unconditional, previous, result)).response;
     };
     return wipingAfter(body, this.#change(path, permit, replace));
   }
@@ -259,7 +264,10 @@ export class VaultSecrets {
       const previous = await this.#store.read(path);
       requireOf(condition, path, previous);
       if (previous === null) throw notFound(path);
-      const { blob, removed } = await this.#lockState.ask({ op: "prune", path, blob: previous });
+      const { result } = await this.#cached.rereading(path, previous, (blob, reread) =>
+        this.#lockState.ask({ op: "prune", path, blob, reread }),
+      );
+      const { blob, removed } = result;
       if (blob.length < previous.length) {
         const { committed } = await this.#cached.commit([{ path, blob, expected: expectedAs(previous) }], []);
         if (!committed) throw conflictAt(condition, path);
@@ -283,8 +291,12 @@ export class VaultSecrets {
       const previous = await this.#store.read(path);
       requireOf(condition, path, previous);
       if (previous === null) throw notFound(path);
-      const changed = { op: "changeVersions", path, blob: previous, versions, change, mayDestroyCurrent } as const;
-      const { blob, ...sealed } = await this.#lockState.ask({ ...changed, now: this.#clock.now() });
+      const changed = { op: "changeVersions", path, versions, change, mayDestroyCurrent } as const;
+      const now = this.#clock.now();
+      const { result } = await this.#cached.rereading(path, previous, (blob, reread) =>
+        this.#lockState.ask({ ...changed, blob, now, reread }),
+      );
+      const { blob, ...sealed } = result;
       if (blob === null) return;
       const kept = "headLength" in sealed ? [{ path, blob, headLength: sealed.headLength }] : [];
       const { committed } = await this.#cached.commit([{ path, blob, expected: expectedAs(previous) }], kept);
@@ -304,9 +316,10 @@ export class VaultSecrets {
   /** Binds the secret to a host, or removes the binding to one. @throws VaultError NOT_FOUND, … as put */
   setUses(path: string, add: Binding | null, removeHost: string | null): Promise<void> {
     return this.#change(path, always, async () => {
-      const previous = await this.#mustRead(path);
-      const sealed = await this.#lockState.ask({ op: "setUses", path, blob: previous, add, removeHost });
-      await this.#replace(path, unconditional, previous, sealed);
+      const { result, previous } = await this.#cached.rereading(path, await this.#mustRead(path), (blob) =>
+        this.#lockState.ask({ op: "setUses", path, blob, add, removeHost }),
+      );
+      await this.#replace(path, unconditional, previous, result);
     });
   }
 
@@ -418,13 +431,15 @@ export class VaultSecrets {
   /** A put of what the secret already holds. */
   #rewrite(op: Rewrite, path: string, body: Bytes, condition: Condition, permit: Permit): Promise<TaggedResponse> {
     return this.#changeBy(body, path, permit, async (given) => {
-      const previous = await this.#store.read(path);
+      const first = await this.#store.read(path);
       try {
         const now = this.#clock.now();
-        const sealed = await this.#lockState.ask({ op, path, body: given, blob: previous, now });
-        return await this.#replace(path, condition, previous, sealed);
+        const { result, previous } = await this.#cached.rereading(path, first, (blob, reread) =>
+          this.#lockState.ask({ op, path, body: given, blob, now, reread }),
+        );
+        return await this.#replace(path, condition, previous, result);
       } catch (error) {
-        if (error instanceof VaultError && error.code === "NOT_FOUND") requireOf(condition, path, previous);
+        if (error instanceof VaultError && error.code === "NOT_FOUND") requireOf(condition, path, first);
         throw error;
       }
     });
@@ -535,4 +550,11 @@ export class VaultSecrets {
     requireCondition(condition, path, tag);
     return tag === null ? "present" : { tag };
   }
+}
+
+/** In memory that can be moved and wiped, which that of a short `slice` is not. */
+function copyOf(bytes: Bytes): Bytes {
+  const copy = new Uint8Array(new ArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
 }

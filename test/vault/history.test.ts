@@ -3,8 +3,10 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { blobFile, damage, flipped } from "../support/damage.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { misreadingFiles } from "../support/misreading-files.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
+  type Answer,
   type Json,
   mustGet,
   mustInit,
@@ -242,7 +244,7 @@ describe("a damaged past", () => {
     }
   });
 
-  it("a present whose value is damaged is not kept, and its past survives an undo", async () => {
+  it("keeps a damaged current version as it is, and its past survives an undo", async () => {
     await putAll(server(), "present", ["aa", "bb"]);
     const file = blobFile(server(), "present");
     const blob = readFileSync(file);
@@ -250,6 +252,48 @@ describe("a damaged past", () => {
     mustRefuse(await send(server(), { path: secretTarget("present") }), 500, "INTEGRITY");
     expect(mustSucceed(await undo(server(), "present", 1))["version"]).to.equal(3);
     expect((await mustGet(server(), "present"))["value"]).to.equal("aa");
-    expect(await numbersOf(server(), "present")).to.deep.equal([3, 1]);
+    expect(await numbersOf(server(), "present")).to.deep.equal([3, 2, 1]);
+    mustRefuse(await readVersion(server(), "present", 2), 500, "INTEGRITY");
+  });
+});
+
+describe("a version that is misread once", () => {
+  const { files, misreadOnce, misread } = misreadingFiles();
+  const server = shareTestServer({ ...uncached, files }, mustInit);
+  const changes: Readonly<Record<string, (path: string) => Promise<Answer>>> = {
+    put: (path) => send(server(), { method: "PUT", path: secretTarget(path), body: { value: "next" } }),
+    "put of a batch": (path) => {
+      const body = { operations: [{ put: path, value: "next" }] };
+      return send(server(), { method: "POST", path: "/v1/batch", body });
+    },
+    undo: (path) => undo(server(), path, 1),
+    "change of metadata": (path) => {
+      return send(server(), { method: "PATCH", path: `/v1/metadata/${path}`, body: { description: "new" } });
+    },
+  };
+
+  for (const [what, change] of Object.entries(changes)) {
+    for (const part of ["value", "metadata"]) {
+      it(`is still kept after a ${what} whose first read had a wrong bit in its ${part}`, async () => {
+        const path = `${what.replaceAll(" ", "-")}-${part}`;
+        await putAll(server(), path, ["first", "other"]);
+        const file = blobFile(server(), path);
+        const behind = (readFileSync(file).length - 5) / 2; // bytes of the earlier one, of equal length
+        misreadOnce(file, part === "value" ? behind : behind + 60);
+        const before = misread();
+        mustSucceed(await change(path));
+        expect(misread()).to.equal(before + 1);
+        expect(mustSucceed(await readVersion(server(), path, 2))["value"]).to.equal("other");
+        expect(mustSucceed(await readVersion(server(), path, 1))["value"]).to.equal("first");
+      });
+    }
+  }
+
+  it("is not written as it was misread when earlier versions are pruned", async () => {
+    await putAll(server(), "pruned", ["first", "other"]);
+    const file = blobFile(server(), "pruned");
+    misreadOnce(file, (readFileSync(file).length - 5) / 2);
+    mustSucceed(await prune(server(), "pruned"));
+    expect((await mustGet(server(), "pruned"))["value"]).to.equal("other");
   });
 });

@@ -126,7 +126,7 @@ export function withoutMark(metadata: Uint8Array): Uint8Array {
 export function markedDestroyed(metadata: Uint8Array): Uint8Array {
   const { createdAt, updatedAt, version, attributes } = readMetadata(metadata);
   const times = `"createdAt":"${createdAt}","updatedAt":"${updatedAt}"`;
-  const hidden = privatePart(metadata) === null ? "" : `\n${JSON.stringify(kept(attributes))}`;
+  const hidden = privatePart(metadata) === null ? "" : `\n${JSON.stringify(lasting(attributes))}`;
   return scratchOf(destroyedStart, `"metadata":{},${times},"version":${version}}${hidden}`);
 }
 
@@ -212,8 +212,16 @@ export type Content = {
   readonly isNew?: true;
 };
 
-/** Where and when it is stored. `previous`: the blob that it replaces, a head without history. */
-export type Place = { readonly path: string; readonly previous: Uint8Array | null; readonly now: number };
+/**
+ * Where and when it is stored. `previous`: the blob that it replaces, a head without history. `reread`: it was read twice, so
+ * what is damaged in it is damaged on the disk.
+ */
+export type Place = {
+  readonly path: string;
+  readonly previous: Uint8Array | null;
+  readonly now: number;
+  readonly reread?: boolean | undefined;
+};
 
 /** Opens the current version; a secret whose current version is deleted or destroyed is missing. */
 export function openSecret(key: SealingKey, path: string, blob: Uint8Array, now: number): OpenedVersion | Refusal {
@@ -228,19 +236,25 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
   const last = opened && readMetadata(opened);
-  const { earlier, isSame } = history(key, place, content, last, limits);
+  const kept = history(key, place, content, last, limits);
+  if (kept === null) return damaged(path);
+  const { earlier, isSame } = kept;
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
-  const { value, valueBytes, supplied, wrapped } = content;
-  const isNewFormat = isBinary(value) || wrapped === true || (previous !== null && isPrivate(previous));
-  const attributes = isNewFormat ? { ...kept(last?.attributes), ...(wrapped && { version: { wrapped } }) } : null;
-  const text = metadataText(content, nextTimes(now, last), version, attributes);
+  const { value, valueBytes, supplied } = content;
+  const text = metadataText(content, nextTimes(now, last), version, nextAttributes(content, previous, last));
   const { deleteVersionAfter = 0 } = last?.attributes.secret?.kv ?? {};
   const metadata = deleteVersionAfter === 0 ? text : markedDeleted(text, now + deleteVersionAfter * 1000);
   return sealResult(path, sealBlob(key, path, metadata, value, earlier), { valueBytes, supplied, version });
 }
 
+/** Null for the older format of a blob, which has none. */
+function nextAttributes({ value, wrapped }: Content, previous: Uint8Array | null, last: Described | null) {
+  const isNewFormat = isBinary(value) || wrapped === true || (previous !== null && isPrivate(previous));
+  return isNewFormat ? { ...lasting(last?.attributes), ...(wrapped && { version: { wrapped } }) } : null;
+}
+
 /** Attributes that a new version takes over. */
-function kept({ secret }: Attributes = {}): Attributes {
+function lasting({ secret }: Attributes = {}): Attributes {
   return secret === undefined ? {} : { secret };
 }
 
@@ -275,21 +289,25 @@ function expiryIn(metadata: string): number | null {
 
 type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: boolean };
 
-/** A current version whose value does not open is not kept, and an earlier version is kept unopened: damage must not refuse a put. */
+/**
+ * Earlier versions are kept unopened. Damage of the current version must not refuse a put: it is kept as it is. Returns null
+ * where it must be read again first, because a version that is misread once would be lost.
+ */
 function history(
   key: SealingKey,
-  { path, previous, now }: Place,
+  { path, previous, now, reread = false }: Place,
   content: Content,
   last: Described | null,
   limits: HistoryLimits,
-): History {
+): History | null {
   const keepVersions = keptVersions(limits, last?.attributes.secret?.kv);
   const split = previous === null || keepVersions === 0 ? null : splitBlob(previous);
   if (split === null || last === null || last.version === 0) return { earlier: [], isSame: false };
   const replaced = openVersion(key, path, split.current);
+  if (!reread && (replaced === null || !split.isWhole)) return null;
   const isKept = replaced !== null && stateOf(replaced.metadata, now) === "kept" && content.isNew !== true;
   const isSame = isKept && JSON.stringify(last.metadata) === content.supplied && equal(replaced.value, content.value);
-  const versions = replaced === null || isSame ? split.earlier : [split.current, ...split.earlier];
+  const versions = isSame ? split.earlier : [split.current, ...split.earlier];
   return { earlier: fitting(versions, { ...limits, keepVersions }), isSame };
 }
 

@@ -50,7 +50,7 @@ function lastVersion(key: SealingKey, path: string, blob: Uint8Array): Described
 function sealData(
   key: SealingKey,
   { settings, now }: Context,
-  { path, blob }: RequestOf<"kvWrite">,
+  { path, blob, reread }: RequestOf<"kvWrite">,
   data: Uint8Array,
   last: Described | null,
 ): ResultOf<"kvWrite"> {
@@ -58,7 +58,7 @@ function sealData(
   if (content === null) return badRequest(noData);
   if (content.valueBytes > settings.maxValueBytes) return badRequest(tooLarge(settings));
   const supplied = JSON.stringify(last?.metadata ?? {});
-  const sealed = sealNext(key, { path, previous: blob, now }, { ...content, supplied, isNew: true }, settings);
+  const sealed = sealNext(key, { path, previous: blob, now, reread }, { ...content, supplied, isNew: true }, settings);
   return sealed.ok ? { ...sealed, response: writeResponse(key, path, sealed.blob) } : sealed;
 }
 

@@ -41,17 +41,17 @@ export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ResultOf<"
 
 export function seal(
   { keyring, readers, settings }: Context,
-  { path, body, previous, now }: RequestOf<"seal">,
+  { path, body, previous, now, reread }: RequestOf<"seal">,
 ): ResultOf<"seal"> {
   try {
     return keyring.withKey((key) => {
       const read = readers.put(body);
       if (!read.ok) return read;
-      const place = { path, previous: typeof previous === "string" ? fromLatin1(previous) : previous, now };
+      const place = { path, previous: typeof previous === "string" ? fromLatin1(previous) : previous, now, reread };
       return sealNext(key, place, contentOfBody(read.fields), settings);
     });
   } finally {
-    wipe(body);
+    if (body.buffer instanceof ArrayBuffer) wipe(body); // a shared one is wiped by its sender, which may ask again
   }
 }
 
@@ -118,7 +118,7 @@ export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"m
 /** A put of the current value with other metadata. The body is checked also when there is no secret. */
 export function changeMetadata(
   { keyring, readers, settings }: Context,
-  { path, body, blob, now }: RequestOf<"changeMetadata">,
+  { path, body, blob, now, reread }: RequestOf<"changeMetadata">,
 ): ResultOf<"changeMetadata"> {
   return keyring.withKey((key) => {
     const read = readers.changeMetadata(body);
@@ -126,7 +126,7 @@ export function changeMetadata(
     if (blob === null) return noSecret(path);
     const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
-    return sealNext(key, { path, previous: blob, now }, contentWith(current, read.fields), settings);
+    return sealNext(key, { path, previous: blob, now, reread }, contentWith(current, read.fields), settings);
   });
 }
 

@@ -62,7 +62,7 @@ export function openVersion(
 
 export function undo(
   { keyring, readers, settings }: Context,
-  { path, body, blob, now }: RequestOf<"undo">,
+  { path, body, blob, now, reread }: RequestOf<"undo">,
 ): ResultOf<"undo"> {
   return keyring.withKey((key) => {
     const read = readers.undo(body);
@@ -74,7 +74,7 @@ export function undo(
     if (stateOf(found.metadata, now) === "destroyed") return goneVersion(path, version, "destroyed");
     const opened = openSealed(key, path, found.sealed);
     return opened
-      ? sealNext(key, { path, previous: blob, now }, contentOf(opened), settings)
+      ? sealNext(key, { path, previous: blob, now, reread }, contentOf(opened), settings)
       : damagedVersion(path, version);
   });
 }
@@ -84,9 +84,9 @@ export function undo(
  * etag of the secret changes only with its current version.
  */
 export function changeVersions({ keyring }: Context, request: RequestOf<"changeVersions">): ResultOf<"changeVersions"> {
-  const { path, blob, versions, change, mayDestroyCurrent } = request;
+  const { path, versions, change, mayDestroyCurrent } = request;
   return keyring.withKey((key) => {
-    const known = knownVersions(key, path, blob);
+    const known = versionsToWrite(key, request);
     if (known === null || !known.split.isWhole) return damaged(path);
     const found =
       versions === "current" ? known.versions.slice(0, 1) : versions.map((version) => versionIn(known, path, version));
@@ -150,9 +150,10 @@ function withPrivatePart(metadata: Uint8Array): Uint8Array {
 
 const emptyText = utf8('""');
 
-export function prune({ keyring }: Context, { path, blob }: RequestOf<"prune">): ResultOf<"prune"> {
+export function prune({ keyring }: Context, request: RequestOf<"prune">): ResultOf<"prune"> {
+  const { path, blob } = request;
   return keyring.withKey((key) => {
-    const known = knownVersions(key, path, blob);
+    const known = versionsToWrite(key, request);
     if (known === null) return damaged(path);
     return { ok: true, blob: withEarlier(blob, known.split, []), removed: known.split.earlier.length };
   });
@@ -189,6 +190,14 @@ export function knownVersions(key: SealingKey, path: string, blob: Uint8Array): 
     return metadata === null ? [] : [{ sealed, metadata }];
   });
   return { split, versions, damaged: all.length - versions.length + (split.isWhole ? 0 : 1) };
+}
+
+/** As `knownVersions`, of a blob whose current version will be written as it is; null also when it may have been misread. */
+function versionsToWrite(
+  key: SealingKey,
+  { path, blob, reread }: { readonly path: string; readonly blob: Uint8Array; readonly reread?: boolean },
+): KnownVersions | null {
+  return reread || openCurrent(key, path, blob) !== null ? knownVersions(key, path, blob) : null;
 }
 
 function historyResponse(path: string, { versions, damaged: lost }: KnownVersions) {
