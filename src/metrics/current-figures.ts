@@ -7,6 +7,7 @@ export type CurrentFigures = {
   readonly initialized: boolean;
   readonly unlocked: boolean;
   readonly secrets: number | null;
+  readonly trashed: number | null;
   /** Null while it is not known. */
   readonly expiring: { readonly expired: number; readonly within7Days: number; readonly within30Days: number } | null;
   readonly idleMs: number;
@@ -30,7 +31,7 @@ export function currentFamilies(figures: CurrentFigures): Family[] {
 }
 
 function ofVault(figures: CurrentFigures): Family[] {
-  const { initialized, unlocked, secrets, idleMs, idleTimeoutMs, tokens } = figures;
+  const { initialized, unlocked, secrets, trashed, idleMs, idleTimeoutMs, tokens } = figures;
   return [
     gauge("strongroom_vault_initialized", "1 when there is a vault.", Number(initialized)),
     gauge("strongroom_vault_unlocked", "1 while the vault is unlocked.", Number(unlocked)),
@@ -38,6 +39,11 @@ function ofVault(figures: CurrentFigures): Family[] {
       "strongroom_secrets",
       "Stored secrets; missing while the storage fails.",
       ...(secrets === null ? [] : [secrets]),
+    ),
+    gauge(
+      "strongroom_secrets_trashed",
+      "Secrets in the trash; missing while the storage fails.",
+      ...(trashed === null ? [] : [trashed]),
     ),
     ...ofExpiry(figures),
     gauge("strongroom_idle_seconds", "Time since the last activity.", idleMs / 1000),

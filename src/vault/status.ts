@@ -2,7 +2,7 @@
 import { type Clock, withTimeout } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { LockReason } from "../observer.js";
-import type { SecretStore } from "../storage/secret-store.js";
+import type { SecretStore, Space } from "../storage/secret-store.js";
 import type { Expiring, ExpiryIndex } from "./expiry.js";
 import type { Header, ShownSlot } from "./header.js";
 import type { DerivationStats, LockState } from "./lock-state.js";
@@ -34,6 +34,8 @@ export type VaultFigures = {
   readonly unlocked: boolean;
   /** Null while storage does not answer. */
   readonly secrets: number | null;
+  /** Secrets in the trash; null as above. */
+  readonly trashed: number | null;
   /** Null while it is not known. */
   readonly expiring: Expiring | null;
   /** Since the last activity. */
@@ -55,22 +57,15 @@ type VaultReportParts = {
   readonly idleTimeoutMs: number;
 };
 
-/** `available`: false when storage does not answer; `count` is then the last known one. */
-type KnownCount = { readonly count: number; readonly available: boolean };
-
-/** Time limit for counting in a shared store, in milliseconds. */
-const longestCountMs = 1_000;
-
 export class VaultReport {
   readonly #parts: VaultReportParts;
-  #lastCount = 0;
-  /** Why the last count failed. */
-  #problem: string | null = null;
-  /** Whether a count that has taken too long is still running. */
-  #isCounting = false;
+  readonly #secrets: BlobCount;
+  readonly #trash: BlobCount;
 
   constructor(parts: VaultReportParts) {
     this.#parts = parts;
+    this.#secrets = new BlobCount(parts, "secrets");
+    this.#trash = new BlobCount(parts, "trash");
   }
 
   slots(): readonly ShownSlot[] {
@@ -91,6 +86,7 @@ export class VaultReport {
     const { store, lockState, sweep, expiry, idleTimeoutMs } = this.#parts;
     const state = this.state();
     const { count: secretCount, available } = await this.count();
+    const { problem } = this.#secrets;
     const rotation = sweep.progress(secretCount);
     const { reason, at } = lockState.lastLock;
     const expiring = expiry.count();
@@ -104,18 +100,20 @@ export class VaultReport {
       ...(expiring && { expiry: { expired: expiring.expired, within30Days: expiring.within30Days } }),
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
-      ...(!available && this.#problem !== null && { storageProblem: this.#problem }),
+      ...(!available && problem !== null && { storageProblem: problem }),
     };
   }
 
   async figures(): Promise<VaultFigures> {
     const { header, lockState, secrets, expiry, clock } = this.#parts;
     lockState.lockIfIdle();
-    const counted = await this.count().catch(() => null); // metrics are printed all the same
+    const counts = [this.#secrets.count(), this.#trash.count()].map((count) => count.catch(() => null)); // printed all the same
+    const [secretCount, trashed] = (await Promise.all(counts)).map((one) => (one?.available ? one.count : null));
     return {
       initialized: header.exists,
       unlocked: lockState.unlocked,
-      secrets: counted?.available ? counted.count : null,
+      secrets: secretCount ?? null,
+      trashed: trashed ?? null,
       expiring: expiry.count(),
       idleMs: Math.max(0, clock.now() - lockState.lastActivity),
       derivations: lockState.derivations,
@@ -125,12 +123,38 @@ export class VaultReport {
   }
 
   /** Returns the number of secrets; of a shared store, within the time limit. */
+  count(): Promise<KnownCount> {
+    return this.#secrets.count();
+  }
+}
+
+/** `available`: false when storage does not answer; `count` is then the last known one. */
+type KnownCount = { readonly count: number; readonly available: boolean };
+
+/** Time limit for counting in a shared store, in milliseconds. */
+const longestCountMs = 1_000;
+
+/** The number of blobs in a space; of a shared store, the last known one while that does not answer in time. */
+class BlobCount {
+  readonly #parts: Pick<VaultReportParts, "store" | "header" | "clock">;
+  readonly #space: Space;
+  #last = 0;
+  /** Why the last count failed. */
+  problem: string | null = null;
+  /** Whether a count that has taken too long is still running. */
+  #isCounting = false;
+
+  constructor(parts: Pick<VaultReportParts, "store" | "header" | "clock">, space: Space) {
+    this.#parts = parts;
+    this.#space = space;
+  }
+
   async count(): Promise<KnownCount> {
     const { store } = this.#parts;
-    if (store.shared === undefined) return { count: await store.count(), available: true };
+    if (store.shared === undefined) return { count: await store.count(this.#space), available: true };
     const count = this.#isCounting ? null : await this.#countInTime();
-    this.#lastCount = count ?? this.#lastCount;
-    return { count: this.#lastCount, available: count !== null };
+    this.#last = count ?? this.#last;
+    return { count: this.#last, available: count !== null };
   }
 
   /** Returns null when storage does not answer in time. */
@@ -149,11 +173,11 @@ export class VaultReport {
   async #countOrNull(): Promise<number | null> {
     try {
       const count = await this.#countOfCurrent();
-      this.#problem = null;
+      this.problem = null;
       return count;
     } catch (error) {
       if (!(error instanceof VaultError)) throw error;
-      this.#problem = error.message;
+      this.problem = error.message;
       return null;
     }
   }
@@ -161,11 +185,11 @@ export class VaultReport {
   async #countOfCurrent(): Promise<number> {
     const { store, header } = this.#parts;
     try {
-      return await store.count();
+      return await store.count(this.#space);
     } catch (error) {
       if (header.loading === null) throw error;
       await header.loading;
-      return store.count();
+      return store.count(this.#space);
     }
   }
 }

@@ -114,6 +114,7 @@ const noFigures: CurrentFigures = {
   initialized: false,
   unlocked: false,
   secrets: null,
+  trashed: null,
   expiring: null,
   idleMs: 0,
   idleTimeoutMs: 0,

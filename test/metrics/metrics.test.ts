@@ -15,6 +15,7 @@ import {
   mustLock,
   mustPut,
   mustStatus,
+  mustSucceed,
   mustUnlock,
   type Send,
   send,
@@ -80,6 +81,10 @@ describe("GET /v1/metrics", () => {
     expect(valuesOf(await mustScrape(fresh))).to.include({ vault_initialized: 0, vault_unlocked: 0, secrets: 0 });
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
+    for (const path of ["gone/1", "gone/2"]) {
+      await mustPut(fresh, path, "v");
+      mustSucceed(await send(fresh, { method: "POST", path: `/v1/trash/${path}` }));
+    }
     await mustLock(fresh);
     for (let n = 0; n < 10; n++)
       await send(fresh, { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } });
@@ -91,7 +96,7 @@ describe("GET /v1/metrics", () => {
     clock.jump(30_000);
     const unlocked = await mustScrape(fresh);
     expect(valuesOf(unlocked)).to.include({
-      ...{ vault_initialized: 1, vault_unlocked: 1, secrets: 1, client_tokens: 1 },
+      ...{ vault_initialized: 1, vault_unlocked: 1, secrets: 1, secrets_trashed: 2, client_tokens: 1 },
       ...{ idle_seconds: 30, idle_timeout_seconds: 60, derivations_running: 0, derivations_waiting: 0 },
       ...{ 'locks_total{reason="request"}': 1, 'locks_total{reason="idle"}': 1, 'locks_total{reason="crash"}': 0 },
       ...{ 'unlocks_total{result="ok"}': 2, 'unlocks_total{result="wrong"}': 10 },
@@ -101,7 +106,12 @@ describe("GET /v1/metrics", () => {
     });
     await crashKeyWorkers();
     await mustStatus(fresh);
-    const crashed = { 'locks_total{reason="crash"}': 1, vault_unlocked: 0, key_worker_restarts_total: 1 };
+    const crashed = {
+      'locks_total{reason="crash"}': 1,
+      vault_unlocked: 0,
+      secrets_trashed: 2,
+      key_worker_restarts_total: 1,
+    };
     expect(valuesOf(await mustScrape(fresh))).to.include(crashed);
   });
 
