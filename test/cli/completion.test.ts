@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+import { mustCreateToken, mustInit, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];
@@ -70,6 +70,12 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["no files for a flag with words", ["put", "x", "--type", "a-f"], []],
   ["arguments of the command behind --", ["run", "--prefix", "app/", "--", "cat", "a-f"], ["a-f.file"]],
   ["no missing path", ["get", "nothing/"], []],
+  ["no path in the trash for a command of secrets", ["get", "old/"], []],
+  ["paths in the trash behind trash rm", ["trash", "rm", "old/a"], ["old/a"]],
+  ["another path behind trash rm", ["trash", "rm", "old/a", "old/"], ["old/a", "old/b"]],
+  ["a folder in the trash behind flags and trash ls", ["--json", "trash", "ls", "o"], ["old/"]],
+  ["an action of trash alone", ["trash", "em"], ["empty"]],
+  ["paths and those in the trash behind undo", ["undo", "app/db/"], ["app/db/gone", "app/db/name", "app/db/password"]],
 ];
 
 describe("completion", () => {
@@ -77,6 +83,10 @@ describe("completion", () => {
     await mustInit(started);
     for (const path of ["app/db/password", "app/db/name", "b/c:d", "b/my key", `b/it's "$5" x`, "only one/secret"])
       await mustPut(started, path, "v");
+    for (const path of ["app/db/gone", "old/a", "old/b"]) {
+      await mustPut(started, path, "v");
+      mustSucceed(await send(started, { method: "POST", path: `/v1/trash/${path}` }));
+    }
     for (const name of ["deploy-1", "deploy-2", "runner"]) await mustCreateToken(started, { name, can: ["get"] });
   });
 

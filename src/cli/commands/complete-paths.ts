@@ -1,21 +1,23 @@
 /** Hidden command for the completion scripts: paths that start as typed, up to the next slash, or tokens. Never an error. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
 import { canonical } from "../lib/paths.js";
+import { trashIn } from "../lib/secrets.js";
 
 /** A user is waiting at the prompt. */
 const defaultTimeoutMs = 2000;
 
-type Flags = { readonly timeout: number; readonly tokens?: true };
+type Flags = { readonly timeout: number; readonly tokens?: true; readonly trash?: "only" | "too" };
 
 export function define(command: Command): void {
   command
     .argument("[prefix]")
     .option("--tokens", "the names of all client tokens instead")
+    .addOption(new Option("--trash <how>", "paths in the trash: only these, or these too").choices(["only", "too"]))
     .option("--timeout <duration>", "how long the server may take", duration(60_000), defaultTimeoutMs)
-    .action(async (prefix: string | undefined, { timeout, tokens }: Flags) => {
-      const finding = tokens ? tokenNames(timeout) : candidates(canonical(prefix ?? ""), timeout);
+    .action(async (prefix: string | undefined, { timeout, tokens, trash }: Flags) => {
+      const finding = tokens ? tokenNames(timeout) : candidates(canonical(prefix ?? ""), timeout, trash);
       const found = await finding.catch(() => []); // locked or unreachable: none
       process.stdout.write(found.map((path) => `${path}\n`).join(""));
     });
@@ -30,15 +32,23 @@ async function tokenNames(timeoutMs: number): Promise<string[]> {
   }
 }
 
-async function candidates(prefix: string, timeoutMs: number): Promise<string[]> {
+async function candidates(prefix: string, timeoutMs: number, trash?: "only" | "too"): Promise<string[]> {
   const client = new StrongroomClient({ timeoutMs });
   const signal = AbortSignal.timeout(timeoutMs);
   const found = new Set<string>();
+  const add = (paths: readonly string[]) => {
+    for (const path of paths) found.add(upToNextSlash(path, prefix));
+  };
   try {
-    for await (const { entries } of client.pages({ prefix, limit: 1000, signal })) {
-      for (const { path } of entries) found.add(upToNextSlash(path, prefix));
+    if (trash !== "only") {
+      for await (const { entries } of client.pages({ prefix, limit: 1000, signal }))
+        add(entries.map(({ path }) => path));
     }
-    return [...found];
+    if (trash !== undefined) {
+      const { entries, damaged } = await trashIn(client, prefix, signal);
+      add([...entries.map(({ path }) => path), ...damaged]);
+    }
+    return [...found].sort();
   } finally {
     await client.close();
   }

@@ -1,7 +1,7 @@
 /** `strongroom completion`: the specification of all commands, taken from the parser. */
 import { Argument, type Command, type Option } from "commander";
 import { bashScript } from "../completion/bash-script.js";
-import type { CommandSpec, Completable, FlagSpec } from "../completion/command-spec.js";
+import type { BehindAction, CommandSpec, Completable, FlagSpec } from "../completion/command-spec.js";
 import { fishScript } from "../completion/fish-script.js";
 import { zshScript } from "../completion/zsh-script.js";
 import { EarlierOption, leadingOptions } from "../lib/args.js";
@@ -25,6 +25,11 @@ export function define(command: Command): void {
     });
 }
 
+const behindActions: Readonly<Record<string, readonly BehindAction[]>> = {
+  token: [{ actions: ["revoke", "rotate"], kind: "tokens", once: true }],
+  trash: [{ actions: ["ls", "rm"], kind: "trashed", once: false }],
+};
+
 function specsOf(program: Command | null): CommandSpec[] {
   const visible = program?.createHelp().visibleCommands(program) ?? [];
   return visible.map((command) => ({
@@ -32,7 +37,7 @@ function specsOf(program: Command | null): CommandSpec[] {
     summary: command.summary() || command.description(),
     flags: command.options.filter((option) => !(option instanceof EarlierOption)).map(flagOf),
     argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
-    tokenActions: command.name() === "token" ? ["revoke", "rotate"] : [],
+    behindActions: behindActions[command.name()] ?? [],
   }));
 }
 
@@ -41,7 +46,9 @@ function flagOf({ long, short, description, argChoices, flags, required, optiona
   return { name: long ?? "", short: short ?? null, summary: description, value };
 }
 
-function argumentOf({ registeredArguments }: Command): Completable {
+function argumentOf(command: Command): Completable {
+  if (command.name() === "undo") return "restorable";
+  const { registeredArguments } = command;
   const [first] = registeredArguments;
   if (first === undefined) return "any";
   return first.argChoices ?? completableOf(`<${first.name()}>`);

@@ -1,6 +1,6 @@
 /** `strongroom trash`: what is in the trash, and its destruction. */
 import { Argument, type Command } from "commander";
-import { type StrongroomClient, StrongroomError, type TrashEntry } from "../../client/client.js";
+import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { onlyForActions } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import {
@@ -17,6 +17,7 @@ import {
 } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
 import { mustConfirm, withYes } from "../lib/prompt.js";
+import { trashIn } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly yes?: true };
@@ -48,27 +49,13 @@ async function trash(action: string, paths: readonly string[], flags: Flags): Pr
 
 async function list([prefix = "", another]: readonly string[], flags: Flags): Promise<void> {
   if (another !== undefined) throw new CommandFailure("usage", "ls takes one prefix");
-  const { entries, damaged } = await withClient(flags, (client) => allIn(client, prefix));
+  const { entries, damaged } = await withClient(flags, (client) => trashIn(client, prefix));
   if (flags.json) return printJson({ entries, ...(damaged.length > 0 && { damaged }) });
   const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
   for (const { path, deletedAt } of entries)
     printLine(`${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}`);
   if (damaged.length === 0) return;
   throw new CommandFailure("findings", `damaged: ${damaged.map(printable).join(", ")}; see  strongroom doctor --open`);
-}
-
-type Found = { readonly entries: readonly TrashEntry[]; readonly damaged: readonly string[] };
-
-async function allIn(client: StrongroomClient, prefix: string): Promise<Found> {
-  const entries: TrashEntry[] = [];
-  const damaged: string[] = [];
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const page = await client.listTrash({ prefix, after, limit: 1000 });
-    entries.push(...page.entries);
-    damaged.push(...(page.damaged ?? []));
-    after = page.next;
-  }
-  return { entries, damaged };
 }
 
 async function remove(paths: readonly string[], flags: Flags): Promise<void> {
@@ -80,7 +67,7 @@ async function remove(paths: readonly string[], flags: Flags): Promise<void> {
 }
 
 async function empty(flags: Flags): Promise<void> {
-  const { entries, damaged } = await withClient(flags, (client) => allIn(client, ""));
+  const { entries, damaged } = await withClient(flags, (client) => trashIn(client, ""));
   const paths = [...entries.map(({ path }) => path), ...damaged];
   if (paths.length === 0) return report(flags, { destroyed: 0 }, "the trash is empty: nothing was done");
   const secrets = counted(paths.length, "secret");

@@ -1,10 +1,11 @@
 /** Completion script for bash. */
 import {
+  actionBranches,
   branches,
   leadingBranches,
   lines,
+  pathFlags,
   type Script,
-  tokenPatterns,
   valueBranches,
   withoutCommand,
 } from "./command-spec.js";
@@ -46,7 +47,7 @@ ${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
     if [[ $kind == *$'\\n'* && $'\\n'$kind$'\\n' == *$'\\n'"\${words[i]}"$'\\n'* ]]; then kind=any; fi
   done
   case "$command:\${words[at+1]}" in
-    ${tokenPatterns(commands)}) if ((last == at + 2)); then kind=tokens; fi ;;
+${actionBranches(commands, "((last == at + 2))")}
   esac
   if [[ $word == --*=* ]]; then previous="\${word%%=*}" word="\${word#*=}"; fi
   case "$command:$previous" in
@@ -58,7 +59,7 @@ ${valueBranches(all)}
     files) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null ;;
     program) COMPREPLY=($(compgen -c -- "$word")) ;;
     tokens) COMPREPLY=($(compgen -W "$(strongroom complete-paths --tokens 2>/dev/null)" -- "$word")) ;;
-    paths | named) _strongroom_paths "$kind" "$word" ;;
+    paths | named | restorable | trashed) _strongroom_paths "$kind" "$word" ;;
     *) COMPREPLY=($(compgen -W "$kind" -- "$word")) ;;
   esac
 }
@@ -74,6 +75,10 @@ _strongroom_program() {
 }
 _strongroom_paths() {
   local word="$2" quote="" name="" breaks="\${COMP_WORDBREAKS//[^:=]/}" kept="" path
+  local -a trash=()
+  case "$1" in
+${pathFlags}
+  esac
   if [[ $word == [\\'\\"]* ]]; then quote="\${word:0:1}" word="\${word:1}"; fi
   if [[ $1 == named ]]; then
     if [[ $word != *=* ]]; then return; fi
@@ -86,7 +91,7 @@ _strongroom_paths() {
   local -a found=("\${word//\\\\/}")
   while true; do
     path="\${found[0]}" found=()
-    while read -r path; do found+=("$path"); done < <(strongroom complete-paths -- "$path" 2>/dev/null)
+    while read -r path; do found+=("$path"); done < <(strongroom complete-paths \${trash[@]+"\${trash[@]}"} -- "$path" 2>/dev/null)
     # bash closes the quotes behind the only candidate: within a folder there must be more, or its last one
     if [[ -z $quote || \${#found[@]} != 1 || \${found[0]} != */ ]]; then break; fi
   done

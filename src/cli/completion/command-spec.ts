@@ -3,8 +3,20 @@
  * secrets need a process, `strongroom complete-paths`.
  */
 
-/** Paths of secrets, `NAME=path`, names of files, a program with its own arguments, nothing, or one of these words. */
-export type Completable = "paths" | "named" | "files" | "program" | "any" | readonly string[];
+/**
+ * Paths of secrets, with those in the trash (`restorable`) or these alone (`trashed`); `NAME=path`; names of client tokens; names
+ * of files; a program with its own arguments; nothing; or one of these words.
+ */
+export type Completable =
+  | "paths"
+  | "restorable"
+  | "trashed"
+  | "named"
+  | "tokens"
+  | "files"
+  | "program"
+  | "any"
+  | readonly string[];
 
 export type FlagSpec = {
   readonly name: string;
@@ -20,8 +32,14 @@ export type CommandSpec = {
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
   readonly argument: Completable;
-  /** Actions behind which the name of a client token follows. */
-  readonly tokenActions: readonly string[];
+  /** What follows an action of the command; `once`: as one argument. */
+  readonly behindActions: readonly BehindAction[];
+};
+
+export type BehindAction = {
+  readonly actions: readonly string[];
+  readonly kind: "tokens" | "trashed";
+  readonly once: boolean;
 };
 
 /** `leading`: the flags that may come before the command's name. */
@@ -29,7 +47,7 @@ export type Script = (commands: readonly CommandSpec[], leading: readonly FlagSp
 
 /** What may be typed before a command's name, as a command without a name. */
 export function withoutCommand(leading: readonly FlagSpec[]): CommandSpec {
-  return { names: [""], summary: "", flags: leading, argument: "any", tokenActions: [] };
+  return { names: [""], summary: "", flags: leading, argument: "any", behindActions: [] };
 }
 
 export function withValues(flags: readonly FlagSpec[]): string[] {
@@ -65,12 +83,21 @@ export function valueBranches(commands: readonly CommandSpec[]): string {
   return [...byKind].map(([kind, flags]) => `    ${flags.join("|")}) kind=${kind} ;;`).join("\n");
 }
 
-/** `command:action` patterns behind which the name of a client token follows. */
-export function tokenPatterns(commands: readonly CommandSpec[]): string {
+/** A branch for each kind of argument behind an action. `isNext`: the test whether the word follows the action at once. */
+export function actionBranches(commands: readonly CommandSpec[], isNext: string): string {
   return commands
-    .flatMap(({ names, tokenActions }) => names.flatMap((name) => tokenActions.map((action) => `${name}:${action}`)))
-    .join("|");
+    .flatMap(({ names, behindActions }) =>
+      behindActions.map(({ actions, kind, once }) => {
+        const patterns = names.flatMap((name) => actions.map((action) => `${name}:${action}`)).join("|");
+        return `    ${patterns}) ${once ? `if ${isNext}; then kind=${kind}; fi` : `kind=${kind}`} ;;`;
+      }),
+    )
+    .join("\n");
 }
+
+/** Flags of `complete-paths` for a kind of paths, as a branch for each. */
+export const pathFlags = `    trashed) trash=(--trash only) ;;
+    restorable) trash=(--trash too) ;;`;
 
 function kindOf(value: Completable): string {
   return typeof value === "string" ? value : lines(value);

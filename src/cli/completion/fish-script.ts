@@ -1,14 +1,14 @@
 /** Completion script for fish. */
-import { type Completable, type FlagSpec, type Script, withValues } from "./command-spec.js";
+import { type BehindAction, type Completable, type FlagSpec, type Script, withValues } from "./command-spec.js";
 
 export const fishScript: Script = (commands, leading) => {
-  const rows = commands.flatMap(({ names, summary, flags, argument, tokenActions }) => {
+  const rows = commands.flatMap(({ names, summary, flags, argument, behindActions }) => {
     const inCommand = `__strongroom_in ${names.join(" ")}`;
     const takesArgument = `${inCommand}${fishCondition(argument)}`;
     return [
       `complete -c strongroom -n __strongroom_starts -a '${names.join(" ")}' -d ${fishText(summary)}`,
       `complete -c strongroom -n '${takesArgument}'${fishCandidates(argument)}`,
-      ...(tokenActions.length === 0 ? [] : [fishTokens(inCommand, tokenActions)]),
+      ...behindActions.map((behind) => fishBehind(inCommand, behind)),
       ...flags.map((flag) => `complete -c strongroom -n '${inCommand}'${fishFlag(flag)}`),
     ];
   });
@@ -17,10 +17,10 @@ export const fishScript: Script = (commands, leading) => {
   return `# completion of strongroom for fish\n${fishFunctions(leading)}${all}\n`;
 };
 
-function fishTokens(inCommand: string, actions: readonly string[]): string {
-  const candidates = "(strongroom complete-paths --tokens 2>/dev/null)";
-  const behindAction = `contains -- (commandline -opc)[-1] ${actions.join(" ")}`;
-  return `complete -c strongroom -n '${inCommand}; and ${behindAction}' -a '${candidates}'`;
+function fishBehind(inCommand: string, { actions, kind, once }: BehindAction): string {
+  const names = actions.join(" ");
+  const follows = once ? `contains -- (commandline -opc)[-1] ${names}` : `__strongroom_typed_one ${names}`;
+  return `complete -c strongroom -n '${inCommand}; and ${follows}'${fishCandidates(kind)}`;
 }
 
 /** An action is typed once. */
@@ -61,7 +61,7 @@ function __strongroom_typed
     commandline -ct | string replace -r '^["\\']' '' | string replace -ar '\\\\\\\\(.)' '$1'
 end
 function __strongroom_paths
-    strongroom complete-paths -- (__strongroom_typed) 2>/dev/null
+    strongroom complete-paths $argv -- (__strongroom_typed) 2>/dev/null
 end
 function __strongroom_named
     set -l parts (string split -m 1 = -- (__strongroom_typed))
@@ -86,6 +86,9 @@ end
 function fishCandidates(value: Completable): string {
   if (value === "any") return "";
   if (value === "files") return " -F";
+  if (value === "tokens") return " -a '(strongroom complete-paths --tokens 2>/dev/null)'";
+  if (value === "trashed") return " -a '(__strongroom_paths --trash only)'";
+  if (value === "restorable") return " -a '(__strongroom_paths --trash too)'";
   if (value === "paths" || value === "named") return ` -a '(__strongroom_${value})'`;
   if (value === "program") return " -a '(__strongroom_program)'";
   return ` -a '${value.join(" ")}'`;

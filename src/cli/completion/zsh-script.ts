@@ -1,10 +1,11 @@
 /** Completion script for zsh. */
 import {
+  actionBranches,
   branches,
   leadingBranches,
   lines,
+  pathFlags,
   type Script,
-  tokenPatterns,
   valueBranches,
   withoutCommand,
 } from "./command-spec.js";
@@ -16,7 +17,7 @@ export const zshScript: Script = (commands, leading) => {
 _strongroom() {
   local kind=any flags="" command="" word
   local -i at=2
-  local -a found
+  local -a found trash
   while ((at < CURRENT)); do
     case "\${words[at]}" in
 ${leadingBranches(leading)}
@@ -43,7 +44,7 @@ ${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
     for word in "\${(@)words[at+1,CURRENT-1]}"; do if ((\${found[(Ie)$word]})); then kind=any; fi; done
   fi
   case "$command:\${words[at+1]}" in
-    ${tokenPatterns(commands)}) if ((CURRENT == at + 2)); then kind=tokens; fi ;;
+${actionBranches(commands, "((CURRENT == at + 2))")}
   esac
   case "$command:\${words[CURRENT-1]}" in
 ${valueBranches(all)}
@@ -54,11 +55,14 @@ ${valueBranches(all)}
     files) _files ;;
     program) _command_names -e ;;
     tokens) compadd -- \${(f)"$(strongroom complete-paths --tokens 2>/dev/null)"} ;;
-    paths | named)
+    paths | named | restorable | trashed)
+      case "$kind" in
+${pathFlags}
+      esac
       local typed="\${(Q)PREFIX}" name=""
       if [[ $kind == named && $typed != *=* ]]; then return; fi
       if [[ $kind == named ]]; then name="\${typed%%\\=*}="; typed="\${typed#*\\=}"; fi
-      found=("\${(@f)$(strongroom complete-paths -- "$typed" 2>/dev/null)}")
+      found=("\${(@f)$(strongroom complete-paths $trash -- "$typed" 2>/dev/null)}")
       found=("\${(@)\${(@)found:#}/#/$name}")
       compadd -- \${found:#*/}
       compadd -S '' -- \${(M)found:#*/}

@@ -9,6 +9,7 @@ import {
   type SecretList,
   type StrongroomClient,
   StrongroomError,
+  type TrashEntry,
 } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
 import { suggestion } from "./args.js";
@@ -103,6 +104,21 @@ export async function isInTrash(client: StrongroomClient, path: string): Promise
     if (error instanceof StrongroomError && error.code === "FORBIDDEN") return false;
     throw error;
   }
+}
+
+export type Trashed = { readonly entries: readonly TrashEntry[]; readonly damaged: readonly string[] };
+
+/** Returns all that is in the trash under a prefix. */
+export async function trashIn(client: StrongroomClient, prefix: string, signal?: AbortSignal): Promise<Trashed> {
+  const entries: TrashEntry[] = [];
+  const damaged: string[] = [];
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const page = await client.listTrash({ prefix, after, limit: 1000, ...(signal && { signal }) });
+    entries.push(...page.entries);
+    damaged.push(...(page.damaged ?? []));
+    after = page.next;
+  }
+  return { entries, damaged };
 }
 
 const elsewhere = "; strongroom ls  lists all secrets";
