@@ -24,34 +24,59 @@ await client.delete("a", { ifMatch: (await client.undo("a", 1, { ifMatch: etag }
 const many: readonly (string | undefined)[] = (await client.getMany(["a", "b"])).map((secret) => secret?.reveal());
 const [result] = await client.batch([{ put: "a", value: "v", ifAbsent: true }, { move: "b", to: "c", ifMatch: etag }]);
 console.log(many, result);
-// @ts-expect-error: an operation has one of get, put, delete, move and copy
-await client.batch([{ path: "a" }]);
-// @ts-expect-error: a deletion cannot ask for a missing secret
-await client.delete("a", { ifAbsent: true });
-// @ts-expect-error: no such type of secret
-export const wrong: SecretType = "key";
-// @ts-expect-error: no such type of secret
-await client.put("a", "v", { type: "key" });
-// @ts-expect-error: the value is not a property
-console.log((await client.get("a")).value);
 `;
 
+const declarations = [
+  'import { type SecretType, StrongroomClient } from "strongroom/client";',
+  "const client = new StrongroomClient();",
+];
+const firstInvalid = declarations.length + 1;
+
+/** With TypeScript's error: 2322, the wrong type; 2339, no such member; 2353, a member that the type does not have. */
+const invalid = [
+  { what: "an operation without a verb", line: 'await client.batch([{ path: "a" }]);', error: "TS2353" },
+  { what: "a deletion of a missing secret", line: 'await client.delete("a", { ifAbsent: true });', error: "TS2353" },
+  { what: "an unknown type of secret", line: 'export const wrong: SecretType = "key";', error: "TS2322" },
+  { what: "a put of an unknown type", line: 'await client.put("a", "v", { type: "key" });', error: "TS2322" },
+  { what: "a value read as a property", line: 'console.log((await client.get("a")).value);', error: "TS2339" },
+] as const;
+
+/** Line and code of each error in a program with the valid calls, and in one with the invalid ones. */
+type Errors = { readonly valid: readonly string[]; readonly invalid: readonly string[] };
+
 describe("the client library's types", () => {
-  it("are found by the package's name, accept valid calls and reject invalid ones", async () => {
-    const directory = temporaryDirectory();
-    mkdirSync(join(directory, "node_modules"));
-    symlinkSync(resolve("."), join(directory, "node_modules", "strongroom"));
-    writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
-    writeFileSync(join(directory, "program.ts"), program);
-    const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2023", "--types", "node"];
-    const types = ["--typeRoots", resolve("node_modules/@types")];
-    const tsc = promisify(execFile)(resolve("node_modules/.bin/tsc"), [...options, ...types, "program.ts"], {
-      cwd: directory,
-    });
-    const output = await tsc.then(
-      ({ stdout }) => stdout,
-      ({ stdout }: { stdout: string }) => stdout,
-    );
-    expect(output).to.equal("");
+  let errors: Errors = { valid: [], invalid: [] };
+  before(async () => {
+    errors = await compile();
+  });
+
+  it("are found by the package's name, and accept valid calls", () => {
+    expect(errors.valid).to.deep.equal([]);
+  });
+
+  it(`reject ${invalid.map(({ what }) => what).join(", ")}`, () => {
+    expect(errors.invalid).to.deep.equal(invalid.map(({ error }, n) => `line ${n + firstInvalid}: ${error}`));
   });
 });
+
+async function compile(): Promise<Errors> {
+  const directory = temporaryDirectory();
+  mkdirSync(join(directory, "node_modules"));
+  symlinkSync(resolve("."), join(directory, "node_modules", "strongroom"));
+  writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(directory, "valid.ts"), program);
+  writeFileSync(join(directory, "invalid.ts"), [...declarations, ...invalid.map(({ line }) => line)].join("\n"));
+  const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2023", "--types", "node"];
+  const types = ["--typeRoots", resolve("node_modules/@types")];
+  const tsc = promisify(execFile)(resolve("node_modules/.bin/tsc"), [...options, ...types, "valid.ts", "invalid.ts"], {
+    cwd: directory,
+  });
+  const output = await tsc.then(
+    ({ stdout }) => stdout,
+    ({ stdout }: { stdout: string }) => stdout,
+  );
+  const lines = output.split("\n").filter((line) => /^\S/.test(line)); // the others continue one
+  const isExpected = (line: string) => line.startsWith("invalid.ts(");
+  const short = (line: string) => line.replace(/^.*?\((\d+),\d+\): error (TS\d+): .*$/, "line $1: $2");
+  return { valid: lines.filter((line) => !isExpected(line)), invalid: lines.filter(isExpected).map(short) };
+}

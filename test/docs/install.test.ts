@@ -29,7 +29,7 @@ wait $server
 
 const fromTarball = `
 tar -xf /run/strongroom.tar.xz -C /opt
-export STRONGROOM_HOME=/root/vault STRONGROOM_PORT=0
+export STRONGROOM_HOME=/srv/vault STRONGROOM_PORT=0
 run=/opt/strongroom-${version}-linux-x64/bin/strongroom
 test "$($run version)" = ${version}
 ${useVault}

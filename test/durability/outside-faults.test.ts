@@ -1,5 +1,7 @@
 /** Failing system calls in a server process: clear errors, whole values, full recovery. */
+
 import { expect } from "chai";
+import { isMissing } from "../support/needs.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
@@ -57,11 +59,7 @@ async function initUnder(server: ServerProcess, fault: Fault): Promise<{ next: s
 
 describe("a system call that fails", function () {
   this.timeout(180_000);
-  const missing = whyNoStrace();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoStrace())) return;
 
   for (const { puts, deletes, ...fault } of faults) {
     const name = `${fault.call.replace("/^", "")} (${fault.error})`;

@@ -1,4 +1,5 @@
 /** A server process without resources: a full disk, no inodes, no file descriptors. */
+
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
@@ -6,6 +7,7 @@ import { expect } from "chai";
 import { systemCode } from "../../src/errors.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
+import { isMissing } from "../support/needs.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { mustInit, mustLock, mustRefuse, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
@@ -46,11 +48,7 @@ function writeUntilFull(file: string): void {
 
 describe("a full disk", function () {
   this.timeout(180_000);
-  const missing = whyNoMounts();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoMounts())) return;
 
   for (const [what, limit, value] of [
     ["no space", "size=1m", "x".repeat(30_000)],
@@ -91,10 +89,7 @@ describe("a full disk", function () {
 
 describe("no file descriptors left", function () {
   this.timeout(180_000);
-  if (!canRun("prlimit", "--nofile")) {
-    it.skip("is not tried here: needs prlimit");
-    return;
-  }
+  if (isMissing(canRun("prlimit", "--nofile") ? null : "needs prlimit")) return;
 
   it("gets puts, deletes and gets a 503, and the server recovers once descriptors are free", async () => {
     const server = await startProcess();

@@ -1,4 +1,5 @@
 /** Power cuts during backup, restore and token rotate: what they acknowledged is there, and the rest can be repeated. */
+
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,6 +7,7 @@ import { expect } from "chai";
 import { start } from "../cli/run-command.js";
 import { backup, must, mustHold, restore, secrets, startFilled } from "../maintenance/archives.js";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { isMissing } from "../support/needs.js";
 import { run, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
@@ -32,11 +34,7 @@ const moments = Array.from({ length: cuts }, (_, n) => n % 2 === 1);
 
 describe(`a power cut (${cuts} of each)`, function () {
   this.timeout(0);
-  const missing = whyNoDisk();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoDisk())) return;
 
   it("during a backup leaves a whole archive or none; an acknowledged one is there", async () => {
     const server = await startFilled();

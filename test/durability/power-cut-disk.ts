@@ -23,7 +23,7 @@ import { canRun, mount, mustRun, unmount, whyNoMounts } from "../support/mounts.
 export function whyNoDisk(): string | null {
   if (!["mkfs.ext4", "fsfreeze", "losetup"].every((tool) => canRun(tool, "-V")))
     return "needs e2fsprogs and util-linux";
-  return whyNoMounts() ?? (canRun("losetup", "--find") ? null : "there are no loop devices");
+  return whyNoMounts() ?? (canRun("losetup", "--find") ? null : "needs loop devices");
 }
 
 export class Disk {

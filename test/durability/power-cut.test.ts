@@ -1,8 +1,10 @@
 /** Acknowledged writes survive a power cut: a server on a disk of which only synced data is left. */
+
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { isMissing } from "../support/needs.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
@@ -15,11 +17,7 @@ const noSync = new URL("../support/no-sync.js", import.meta.url).href;
 
 describe("a power cut", function () {
   this.timeout(0);
-  const missing = whyNoDisk();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoDisk())) return;
 
   for (const writers of [1, 6]) {
     it(`loses no acknowledged put, delete or batch of ${writers} writing client(s), and leaves no part of one (${cuts} cuts)`, async () => {

@@ -1,4 +1,5 @@
 /** Backups of a vault whose disk takes no snapshot, because it is full or read-only: they read the vault itself. */
+
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readdirSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { encodeJournal } from "../../src/storage/files/journal.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { mount, mustRun, whyNoMounts } from "../support/mounts.js";
+import { isMissing } from "../support/needs.js";
 import { startProcess } from "../support/process.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 import { write } from "../support/store-changes.js";
@@ -50,11 +52,7 @@ function namesIn({ vaultPath }: TestServer): string[] {
 }
 
 describe("a backup of a vault on a disk that takes no snapshot", () => {
-  const missing = whyNoMounts();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoMounts())) return;
 
   const disks = { full: fill, "read-only": (disk: string) => mustRun("mount", "-o", "remount,ro", disk) };
   for (const [kind, spoil] of Object.entries(disks)) {

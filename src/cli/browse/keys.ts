@@ -50,12 +50,9 @@ const named: Readonly<Record<string, KeyName>> = {
 const escapeKey = "\u001b";
 const pasteBegins = `${escapeKey}[200~`;
 const pasteEnds = `${escapeKey}[201~`;
-/** A control sequence (ECMA-48), as arrow and function keys send it. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: it is what a terminal sends
-const sequence = /^\u001b(\[[0-?]*[ -/]*[@-~]|O[@-~])/;
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: as above
-const unfinished = /^\u001b(?:$|\[[0-?]*[ -/]*$|O$)/;
+/** A control sequence (ECMA-48) without its escape, as arrow and function keys send it. */
+const sequence = /^(?:\[[0-?]*[ -/]*[@-~]|O[@-~])/;
+const unfinishedSequence = /^(?:$|\[[0-?]*[ -/]*$|O$)/;
 
 /** Splits what a terminal sends into keys, wherever the reads cut it. */
 export class KeyDecoder {
@@ -87,9 +84,10 @@ export class KeyDecoder {
     if (this.#rest.startsWith(pasteBegins)) return this.#paste();
     if (!this.#rest.startsWith(escapeKey))
       return this.#cut(String.fromCodePoint(this.#rest.codePointAt(0) ?? 0), keyOf);
-    const [whole, name = ""] = sequence.exec(this.#rest) ?? [];
-    if (whole !== undefined) return this.#cut(whole, () => ({ name: named[name] ?? "other", text: "" }));
-    if (unfinished.test(this.#rest)) return null;
+    const escaped = this.#rest.slice(escapeKey.length);
+    const [found] = sequence.exec(escaped) ?? [];
+    if (found !== undefined) return this.#cut(escapeKey + found, () => ({ name: named[found] ?? "other", text: "" }));
+    if (unfinishedSequence.test(escaped)) return null;
     return this.#cut(escapeKey, () => ({ name: "escape", text: "" }));
   }
 
