@@ -15,6 +15,12 @@ import { isAuthenticatedRequest } from "./request.js";
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
 
+/** Most bytes of a body without a value: far more than a passphrase, keys, a description or paths need. */
+export const maxFieldsBytes = 64 * 1024;
+
+/** Most bytes of a batch without values: 1,000 paths of the longest kind. */
+export const maxPathsBytes = 2 * 2 ** 20;
+
 const firstAllocation = 4096;
 
 /**

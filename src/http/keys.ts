@@ -2,7 +2,7 @@
 import type { Request, Response } from "express";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "./body.js";
+import { maxFieldsBytes, readBody } from "./body.js";
 import type { Handler, Service } from "./endpoint.js";
 import { sharedMemory } from "./memory.js";
 import { contextOf, type RequestContext } from "./request.js";
@@ -44,7 +44,7 @@ function sendReply(_service: Service, res: Response, response: Bytes): void {
 export function withPassphrase(attempt: Attempt, send: Send = sendReply): Handler {
   return async (service, req, res) => {
     const { passphraseLockout } = service;
-    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+    const body = await readBody(req, res, maxFieldsBytes, sharedMemory);
     try {
       // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
       send(service, res, await attempt(service, body, () => passphraseLockout.check(req), contextOf(req)));

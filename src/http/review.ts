@@ -8,7 +8,7 @@ import { VaultError } from "../errors.js";
 import { weaknesses } from "../hardening.js";
 import { readPackageFile } from "../manifest.js";
 import { packageDirectory } from "../program-files.js";
-import { readBody } from "./body.js";
+import { maxFieldsBytes, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { ownMemory, sharedMemory } from "./memory.js";
 import { callerOf, contextOf, queryOf } from "./request.js";
@@ -142,7 +142,7 @@ const stormSize = 16;
 export async function reviewStorm(service: Service, req: Request, res: Response): Promise<void> {
   mustBeOn(service);
   const { vault, passphraseLockout } = service;
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+  const body = await readBody(req, res, maxFieldsBytes, sharedMemory);
   const copies = Array.from({ length: stormSize }, () => copyOf(body));
   body.fill(0);
   try {

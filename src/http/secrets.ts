@@ -6,7 +6,7 @@ import type { BatchItem } from "../observer.js";
 import { isSecretPath } from "../paths/secret-path.js";
 import type { BatchPermit } from "../vault/batch-plan.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
-import { readBody } from "./body.js";
+import { maxFieldsBytes, maxPathsBytes, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { authorizeBody, authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "./guards.js";
 import { ownMemory, sharedMemory } from "./memory.js";
@@ -75,7 +75,7 @@ function versionOf(req: Request): number {
 export async function changeMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
-  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  const body = await readBody(req, res, maxFieldsBytes, ownMemory);
   await authorizeBody(service, req, path, body, () => service.vault.secrets.validateMetadata(path, body));
   const { response, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(service, req));
   sendMetadata(req, res, response, tag);
@@ -104,7 +104,7 @@ function jsonBytes(value: object): Uint8Array {
 export async function undo(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
-  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  const body = await readBody(req, res, maxFieldsBytes, ownMemory);
   await authorizeBody(service, req, path, body, () => service.vault.secrets.validateUndo(path, body));
   const { response, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(service, req));
   sendMetadata(req, res, response, tag);
@@ -120,7 +120,7 @@ export async function prune(service: Service, req: Request, res: Response, param
 }
 
 export async function batch(service: Service, req: Request, res: Response): Promise<void> {
-  const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
+  const body = await readBody(req, res, mostBatchBytes(service, req), sharedMemory);
   requireValidToken(service, req, body);
   const permit = {
     kind: permittedKind(req),
@@ -130,6 +130,13 @@ export async function batch(service: Service, req: Request, res: Response): Prom
   };
   const response = await service.vault.secrets.batch(body, permit);
   sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, contextOf(req).operations ?? [])]);
+}
+
+/** A caller that cannot put sends paths alone. */
+function mostBatchBytes({ maxBatchBytes }: Service, req: Request): number {
+  const caller = callerOf(req);
+  const canPut = caller === "root" || caller.token.can.includes("put");
+  return canPut ? maxBatchBytes : Math.min(maxBatchBytes, maxPathsBytes);
 }
 
 /** A move returns the metadata that the secret has. What a put returns was sent with it. */

@@ -1,7 +1,7 @@
 /** Handlers of the vault's lifecycle and of the server itself. */
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
-import { readBody } from "./body.js";
+import { maxFieldsBytes, readBody } from "./body.js";
 import { hasParameter, type Service } from "./endpoint.js";
 import { sharedMemory } from "./memory.js";
 import { contextOf, queryOf } from "./request.js";
@@ -25,8 +25,8 @@ function requiresUnlocked(req: Request): boolean {
   throw new VaultError("BAD_REQUEST", "the parameter require is invalid: it must be unlocked");
 }
 
-export async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
-  const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, sharedMemory));
+export async function init({ vault }: Service, req: Request, res: Response): Promise<void> {
+  const { keptAt, locked } = await vault.init(await readBody(req, res, maxFieldsBytes, sharedMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
   const { vaultPath } = await vault.report.status();
   sendJson(res, 200, {

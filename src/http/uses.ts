@@ -6,18 +6,16 @@ import type { Broker } from "../broker/broker.js";
 import { canonicalHost } from "../broker/host-name.js";
 import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "./body.js";
+import { maxFieldsBytes, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { secretPathOf } from "./guards.js";
 import { ownMemory, sharedMemory } from "./memory.js";
 import { callerOf, contextOf, queryOf } from "./request.js";
 import { sendJson } from "./response.js";
 
-const maxBodyBytes = 64 * 1024;
-
 export async function setUse({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
-  const use = readBinding(await readBody(req, res, maxBodyBytes, ownMemory));
+  const use = readBinding(await readBody(req, res, maxFieldsBytes, ownMemory));
   await vault.secrets.setUses(path, use, null);
   sendJson(res, 200, { ok: true, path, ...shown(use) });
 }
@@ -53,7 +51,7 @@ export async function createAgent(service: Service, req: Request, res: Response)
   const { vault, tokens } = service;
   vault.mustBeUnlocked();
   const broker = mustHaveBroker(service);
-  const { paths, ttlSeconds, ...rules } = readSessionRequest(await readBody(req, res, maxBodyBytes, ownMemory));
+  const { paths, ttlSeconds, ...rules } = readSessionRequest(await readBody(req, res, maxFieldsBytes, ownMemory));
   const name = `agent-${randomBytes(6).toString("hex")}`;
   const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds });
   contextOf(req).subject = name;
@@ -76,7 +74,7 @@ export function listApprovals(service: Service, _req: Request, res: Response): v
 export async function decideApproval(service: Service, req: Request, res: Response, id: string): Promise<void> {
   const { vault, approveWith, passphraseLockout } = service;
   const { approvals } = mustHaveBroker(service);
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+  const body = await readBody(req, res, maxFieldsBytes, sharedMemory);
   try {
     const decision = await vault.secrets.readDecision(body);
     if (decision.hasPassphrase) await checkPassphrase(service, req, body);

@@ -68,6 +68,9 @@ const maxBatch = 32;
 /** A value of this size takes the key worker a fraction of a millisecond. */
 const quickBytes = 16 * 1024;
 
+/** Larger bodies go to the key worker one at a time: what comes after them waits for one of them at most. */
+const bulkyBytes = 64 * 1024;
+
 type Waiting = {
   readonly request: Request;
   readonly resolve: (response: Result) => void;
@@ -82,6 +85,8 @@ type Thread = {
   readonly port: MessagePort;
   readonly sentLocks: SentLocks;
   readonly sent: Map<number, Sent>;
+  /** Requests with large bodies: the first was sent, the others wait for it. */
+  readonly bulky: Waiting[];
   messages: number;
   hasResponded: boolean;
   hasEnded: boolean;
@@ -136,8 +141,8 @@ export class KeyWorker {
   }
 
   /**
-   * Sends a request and returns the response. The key worker takes requests in the order of the calls. A put's body is moved:
-   * the caller's view of it is empty afterwards.
+   * Sends a request and returns the response. The key worker takes requests in the order of the calls, but for those with
+   * large bodies, which wait for one another. A put's body is moved: the caller's view of it is empty afterwards.
    * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it responded, UNAVAILABLE when there is
    * no thread.
    */
@@ -145,8 +150,9 @@ export class KeyWorker {
     const response = await new Promise<Result>((resolve, reject) => {
       const waiting = { request, resolve, reject };
       if (isQuick(request)) return this.#enqueue(waiting);
-      this.#flush(); // earlier requests go first
-      this.#post([waiting]);
+      if (isBulky(request)) return this.#addBulky(waiting);
+      if (request.op === "lock") this.#rejectBulky();
+      this.#postAfterBatch(waiting);
     });
     if (!response.ok) throw refusal(response);
     return response as Success<R>;
@@ -234,6 +240,41 @@ export class KeyWorker {
     this.#batch.push(waiting);
     if (this.#thread?.sent.size === 0 || this.#batch.length === maxBatch) this.#flush();
     else if (this.#batch.length === 1) setImmediate(() => this.#flush());
+  }
+
+  #addBulky(waiting: Waiting): void {
+    const thread = this.#thread;
+    if (thread === null) return void this.#post([waiting]);
+    thread.bulky.push(waiting);
+    if (thread.bulky.length === 1) this.#postBulky(thread);
+  }
+
+  /** Sends the first of the requests with large bodies, and the next one when it has its response. */
+  #postBulky(thread: Thread): void {
+    const [first] = thread.bulky;
+    if (first === undefined || thread !== this.#thread) return;
+    const ended = () => {
+      if (thread.bulky.shift() !== undefined) this.#postBulky(thread);
+    };
+    const resolve = (result: Result) => {
+      first.resolve(result);
+      ended();
+    };
+    const reject = (error: unknown) => {
+      first.reject(error);
+      ended();
+    };
+    this.#postAfterBatch({ request: first.request, resolve, reject });
+  }
+
+  /** A lock refuses what has not begun. */
+  #rejectBulky(): void {
+    rejectAll(this.#thread?.bulky.splice(1) ?? [], lockedMeanwhile());
+  }
+
+  #postAfterBatch(waiting: Waiting): void {
+    this.#flush(); // earlier requests go first
+    this.#post([waiting]);
   }
 
   #flush(): void {
@@ -327,7 +368,16 @@ function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents):
   });
   const sentLocks: SentLocks = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const port = port1.on("message", take);
-  const thread: Thread = { pool, port, sentLocks, sent: new Map(), messages: 0, hasResponded: false, hasEnded: false };
+  const thread: Thread = {
+    pool,
+    port,
+    sentLocks,
+    sent: new Map(),
+    bulky: [],
+    messages: 0,
+    hasResponded: false,
+    hasEnded: false,
+  };
   pool.on("error", () => {}); // workerDestroy follows in any case
   pool.on("workerDestroy", () => {
     if (!thread.hasEnded) crashed();
@@ -343,6 +393,7 @@ function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents):
 function end(thread: Thread, reason: VaultError): Promise<void> {
   thread.hasEnded = true;
   thread.port.close();
+  rejectAll(thread.bulky.splice(1), reason);
   for (const { cloned, opens } of thread.sent.values()) rejectAll([...cloned, ...opens], reason);
   thread.sent.clear();
   return thread.pool.destroy();
@@ -368,6 +419,10 @@ function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
   if (request.op === "useTransitKey") return quickUses.has(request.use) && request.body.byteLength <= quickBodyBytes;
   return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
+}
+
+function isBulky(request: Request): boolean {
+  return "body" in request && request.body.byteLength > bulkyBytes;
 }
 
 /** Bodies of puts and packed opens are moved. */

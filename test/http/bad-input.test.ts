@@ -251,3 +251,22 @@ describe("a malformed path", () => {
     });
   }
 });
+
+describe("a body that has no value", () => {
+  const server = shareTestServer({}, mustInit);
+
+  for (const [method, path] of [
+    ["POST", "/v1/init"],
+    ["POST", "/v1/unlock"],
+    ["POST", "/v1/passphrase"],
+    ["POST", "/v1/rotate"],
+    ["POST", "/v1/keys"],
+    ["PATCH", "/v1/metadata/a"],
+    ["POST", "/v1/versions/a"],
+  ] as const)
+    it(`has at most 64 KiB: ${method} ${path}`, async () => {
+      const refused = await send(server(), { method, path, body: " ".repeat(64 * 1024 + 1) });
+      mustRefuse(refused, 400, "BAD_REQUEST");
+      expect(refused.json["error"]).to.contain("65536 bytes");
+    });
+});

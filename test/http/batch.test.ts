@@ -7,6 +7,7 @@ import { shareTestServer, startTestServer, type TestServer, uncached } from "../
 import {
   type Answer,
   type Json,
+  mustCreateToken,
   mustGet,
   mustInit,
   mustList,
@@ -318,6 +319,23 @@ describe("the limits of a batch", () => {
     const refused = await post(body.padEnd(maxBatchBytes + 1));
     mustRefuse(refused, 400, "BAD_REQUEST");
     expect(refused.json["error"]).to.contain(String(maxBatchBytes));
+  });
+
+  it("are 2 MiB for a token that cannot put, which is enough for 1000 of the longest paths", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const { token } = await mustCreateToken(server, { name: "reader", can: ["get", "delete"] });
+    const segment = "a".repeat(102);
+    const paths = Array.from({ length: 1000 }, (_, i) => `${`${segment}/`.repeat(9)}${segment.slice(10)}${10_000 + i}`);
+    expect(paths[0]).to.have.lengthOf(1024);
+    const body = JSON.stringify({ operations: paths.map((path) => ({ get: path, ifNoneMatch: "*" })) });
+    const post = (length: number) =>
+      send(server, { method: "POST", path: "/v1/batch", token, body: body.padEnd(length) });
+    mustSucceed(await post(2 * 2 ** 20));
+    const refused = await post(2 * 2 ** 20 + 1);
+    mustRefuse(refused, 400, "BAD_REQUEST");
+    expect(refused.json["error"]).to.contain(String(2 * 2 ** 20));
+    mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: body.padEnd(2 * 2 ** 20 + 1) }));
   });
 
   it("are the bytes of the secrets that it returns: of gets, the others are refused", async () => {
