@@ -29,7 +29,7 @@ const tellEvery = 1_000;
 describe("concurrent clients", function () {
   this.timeout(0);
 
-  it(`see one order of operations, conditions, moves and batches on each pair of paths (${histories} histories of ${clients} clients)`, async () => {
+  it(`see one order of operations, conditions, moves, the trash and batches on each pair of paths (${histories} histories of ${clients} clients)`, async () => {
     const server = await startProcess();
     await mustInit(server);
     await checkPaths([server], histories);
@@ -42,7 +42,7 @@ describe("concurrent clients of three servers on one database", function () {
     needsPostgres(this);
   });
 
-  it(`see one order of operations, conditions, moves and batches (${sharedHistories} histories)`, async () => {
+  it(`see one order of operations, conditions, moves, the trash and batches (${sharedHistories} histories)`, async () => {
     const [first, ...others] = await startSharedServers(await startSharedDatabase(), 3);
     await mustInit(first);
     for (const other of others) await mustUnlock(other);
@@ -73,7 +73,12 @@ async function checkPath(servers: Servers, n: number): Promise<void> {
   };
   const seen = await Promise.all(scripts.map((script, number) => play(clientOf(number), number, script)));
   const last = clientOf(n);
-  const events = [...seen.flat(), await timed(() => get(last)), await timed(() => getOther(last))];
+  const events = [
+    ...seen.flat(),
+    await timed(() => get(last)),
+    await timed(() => getOther(last)),
+    await timed(() => look(last)),
+  ];
   const told = `STRONGROOM_SEED=${runSeed}, ${path}: ${JSON.stringify(events)}`;
   expect(isLinearizable(events), told).to.equal(true);
 }
@@ -82,7 +87,10 @@ async function checkPath(servers: Servers, n: number): Promise<void> {
 type Client = { readonly server: TestServer; readonly path: string; known: { value: string; etag: string } | null };
 type Play = (client: Client, value: string) => Promise<Act>;
 
-const plays: readonly [Play, ...Play[]] = [get, get, remove, put, put, swap, swap, putBoth, putBothIf, getBoth, move];
+const plays: readonly [Play, ...Play[]] = [
+  ...([get, get, remove, put, put, swap, swap, putBoth, putBothIf, getBoth, move] as const),
+  ...([trash, trash, untrash, untrash, destroy, look] as const),
+];
 
 /** Two or three operations in sequence. */
 async function play(client: Client, number: number, random: Random): Promise<Event[]> {
@@ -191,6 +199,31 @@ async function move(client: Client): Promise<Act> {
   if (answer.status === 200) return { do: "move", found: true };
   mustRefuse(answer, 404, "NOT_FOUND");
   return { do: "move", found: false };
+}
+
+async function trash(client: Client): Promise<Act> {
+  const answer = await send(client.server, { method: "POST", path: `/v1/trash/${client.path}` });
+  if (answer.status !== 200) mustRefuse(answer, 404, "NOT_FOUND");
+  return { do: "trash", found: answer.status === 200 };
+}
+
+async function untrash({ server, path }: Client): Promise<Act> {
+  const answer = await send(server, { method: "POST", path: `/v1/untrash/${path}` });
+  if (answer.status === 200) return { do: "untrash", result: "done" };
+  if (answer.status === 409) return { do: "untrash", result: "taken" };
+  mustRefuse(answer, 404, "NOT_FOUND");
+  return { do: "untrash", result: "missing" };
+}
+
+async function destroy({ server, path }: Client): Promise<Act> {
+  const answer = await send(server, { method: "DELETE", path: `/v1/trash/${path}` });
+  if (answer.status !== 200) mustRefuse(answer, 404, "NOT_FOUND");
+  return { do: "destroy", found: answer.status === 200 };
+}
+
+async function look({ server, path }: Client): Promise<Act> {
+  const listed = mustSucceed(await send(server, { path: `/v1/trash?prefix=${path}&limit=1000` }));
+  return { do: "look in the trash", found: (listed["entries"] as Json[]).some((entry) => entry["path"] === path) };
 }
 
 function batch({ server }: Client, operations: readonly object[]): Promise<Answer> {

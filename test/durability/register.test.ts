@@ -14,6 +14,11 @@ const both = (...values: Cells): Act => ({ do: "put both", values, done: true })
 const seen = (values: Cells | null): Act => ({ do: "get both", values });
 const move = (found: boolean): Act => ({ do: "move", found });
 
+const trash = (found: boolean): Act => ({ do: "trash", found });
+const untrash = (result: "done" | "missing" | "taken"): Act => ({ do: "untrash", result });
+const destroy = (found: boolean): Act => ({ do: "destroy", found });
+const look = (found: boolean): Act => ({ do: "look in the trash", found });
+
 const right: readonly Row[] = [
   ["no events", []],
   ["a get of nothing", [get(null, 0, 1)]],
@@ -47,6 +52,28 @@ const right: readonly Row[] = [
       get(null, 6, 7),
       at(move(false), 8, 9),
     ],
+  ],
+  [
+    "the trash and back",
+    [
+      put("a", 0, 1),
+      at(trash(true), 2, 3),
+      get(null, 4, 5),
+      at(look(true), 4, 5),
+      at(untrash("done"), 6, 7),
+      get("a", 8, 9),
+    ],
+  ],
+  [
+    "a way back that is taken, and free again",
+    [
+      ...[put("a", 0, 1), at(trash(true), 2, 3), put("b", 4, 5), at(untrash("taken"), 6, 7)],
+      ...[del(true, 8, 9), at(untrash("done"), 10, 11), at(untrash("missing"), 12, 13), get("a", 14, 15)],
+    ],
+  ],
+  [
+    "the trash beside a destruction, in either order",
+    [put("a", 0, 1), at(trash(true), 2, 9), at(destroy(false), 2, 9), at(look(true), 10, 11)],
   ],
   ["ends that meet are beside each other", [put("a", 0, 1), get(null, 1, 2)]],
 ];
@@ -83,6 +110,26 @@ const wrong: readonly Row[] = [
   ["a secret that comes back after its delete", [put("a", 0, 1), del(true, 2, 3), get("a", 4, 5)]],
   ["two deletes that both find it", [put("a", 0, 1), del(true, 2, 9), del(true, 2, 9)]],
   ["a delete that finds nothing that was never put", [del(true, 0, 1)]],
+  [
+    "a secret in both places on its way to the trash",
+    [put("a", 0, 1), at(trash(true), 2, 9), at(look(true), 3, 4), get("a", 5, 6)],
+  ],
+  [
+    "a secret in no place on its way to the trash",
+    [put("a", 0, 1), at(trash(true), 2, 9), get(null, 3, 4), at(look(false), 5, 6)],
+  ],
+  [
+    "a secret that is destroyed and comes back",
+    [put("a", 0, 1), at(trash(true), 2, 3), at(destroy(true), 4, 5), at(untrash("done"), 6, 7)],
+  ],
+  [
+    "two ways back that are both done",
+    [put("a", 0, 1), at(trash(true), 2, 3), at(untrash("done"), 4, 9), at(untrash("done"), 4, 9)],
+  ],
+  [
+    "a way back over another secret",
+    [put("a", 0, 1), at(trash(true), 2, 3), put("b", 4, 5), at(untrash("done"), 6, 7)],
+  ],
 ];
 
 describe("the linearizability checker", () => {
@@ -116,6 +163,9 @@ const anyEvent: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant("get both" as const), values: fc.oneof(fc.tuple(value, value), fc.constant(null)) }),
   fc.record({ do: fc.constant("move" as const), found: fc.boolean() }),
   fc.record({ do: fc.constant("delete" as const), found: fc.boolean() }),
+  fc.record({ do: fc.constantFrom("trash" as const, "destroy" as const), found: fc.boolean() }),
+  fc.record({ do: fc.constant("look in the trash" as const), found: fc.boolean() }),
+  fc.record({ do: fc.constant("untrash" as const), result: fc.constantFrom("done", "missing", "taken") }),
 );
 const span = fc.record({ call: fc.nat(12), length: fc.nat(8) });
 const history: fc.Arbitrary<Event[]> = fc.array(
@@ -130,7 +180,7 @@ function everyOrder(events: readonly Event[]): Event[][] {
 
 /** Brute force: time does not run backwards, and every result fits the state before it. */
 function isOrderOf(events: readonly Event[]): boolean {
-  const state: (string | null)[] = [null, null];
+  const state: (string | null)[] = [null, null, null];
   return events.every(
     (event, n) => !events.slice(n).some((later) => later.return < event.call) && happens(event, state),
   );
@@ -138,17 +188,31 @@ function isOrderOf(events: readonly Event[]): boolean {
 
 /** Changes the state; returns whether the result fits. */
 function happens(event: Act, state: (string | null)[]): boolean {
-  const [first = null, second = null] = state;
+  const [first = null, second = null, trashed = null] = state;
+  if (event.do === "look in the trash") return event.found === (trashed !== null);
+  if (event.do === "trash" || event.do === "untrash" || event.do === "destroy") return happensToTrash(event, state);
   if (event.do === "get") return event.value === state[event.cell ?? 0];
   if (event.do === "get both")
-    return event.values === null ? first === null || second === null : event.values.join() === state.join();
+    return event.values === null ? first === null || second === null : event.values.join() === state.slice(0, 2).join();
   const [fits, next] = effectOf(event, first, second);
   state.splice(0, 2, ...next);
   return fits;
 }
 
+type TrashAct = Extract<Act, { do: "trash" | "untrash" | "destroy" }>;
+
+function happensToTrash(event: TrashAct, state: (string | null)[]): boolean {
+  const from = event.do === "trash" ? 0 : 2;
+  const value = state[from] ?? null;
+  if (event.do === "untrash" && value !== null && state[0] !== null) return event.result === "taken";
+  if (value !== null && event.do !== "destroy") state[2 - from] = value;
+  if (value !== null) state[from] = null;
+  if (event.do === "untrash") return event.result === (value === null ? "missing" : "done");
+  return event.found === (value !== null);
+}
+
 function effectOf(
-  event: Exclude<Act, { do: "get" | "get both" }>,
+  event: Exclude<Act, { do: "get" | "get both" | TrashAct["do"] | "look in the trash" }>,
   first: string | null,
   second: string | null,
 ): readonly [boolean, Cells] {

@@ -53,7 +53,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_LOST_REPLIES: "1", STRONGROOM_LOST_CASES: "500" },
   },
   linearizability: {
-    meaning: "checks histories of 8 concurrent clients, with conditions and batches",
+    meaning: "checks histories of 8 concurrent clients, with conditions, the trash and batches",
     files: ["durability/linearizability.test"],
     numbers: { STRONGROOM_HISTORIES: "10000" },
   },
