@@ -8,6 +8,7 @@ export function whyNot(
 ): string | null {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/.test(method) || !/^\/[!"$-~]*$/.test(target))
     return "the request line is invalid";
+  if (repeating.has(method.toUpperCase())) return `${method} makes a server repeat the credential`;
   if (methods !== null && !methods.includes(method)) return `the binding does not allow ${method}`;
   if (paths === null) return null;
   const [path = ""] = target.split("?");
@@ -16,13 +17,25 @@ export function whyNot(
   return paths.some((pattern) => matches(pattern, path)) ? null : "the binding does not allow this path";
 }
 
-/** Headers by which some servers take a request for one with another method or path, in lower case. */
+/** Methods whose response repeats the request's head (RFC 9110, section 9.3.8), and its name in old servers of Microsoft. */
+const repeating: ReadonlySet<string> = new Set(["TRACE", "TRACK"]);
+
+/**
+ * Headers by which some servers take a request for one with another method or path, in lower case. Servers that pass
+ * headers on as variables (CGI, WSGI) read `_` as `-`.
+ */
 export const overridingHeaders = [
   "x-http-method-override",
   "x-http-method",
   "x-method-override",
+  "x-original-method",
+  "x-forwarded-method",
   "x-original-url",
+  "x-original-uri",
   "x-rewrite-url",
+  "x-override-url",
+  "x-forwarded-uri",
+  "x-forwarded-path",
 ] as const;
 
 /** Whether the upstream could take the path for another one. */

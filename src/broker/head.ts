@@ -71,13 +71,15 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
   const fields = lines.map(readField);
   const connection = connectionOptions(fields);
   const length = bodyLength(fields);
+  const asksWebSocket = connection.has("upgrade") && optional(fields, "upgrade")?.toLowerCase() === "websocket";
+  if (asksWebSocket && (length ?? 0) !== 0) throw new HeadError("a request for a WebSocket has no body");
   return {
     method,
     target,
     host: method === "CONNECT" ? optional(fields, "host") : ascii(one(fields, "host").value),
     body: length ?? 0,
     hasBody: length !== null,
-    asksWebSocket: connection.has("upgrade") && optional(fields, "upgrade")?.toLowerCase() === "websocket",
+    asksWebSocket,
     asksClose: connection.has("close"),
     asksContinue: asksContinue(fields),
     fields,

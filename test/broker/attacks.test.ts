@@ -222,12 +222,31 @@ describe("a credential is led nowhere else", () => {
   it("by a header with which servers take a request for another one, where the binding limits them", async () => {
     const { agent, bound } = rig();
     const at = `localhost:${bound.port}`;
-    for (const header of ["X-HTTP-Method-Override: DELETE", "x-original-url: /admin", "X-Rewrite-Url: /admin"]) {
+    for (const header of [
+      "X-HTTP-Method-Override: DELETE",
+      "X_HTTP_Method_Override: DELETE",
+      "x-original-url: /admin",
+      "X-Rewrite-Url: /admin",
+      "X-Forwarded-Uri: /admin",
+    ]) {
       const response = await sendThrough(agent, at, `GET /ok HTTP/1.1\r\nHost: ${at}\r\n${header}\r\n\r\n`);
       expect(response).to.match(/^HTTP\/1.1 403 /);
     }
     mustHaveSent([]);
   });
+});
+
+describe("a credential is not repeated", () => {
+  for (const method of ["TRACE", "TRACK", "trace"]) {
+    it(`by the method ${method}`, async () => {
+      const { agent, bound } = rig();
+      clear(rig());
+      const at = `localhost:${bound.port}`;
+      const response = await sendThrough(agent, at, `${method} /ok HTTP/1.1\r\nHost: ${at}\r\n\r\n`);
+      expect(response).to.match(/^HTTP\/1.1 403 .*repeat the credential/s);
+      mustHaveSent([]);
+    });
+  }
 });
 
 describe("a credential replaces every header of its name", () => {
@@ -236,6 +255,10 @@ describe("a credential replaces every header of its name", () => {
     [["authorization: a", "AUTHORIZATION: b", "AuThOrIzAtIoN: c"], []],
     [["Authorization:\tBearer own"], []],
     [["Authorization:"], []],
+    [
+      ["Authorization_: kept", "_Authorization: kept"],
+      ["Authorization_", "_Authorization"],
+    ],
     [["Authorization:Bearer own", "X-Authorization: kept"], ["X-Authorization"]],
     [
       ["Authorizatio: kept", "Authorizations: kept"],

@@ -50,6 +50,7 @@ describe("the broker's head reader", () => {
     ["a target with a space", "GET /a b HTTP/1.1\r\nHost: a.test\r\n\r\n"],
     ["an empty line first", "\r\nGET / HTTP/1.1\r\nHost: a.test\r\n\r\n"],
     ["Connection that names the credential's header", request("Connection: authorization")],
+    ["a body before a WebSocket", request("Connection: Upgrade", "Upgrade: websocket", "Transfer-Encoding: chunked")],
     ["an expectation that no server knows", request("Expect: 200-ok")],
     ["more than 100 lines", request(...new Array<string>(101).fill("X: y"))],
     ["more than 16 KiB", request(`X: ${"y".repeat(16 * 1024)}`)],
@@ -70,13 +71,14 @@ describe("the broker's head reader", () => {
 
   it("reads what a client asks for", () => {
     const head = read(
-      request("Content-Length: 3", "Connection: keep-alive, Upgrade", "Upgrade: websocket", "Expect: 100-Continue"),
+      request("Content-Length: 0", "Connection: keep-alive, Upgrade", "Upgrade: websocket", "Expect: 100-Continue"),
     );
     expect(head).to.include({
       method: "GET",
       target: "/",
       host: "a.test",
-      body: 3,
+      body: 0,
+      hasBody: true,
       asksWebSocket: true,
       asksClose: false,
     });

@@ -144,12 +144,16 @@ function linesOf(fields: Uint8Array): Uint8Array[] {
   return lines;
 }
 
+/** Whether a line has this name, in lower case, as a server could read it that takes `_` for `-`. */
 function isNamed(line: Uint8Array, header: string): boolean {
   if (line[header.length] !== 0x3a) return false;
   for (let i = 0; i < header.length; i++) {
-    const byte = line[i] ?? 0;
-    const lower = byte >= 0x41 && byte <= 0x5a ? byte + 32 : byte;
-    if (lower !== header.charCodeAt(i)) return false;
+    if (folded(line[i] ?? 0) !== folded(header.charCodeAt(i))) return false;
   }
   return true;
+}
+
+function folded(byte: number): number {
+  if (byte === 0x5f) return 0x2d;
+  return byte >= 0x41 && byte <= 0x5a ? byte + 32 : byte;
 }
