@@ -7,8 +7,8 @@ import { VaultError } from "../errors.js";
 /** How long a request waits, in milliseconds. */
 const waitMs = 60_000;
 
-/** At most so many wait at once: a program must not fill the memory or the terminal. */
-const mostWaiting = 64;
+/** At most so many of one token wait at once: a program must not fill the memory or the terminal. */
+const mostWaiting = 16;
 
 /** Times are ISO 8601 UTC with milliseconds. */
 export type ShownApproval = {
@@ -25,6 +25,8 @@ export type Asked = Omit<ShownApproval, "id" | "since">;
 
 /** What a person decides; `for`: seconds, or one of the names. */
 export type Decision = { readonly approve: boolean; readonly for: number | "request" | "session" };
+
+export type ApprovalOutcome = "approved" | "refused" | "late" | "full";
 
 type Waiting = { readonly shown: ShownApproval; readonly decide: (decision: Decision | null) => void };
 
@@ -43,10 +45,10 @@ export class Approvals {
   }
 
   /** Resolves to whether the request may continue: at once where it was approved before. */
-  async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<"approved" | "refused" | "late"> {
+  async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<ApprovalOutcome> {
     const key = keyOf(asked);
     if (ask !== "request" && (this.#remembered.get(key) ?? 0) > this.#clock.elapsed()) return "approved";
-    if (this.#waiting.size >= mostWaiting) return "late";
+    if (this.list().filter(({ token }) => token === asked.token).length >= mostWaiting) return "full";
     const decision = await this.#wait(asked);
     if (decision === null) return "late";
     if (!decision.approve) return "refused";

@@ -39,8 +39,9 @@ class BrokerThread {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
-  #dependencies({ upstreamCa }: BrokerStart): ProxyDependencies {
+  #dependencies({ upstreamCa, headMs }: BrokerStart): ProxyDependencies {
     return {
+      headMs,
       ask: (kind, ask) => this.#ask(kind, ask),
       used: (permit, status) => send({ kind: "used", permit, status }),
       authority: ({ id, bound }) => this.#authority(id, [...new Set(bound.map(({ host }) => host))]),
@@ -78,6 +79,7 @@ class BrokerThread {
 
   #track(session: string, socket: Socket): void {
     const sockets = this.#sockets.get(session) ?? new Set();
+    if (sockets.has(socket)) return;
     this.#sockets.set(session, sockets.add(socket));
     socket.once("close", () => sockets.delete(socket));
   }

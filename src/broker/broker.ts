@@ -16,7 +16,7 @@ import type { Log } from "../log.js";
 import { brokerThreadFile } from "../program-files.js";
 import type { SecretUse } from "../vault/uses.js";
 import type { Vault } from "../vault/vault.js";
-import { Approvals } from "./approvals.js";
+import { type ApprovalOutcome, Approvals } from "./approvals.js";
 import type {
   Answer,
   Ask,
@@ -38,6 +38,8 @@ export type BrokerDependencies = {
   readonly audit: AuditLog | null;
   readonly clock: Clock;
   readonly log: Log;
+  /** How long a connection's first head may take, in milliseconds. */
+  readonly headMs: number;
 };
 
 /** What a session may reach beside the hosts of its bindings. */
@@ -129,7 +131,7 @@ export class Broker {
 
   /** @throws StartError */
   #startThread(): Promise<void> {
-    const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa };
+    const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa, headMs: this.#deps.headMs };
     const thread = new Worker(brokerThreadFile, { workerData: start, env: {}, execArgv: [], name: "broker" });
     this.#thread = thread;
     return new Promise((resolve, reject) => {
@@ -181,6 +183,7 @@ export class Broker {
     if (thread === this.#thread)
       this.#send({ kind: "answer", id, answer }, "head" in answer ? [answer.head.buffer] : []);
     else if ("head" in answer) answer.head.fill(0);
+    else if ("permit" in answer) this.#permits.delete(answer.permit); // nothing was sent
   }
 
   #answer(kind: QuestionKind, ask: Ask<QuestionKind>): Promise<Answer<QuestionKind>> {
@@ -239,9 +242,7 @@ export class Broker {
     const request = { token: sessionId(caller), path, host: asked, method, target: target.split("?")[0] ?? target };
     const outcome = await this.approvals.ask(request, { ask });
     if (outcome === "approved") return;
-    const why =
-      outcome === "refused" ? "the request was not approved" : "the request was not approved within 60 seconds";
-    throw new VaultError("FORBIDDEN", `${why}: run strongroom approve, then try again`);
+    throw new VaultError("FORBIDDEN", `${whyNotApproved[outcome]}: run strongroom approve, then try again`);
   }
 
   async #render({ permit, fields }: Ask<"render">): Promise<Answer<"render">> {
@@ -291,6 +292,12 @@ export class Broker {
     return { ok: false, status, code, error: message };
   }
 }
+
+const whyNotApproved: Readonly<Record<Exclude<ApprovalOutcome, "approved">, string>> = {
+  refused: "the request was not approved",
+  late: "the request was not approved within 60 seconds",
+  full: "too many requests of this token wait for approval",
+};
 
 const statuses = {
   BAD_REQUEST: 400,

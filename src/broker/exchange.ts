@@ -58,6 +58,7 @@ export async function relay(
 ): Promise<boolean> {
   const abort = () => upstream.socket.destroy();
   client.socket.once("close", abort);
+  if (client.socket.destroyed) abort();
   try {
     const sending = sendBody(client, upstream, head);
     const response = await relayResponse(upstream, client, head, answered);

@@ -8,6 +8,8 @@ export type BrokerStart = {
   readonly port: number;
   /** PEM of roots beside Node's own. */
   readonly upstreamCa: string | null;
+  /** How long a connection's first head may take, in milliseconds: no token is known before. */
+  readonly headMs: number;
 };
 
 /** A host that a session may reach with a credential; `name`: its route `/r/NAME/`, if it has one. */

@@ -24,6 +24,8 @@ export type ProxyDependencies = {
   readonly isOwnHost: (host: string) => boolean;
   /** Remembers a session's connection, which ends with the session. */
   readonly track: (session: string, socket: Socket) => void;
+  /** How long a connection's first head may take, in milliseconds. */
+  readonly headMs: number;
 };
 
 /** An upstream's connection is used again for this long after its last response, in milliseconds. */
@@ -50,8 +52,9 @@ const none: ReadonlySet<string> = new Set();
 export async function serveClient(socket: Socket, deps: ProxyDependencies): Promise<void> {
   const client = new ByteStream(socket);
   const address = socket.remoteAddress ?? "";
+  const late = setTimeout(() => socket.destroy(), deps.headMs);
   try {
-    const raw = await client.readHead();
+    const raw = await client.readHead().finally(() => clearTimeout(late));
     if (raw === null) return;
     const head = readRequestHead(raw);
     if (head.method === "CONNECT") return await serveConnect(client, socket, head, address, deps);
@@ -127,6 +130,7 @@ async function tunnel(
     );
   }
   const upstream = await openTunnel({ host, port, allowsPrivate: false }, upstreams.resolve);
+  if (socket.destroyed) return void upstream.destroy();
   await establish(client);
   for (const [from, to] of [
     [socket, upstream],
@@ -180,6 +184,7 @@ async function serveRequest(
   let hasBegun = false;
   try {
     const upstream = await connection.open(bound);
+    if (client.socket.destroyed) return false; // it gave up while a person or the upstream took their time
     // Only now, so that the credential is in memory for the shortest time, and never waits for a handshake.
     const rendered = await granted(deps, "render", { permit, fields: fieldsFor(head, tokenHeaders) });
     if (!(await upstream.writeAndWipe(rendered.head))) throw new HeadError("the upstream closed the connection");

@@ -12,7 +12,7 @@ import { removeTemps, systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { type Api, createApp, createLockouts, type Handle, type MessageClasses, nativeApi } from "../http/app.js";
 import type { Service } from "../http/endpoint.js";
-import { type Drainable, drain, handleRequests } from "../http/listener.js";
+import { type Drainable, defaultLimits, drain, handleRequests } from "../http/listener.js";
 import { readLastProve } from "../last-prove.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
@@ -106,11 +106,12 @@ async function startBroker(
   guarded: GuardedVault,
   { audit }: Telemetry,
   { tokenLockout }: Pick<Service, "tokenLockout">,
-  { clock, log }: AllDependencies,
+  { clock, log, limits }: AllDependencies,
 ): Promise<Broker | null> {
   if (brokerPort === null) return null;
   const { Broker } = await import("../broker/broker.js");
-  return Broker.start(brokerPort, upstreamCa, { ...guarded, audit, tokenLockout, clock, log });
+  const { headersTimeout: headMs } = { ...defaultLimits, ...limits };
+  return Broker.start(brokerPort, upstreamCa, { ...guarded, audit, tokenLockout, clock, log, headMs });
 }
 
 /** Finds or makes what the home has for access: the root token and the certificate. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { generate } from "selfsigned";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { startTestServer, type TestOptions, type TestServer } from "../support/server.js";
 import { type Json, mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 type Seen = {
@@ -106,8 +106,8 @@ export function trustOf(upstreams: readonly Upstream[]): { readonly upstreamCa: 
   return { upstreamCa };
 }
 
-export async function startWithBroker(upstreams: readonly Upstream[]): Promise<TestServer> {
-  const server = await startTestServer({ brokerPort: 0, ...trustOf(upstreams) });
+export async function startWithBroker(upstreams: readonly Upstream[], options: TestOptions = {}): Promise<TestServer> {
+  const server = await startTestServer({ brokerPort: 0, ...trustOf(upstreams), ...options });
   await mustInit(server);
   return server;
 }
