@@ -152,6 +152,7 @@ const entrances: readonly string[] = [
   "src/http/body",
   "src/http/endpoint",
   "src/http/endpoints",
+  "src/http/transit-rows",
   "src/http/body",
   "src/http/guards",
   "src/http/keys",

@@ -21,18 +21,8 @@ import {
 } from "./secrets.js";
 import { init, lock, metrics, openapi, shutdown, snapshot, status } from "./server.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./tokens.js";
-import {
-  configureTransitKey,
-  createTransitKey,
-  deleteTransitKey,
-  exportTransitKey,
-  listTransitKeys,
-  oneTimeCode,
-  randomBytes,
-  rotateTransitKey,
-  showTransitKey,
-  usingTransitKey,
-} from "./transit.js";
+import { listTransitKeys, oneTimeCode, randomBytes, transitHandlers } from "./transit.js";
+import { anyUse, transitRows } from "./transit-rows.js";
 import { destroyTrashed, listTrash, trash, untrash } from "./trash.js";
 import {
   createAgent,
@@ -44,9 +34,6 @@ import {
   showBroker,
   showUses,
 } from "./uses.js";
-
-/** Public parts, and what shows no plaintext: with any scope for transit keys. */
-const anyUse = ["encrypt", "decrypt", "sign"] as const;
 
 // biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
 export const endpoints: readonly Endpoint<OperationId>[] = [
@@ -102,19 +89,7 @@ export const endpoints: readonly Endpoint<OperationId>[] = [
   { operation: "check", at: "POST /v1/check", scope: "get", guard: "unlocked", audit: read("check"), handle: check },
 
   { operation: "listTransitKeys", at: "GET /v1/transit/keys", scope: anyUse, guard: "unlocked", audit: null, handle: listTransitKeys },
-  { operation: "createTransitKey", at: "POST /v1/transit/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: createTransitKey },
-  { operation: "showTransitKey", at: "GET /v1/transit/keys/:name", scope: anyUse, guard: "unlocked", audit: null, handle: showTransitKey },
-  { operation: "deleteTransitKey", at: "DELETE /v1/transit/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: deleteTransitKey },
-  { operation: "rotateTransitKey", at: "POST /v1/transit/keys/:name/rotate", scope: "root", guard: "unlocked", audit: change("key-change"), handle: rotateTransitKey },
-  { operation: "configureTransitKey", at: "POST /v1/transit/keys/:name/config", scope: "root", guard: "unlocked", audit: change("key-change"), handle: configureTransitKey },
-  { operation: "exportTransitKey", at: "GET /v1/transit/export/:name", scope: "root", guard: "unlocked", audit: change("key-export"), handle: exportTransitKey },
-  { operation: "encrypt", at: "POST /v1/transit/encrypt/:name", scope: "encrypt", guard: "unlocked", audit: read("encrypt"), handle: usingTransitKey("encrypt") },
-  { operation: "decrypt", at: "POST /v1/transit/decrypt/:name", scope: "decrypt", guard: "unlocked", audit: read("decrypt"), handle: usingTransitKey("decrypt") },
-  { operation: "rewrap", at: "POST /v1/transit/rewrap/:name", scope: anyUse, guard: "unlocked", audit: read("rewrap"), handle: usingTransitKey("rewrap") },
-  { operation: "sign", at: "POST /v1/transit/sign/:name", scope: "sign", guard: "unlocked", audit: read("sign"), handle: usingTransitKey("sign") },
-  { operation: "verify", at: "POST /v1/transit/verify/:name", scope: anyUse, guard: "unlocked", audit: read("verify"), handle: usingTransitKey("verify") },
-  { operation: "hmac", at: "POST /v1/transit/hmac/:name", scope: "sign", guard: "unlocked", audit: read("hmac"), handle: usingTransitKey("hmac") },
-  { operation: "dataKey", at: "POST /v1/transit/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: usingTransitKey("datakey") },
+  ...transitRows("/v1/transit", transitHandlers),
   { operation: "randomBytes", at: "POST /v1/transit/random", scope: anyUse, guard: "unlocked", audit: null, handle: randomBytes },
   { operation: "oneTimeCode", at: "POST /v1/otp/:path", scope: "use", guard: "unlocked", audit: read("otp"), handle: oneTimeCode },
 

@@ -9,38 +9,52 @@ import { sharedMemory } from "./memory.js";
 import { contextOf } from "./request.js";
 import { sendBytes, sendJson } from "./response.js";
 
-export async function createTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
+/** The handlers of `transitRows`. */
+export const transitHandlers = {
+  createTransitKey,
+  showTransitKey,
+  deleteTransitKey,
+  rotateTransitKey: changing("rotate"),
+  configureTransitKey: changing("config"),
+  exportTransitKey,
+  encrypt: using("encrypt"),
+  decrypt: using("decrypt"),
+  rewrap: using("rewrap"),
+  sign: using("sign"),
+  verify: using("verify"),
+  hmac: using("hmac"),
+  dataKey: using("datakey"),
+} as const;
+
+async function createTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
   sendBytes(res, 200, [await service.vault.transit.create(name, body)]);
 }
 
-export const rotateTransitKey = changing("rotate");
-export const configureTransitKey = changing("config");
-
 export async function listTransitKeys({ vault }: Service, req: Request, res: Response): Promise<void> {
   sendBytes(res, 200, await vault.transit.list(visibleRanges(req).within));
 }
 
-export async function showTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+async function showTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   authorizePath(req, name);
   sendBytes(res, 200, [await vault.transit.show(name)]);
 }
 
-export async function exportTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+async function exportTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   sendBytes(res, 200, [await vault.transit.export(name)]);
 }
 
-export async function deleteTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+async function deleteTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   await vault.transit.remove(name);
   sendJson(res, 200, { ok: true, name, message: "the transit key is deleted" });
 }
 
 /** Encrypts, signs and so on: one input, or a batch of them. */
-export function usingTransitKey(use: TransitUse): Handler {
+function using(use: TransitUse): Handler {
   return async (service, req, res, text) => {
     const { transit } = service.vault;
     const name = keyNameOf(req, text);

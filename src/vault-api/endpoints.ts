@@ -1,6 +1,7 @@
 /** Endpoints for Vault's clients: a row each, of the same type as the native ones. See `VaultTable` for `*`, PUT and LIST. */
 import { change, read } from "../audit/record.js";
 import type { Endpoint } from "../http/endpoint.js";
+import { anyUse, transitRows } from "../http/transit-rows.js";
 import {
   changingVersions,
   deleteMetadata,
@@ -28,22 +29,7 @@ import {
 import { health, initialized, leader, seal, sealStatus, unseal } from "./sys.js";
 import { VaultTable } from "./table.js";
 import { createToken, logIn, lookUp, lookUpSelf, renew, renewSelf, revoke, revokeSelf } from "./tokens.js";
-import {
-  configureKey,
-  createKey,
-  dataKey,
-  deleteKey,
-  exportKey,
-  hash,
-  listKeyNames,
-  random,
-  rotateKey,
-  showKey,
-  usingKey,
-} from "./transit.js";
-
-/** Public parts, and what shows no plaintext: with any scope for transit keys. */
-const anyUse = ["encrypt", "decrypt", "sign"] as const;
+import { hash, listKeyNames, random, transitHandlers } from "./transit.js";
 
 // biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
 const endpoints: readonly Endpoint[] = [
@@ -91,19 +77,7 @@ const endpoints: readonly Endpoint[] = [
   { operation: "logIn", at: "POST /v1/auth/approle/login", scope: "open", guard: "unlocked", audit: change("token-create"), handle: logIn },
 
   { operation: "listTransitKeys", at: "LIST /v1/*/keys", scope: anyUse, guard: "unlocked", audit: null, handle: listKeyNames },
-  { operation: "createTransitKey", at: "POST /v1/*/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: createKey },
-  { operation: "showTransitKey", at: "GET /v1/*/keys/:name", scope: anyUse, guard: "unlocked", audit: null, handle: showKey },
-  { operation: "deleteTransitKey", at: "DELETE /v1/*/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: deleteKey },
-  { operation: "rotateTransitKey", at: "POST /v1/*/keys/:name/rotate", scope: "root", guard: "unlocked", audit: change("key-change"), handle: rotateKey },
-  { operation: "configureTransitKey", at: "POST /v1/*/keys/:name/config", scope: "root", guard: "unlocked", audit: change("key-change"), handle: configureKey },
-  { operation: "exportTransitKey", at: "GET /v1/*/export/:name", scope: "root", guard: "unlocked", audit: change("key-export"), handle: exportKey },
-  { operation: "encrypt", at: "POST /v1/*/encrypt/:name", scope: "encrypt", guard: "unlocked", audit: read("encrypt"), handle: usingKey("encrypt") },
-  { operation: "decrypt", at: "POST /v1/*/decrypt/:name", scope: "decrypt", guard: "unlocked", audit: read("decrypt"), handle: usingKey("decrypt") },
-  { operation: "rewrap", at: "POST /v1/*/rewrap/:name", scope: anyUse, guard: "unlocked", audit: read("rewrap"), handle: usingKey("rewrap") },
-  { operation: "sign", at: "POST /v1/*/sign/:name", scope: "sign", guard: "unlocked", audit: read("sign"), handle: usingKey("sign") },
-  { operation: "verify", at: "POST /v1/*/verify/:name", scope: anyUse, guard: "unlocked", audit: read("verify"), handle: usingKey("verify") },
-  { operation: "hmac", at: "POST /v1/*/hmac/:name", scope: "sign", guard: "unlocked", audit: read("hmac"), handle: usingKey("hmac") },
-  { operation: "dataKey", at: "POST /v1/*/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: dataKey },
+  ...transitRows("/v1/*", transitHandlers),
   { operation: "random", at: "POST /v1/*/random", scope: anyUse, guard: "unlocked", audit: null, handle: random },
   { operation: "random", at: "POST /v1/*/random/:bytes", scope: anyUse, guard: "unlocked", audit: null, handle: random },
   { operation: "hash", at: "POST /v1/*/hash", scope: anyUse, guard: "unlocked", audit: null, handle: hash },

@@ -10,8 +10,25 @@ import { contextOf } from "../http/request.js";
 import { sendData, sendNothing, sendObject } from "./response.js";
 import { wholeVault } from "./table.js";
 
+/** The handlers of `transitRows`. */
+export const transitHandlers = {
+  createTransitKey: createKey,
+  showTransitKey: showKey,
+  deleteTransitKey: deleteKey,
+  rotateTransitKey: changing("rotate", () => "key not found"),
+  configureTransitKey: changing("config", (name) => `no existing key named ${name} could be found`),
+  exportTransitKey: exportKey,
+  encrypt: using("encrypt"),
+  decrypt: using("decrypt"),
+  rewrap: using("rewrap"),
+  sign: using("sign"),
+  verify: using("verify"),
+  hmac: using("hmac"),
+  dataKey,
+} as const;
+
 /** A key that exists stays as it is. */
-export async function createKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function createKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
   const { transit } = service.vault;
@@ -23,7 +40,7 @@ export async function createKey(service: Service, req: Request, res: Response, p
   }
 }
 
-export async function showKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function showKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   authorizePath(req, name);
   sendData(res, await vault.transit.show(name, form));
@@ -38,7 +55,7 @@ export async function listKeyNames({ vault }: Service, req: Request, res: Respon
   sendObject(res, { keys: names.map((name) => name.slice(folder.length)) });
 }
 
-export async function deleteKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function deleteKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   await orMissing(
     vault.transit.remove(name, form),
@@ -46,9 +63,6 @@ export async function deleteKey({ vault }: Service, req: Request, res: Response,
   );
   sendNothing(res);
 }
-
-export const rotateKey = changing("rotate", () => "key not found");
-export const configureKey = changing("config", (name) => `no existing key named ${name} could be found`);
 
 function changing(change: "rotate" | "config", missing: (name: string) => string): Handler {
   return async (service, req, res, parameter) => {
@@ -59,7 +73,7 @@ function changing(change: "rotate" | "config", missing: (name: string) => string
 }
 
 /** `…/export/TYPE/NAME`, and perhaps a version. */
-export async function exportKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function exportKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { folder, rest } = splitMount(req, parameter);
   const [exportType = "", ...segments] = rest.split("/");
   const last = segments.at(-1) ?? "";
@@ -80,7 +94,7 @@ const missingKeys: Readonly<Record<TransitUse, string>> = {
 };
 
 /** Encrypts, signs and so on: one input, or a batch of them. The hash may be the last segment of the path. */
-export function usingKey(use: TransitUse): Handler {
+function using(use: TransitUse): Handler {
   return (service, req, res, parameter) => {
     const { rest } = splitMount(req, parameter);
     const hash = /^.+\/(sha[23]-\d{3})$/.exec(rest)?.[1];
@@ -92,7 +106,7 @@ export function usingKey(use: TransitUse): Handler {
 const hashing: ReadonlySet<TransitUse> = new Set(["sign", "verify", "hmac"]);
 
 /** `…/datakey/plaintext/NAME`, or `wrapped`. */
-export function dataKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+function dataKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { folder, rest } = splitMount(req, parameter);
   const [, kind, name] = /^(plaintext|wrapped)\/(.+)$/.exec(rest) ?? [];
   if (name === undefined) throw new VaultError("BAD_REQUEST", "Invalid path, must be 'plaintext' or 'wrapped'");
