@@ -2,20 +2,6 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { FinishedRequest, Observer } from "./observer.js";
 
-/** Milliseconds and bytes; null where nothing happened. */
-export type VitalSigns = {
-  readonly time: string;
-  readonly requests: number;
-  readonly getP50: number | null;
-  readonly getP99: number | null;
-  readonly eventLoopP99: number;
-  readonly derivationsRunning: number;
-  readonly derivationsWaiting: number;
-  readonly keyWorkerP99: number | null;
-  readonly connections: number;
-  readonly rss: number;
-};
-
 /** What is asked each second. */
 export type VitalSources = {
   readonly derivations: () => { readonly running: number; readonly waiting: number };
@@ -23,7 +9,7 @@ export type VitalSources = {
   readonly now: () => number;
 };
 
-type Watcher = (signs: VitalSigns) => void;
+type Watcher = (line: string) => void;
 
 const periodMs = 1000;
 const resolutionMs = 10;
@@ -40,12 +26,12 @@ export class Vitals implements Observer {
   #gets: number[] = [];
   #roundTrips: number[] = [];
 
-  /** Before this, nobody can watch. */
+  /** Must come before the first watcher. */
   setSources(sources: VitalSources): void {
     this.#sources = sources;
   }
 
-  /** Calls `watcher` each second; returns what ends that. */
+  /** Calls `watcher` each second with the figures as a line of JSON; returns what ends that. */
   watch(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     this.#start();
@@ -93,7 +79,8 @@ export class Vitals implements Observer {
     const connections = await sources.connections();
     const { running, waiting } = sources.derivations();
     const delayMs = (this.#delay?.percentile(99) ?? 0) / 1e6 - resolutionMs;
-    const signs: VitalSigns = {
+    // Milliseconds and bytes; null where nothing happened.
+    const line = `${JSON.stringify({
       time: new Date(sources.now()).toISOString(),
       requests: this.#requests,
       getP50: percentile(this.#gets, 0.5),
@@ -104,9 +91,9 @@ export class Vitals implements Observer {
       keyWorkerP99: percentile(this.#roundTrips, 0.99),
       connections,
       rss: process.memoryUsage.rss(),
-    };
+    })}\n`;
     this.#reset();
-    for (const watcher of [...this.#watchers]) watcher(signs);
+    for (const watcher of [...this.#watchers]) watcher(line);
   }
 }
 

@@ -74,9 +74,9 @@ export function vitals(service: Service, req: Request, res: Response): void {
   beginStream(res, "application/x-ndjson");
   res.flushHeaders();
   if (session !== null) service.review?.opened(session);
-  const end = service.vitals.watch((signs) => {
+  const end = service.vitals.watch((line) => {
     if (!isValid(service, req) || service.isShuttingDown()) return void res.end();
-    if (res.writableLength < maxUnread) res.write(`${JSON.stringify(signs)}\n`);
+    if (res.writableLength < maxUnread) res.write(line);
     left--;
     if (left === 0) res.end();
   });
