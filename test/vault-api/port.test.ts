@@ -1,7 +1,16 @@
 /** The port for Vault's clients: its listener, tokens, lockout, errors, and the method LIST. */
 import { expect } from "chai";
 import { startTestServer } from "../support/server.js";
-import { exchangeRaw, mustCreateToken, mustInit, mustLock, mustPut, mustStatus } from "../support/test-client.js";
+import {
+  exchangeRaw,
+  mustCreateToken,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustStatus,
+  mustSucceed,
+  send,
+} from "../support/test-client.js";
 import { startVaultServer, type VaultServer, vault, withPort } from "./vault-client.js";
 
 describe("the port for Vault's clients", () => {
@@ -58,6 +67,11 @@ describe("the port for Vault's clients", () => {
   });
 });
 
+async function mustPutAll(server: VaultServer, folder: string, count: number): Promise<void> {
+  const operations = Array.from({ length: count }, (_, n) => ({ put: `${folder}${n}`, value: "1" }));
+  mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: { operations } }));
+}
+
 describe("LIST on the port for Vault's clients", () => {
   it("shows a folder's names, by the method, by ?list=true and by ?list=1", async () => {
     const server = await startVaultServer();
@@ -73,8 +87,11 @@ describe("LIST on the port for Vault's clients", () => {
 
   it("jumps over folders with more names than a page", async () => {
     const server = await startVaultServer();
-    for (let i = 0; i < 12; i++) await mustPut(server, `app/f${i % 3}/${i}`, "1");
-    expect((await vault(server, "LIST", "secret/metadata/app")).json.data.keys).to.deep.equal(["f0/", "f1/", "f2/"]);
+    await mustPutAll(server, "app/f0/", 600);
+    await mustPutAll(server, "app/f0/more/", 600); // a page has 1,000
+    for (const path of ["app/f0", "app/f1/a", "app/f2"]) await mustPut(server, path, "1");
+    const list = await vault(server, "LIST", "secret/metadata/app");
+    expect(list.json.data.keys).to.deep.equal(["f0", "f0/", "f1/", "f2"]);
   });
 
   it("shows a client token its own paths alone, as if nothing else existed", async () => {
