@@ -75,12 +75,6 @@ describe("while passphrase, keys and master key change", function () {
   it(`a power cut, ${cuts} times: the same`, async function () {
     if (whyNoDisk() !== null) this.skip();
     const disk = new Disk();
-    await live(join(disk.directory, "home"), cuts, async (server) => {
-      server.child.kill("SIGSTOP");
-      disk.cutPower();
-      server.child.kill("SIGKILL");
-      await server.ended;
-      disk.restorePower();
-    });
+    await live(join(disk.directory, "home"), cuts, (server) => disk.cutPowerOf(server));
   });
 });

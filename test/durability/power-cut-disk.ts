@@ -18,6 +18,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mount, mustRun, unmount, whyNoMounts } from "../support/mounts.js";
+import type { ServerProcess } from "../support/process.js";
 
 /** Why such a disk is not possible here; null when it is. */
 export function whyNoDisk(): string | null {
@@ -49,7 +50,7 @@ export class Disk {
     this.#switchOn();
   }
 
-  /** Copies the disk as it is now. Synchronous: this process can neither send nor receive meanwhile. */
+  /** Copies the disk as it is now. Synchronous: so this process sends and receives nothing until it is done. */
   cutPower(): void {
     mustRun("fsfreeze", "--freeze", this.#outer);
     try {
@@ -57,6 +58,18 @@ export class Disk {
     } finally {
       mustRun("fsfreeze", "--unfreeze", this.#outer);
     }
+  }
+
+  /**
+   * Cuts the power of a server whose home is on the disk. Stops the server first: a sync between here and the freeze could
+   * only hide a loss. Then kills it, and waits, because its disk is mounted again.
+   */
+  async cutPowerOf(server: ServerProcess): Promise<void> {
+    server.child.kill("SIGSTOP");
+    this.cutPower();
+    server.child.kill("SIGKILL");
+    await server.ended;
+    this.restorePower();
   }
 
   /** Mounts the copy, which replays the journal. Every process that used the disk must have ended. */

@@ -37,7 +37,7 @@ describe("a power cut", function () {
     await mustPut(before, "a", "of the first vault");
     await mustInit(before, { passphrase: "another", force: true });
     await mustPut(before, "b", "of the second vault");
-    await cut(disk, before);
+    await disk.cutPowerOf(before);
     const after = await startOn(disk);
     expect([after.token, after.certificate]).to.deep.equal([before.token, before.certificate]);
     await mustUnlock(after, "another");
@@ -76,7 +76,7 @@ async function startRig(syncsOff?: string) {
     return ledger.compare(server);
   }
   async function goOn(): Promise<void> {
-    await cut(disk, server);
+    await disk.cutPowerOf(server);
     server = await startOn(disk, syncsOff);
     expect(filesIn(server.vaultPath).filter((name) => name.includes(".tmp-"))).to.deep.equal([]);
     await mustUnlock(server);
@@ -97,18 +97,6 @@ async function someWrites(ledger: Ledger, writing: Promise<unknown>): Promise<vo
 function startOn(disk: Disk, syncsOff?: string): Promise<ServerProcess> {
   const preload = syncsOff === undefined ? {} : { NODE_OPTIONS: `--import=${noSync}?${syncsOff}` };
   return startProcess([], { STRONGROOM_HOME: join(disk.directory, "home"), ...preload });
-}
-
-/**
- * Stops the server first: a sync between here and the freeze could only hide a loss. Then kills it, and waits, because
- * its disk is mounted again.
- */
-async function cut(disk: Disk, server: ServerProcess): Promise<void> {
-  server.child.kill("SIGSTOP");
-  disk.cutPower();
-  server.child.kill("SIGKILL");
-  await server.ended;
-  disk.restorePower();
 }
 
 function filesIn(directory: string): string[] {
