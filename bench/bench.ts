@@ -5,6 +5,7 @@ import { measureBroker } from "./broker.js";
 import type { Outcome } from "./figures.js";
 import { compareGets, comparePuts } from "./get-and-put.js";
 import { type Loaders, startLoaders } from "./measure.js";
+import { compareOpenBao } from "./openbao.js";
 import { type Options, readOptions, runCommand, sharedUsage, show } from "./options.js";
 import { measureScale } from "./scale.js";
 import { measureStorm } from "./storm.js";
@@ -17,6 +18,7 @@ const questions = {
   put: "a put, beside a bare durable loop, and one behind node:https",
   storm: "status and get while 16 clients unlock, beside a busy process",
   transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
+  openbao: "uses of transit keys on the port for Vault's clients, beside OpenBao's own server (only if named)",
   broker: "gets beside 1,000 streams through the broker; a body of 1 GB beside a plain CONNECT tunnel (needs curl)",
   scale: "start, list, backup, restore and doctor with 1,000 to 100,000 secrets (--million: 1,000,000)",
 } as const;
@@ -28,11 +30,12 @@ const usage = `usage: npm run bench -- [options]
 ${Object.entries(questions)
   .map(([name, about]) => `  ${name.padEnd(17)}${about}\n`)
   .join("")}
-${sharedUsage}  --million        "scale" with 1,000,000 secrets also: fills the disk with 4 GiB and takes long
+${sharedUsage}  --bao FILE       the program of OpenBao, for "openbao"; default: bao
+  --million        "scale" with 1,000,000 secrets also: fills the disk with 4 GiB and takes long
 `;
 
 await runCommand(usage, async () => {
-  const options = readOptions(process.argv.slice(2), Object.keys(questions));
+  const options = readOptions(process.argv.slice(2), Object.keys(questions), ["openbao"]);
   if (options === null) return void process.stdout.write(usage);
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${arch()}, Node ${process.version}`;
   if (!options.json) process.stdout.write(`${machine}\n`);
@@ -51,6 +54,7 @@ async function* outcomes(options: Options): AsyncGenerator<Outcome> {
 function answer(question: Question, loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
   if (question === "get") return compareGets(loaders, options);
   if (question === "vault") return compareVaultPort(loaders, options);
+  if (question === "openbao") return compareOpenBao(loaders, options);
   if (question === "put") return comparePuts(loaders, options);
   if (question === "storm") return measureStorm(loaders, options);
   if (question === "transit") return measureTransit(loaders, options);

@@ -14,6 +14,8 @@ export type Options = {
   /** For the measured servers' Node. */
   readonly nodeFlags: readonly string[];
   readonly million: boolean;
+  /** The program of OpenBao. */
+  readonly bao: string;
   /** VARIABLE=VALUE, for the servers of this tree. */
   readonly settings: readonly string[];
 };
@@ -34,6 +36,7 @@ const spelled = {
   markdown: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
   million: { type: "boolean", default: false },
+  bao: { type: "string", default: "bao" },
   with: { type: "string", multiple: true, default: [] as string[] },
   help: { type: "boolean", default: false },
 } as const;
@@ -44,21 +47,26 @@ export class UsageError extends Error {}
 /**
  * Reads the command line.
  * @param names what `--only` may name
+ * @param onlyIfNamed what is left out without `--only`
  * @returns null when help is asked for
  * @throws UsageError
  */
-export function readOptions(args: readonly string[], names: readonly string[]): (Options & { ref?: string }) | null {
+export function readOptions(
+  args: readonly string[],
+  names: readonly string[],
+  onlyIfNamed: readonly string[] = [],
+): (Options & { ref?: string }) | null {
   const { values, positionals } = parsed(args);
   if (values.help) return null;
-  const only = values.only?.split(",") ?? names;
+  const only = values.only?.split(",") ?? names.filter((name) => !onlyIfNamed.includes(name));
   const unknown = only.filter((name) => !names.includes(name));
   if (unknown.length > 0) throw new UsageError(`there is no ${unknown.join(", ")}; there are ${names.join(", ")}`);
-  const { json, markdown, million, profile } = values;
+  const { json, markdown, million, profile, bao } = values;
   return {
     only,
     rounds: atLeast("--rounds", values.rounds, 1),
     seconds: atLeast("--seconds", values.seconds, 0.1),
-    ...{ json, markdown, million, settings: values.with },
+    ...{ json, markdown, million, bao, settings: values.with },
     nodeFlags: profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${resolve(profile)}`],
     ...(positionals[0] !== undefined && { ref: positionals[0] }),
   };

@@ -42,6 +42,8 @@ describe("the benchmark's figures", () => {
 
   it("are taken as the options say, which have to be valid", () => {
     expect(readOptions(["--only", "put", "--rounds", "3"], ["get", "put"])).to.include({ rounds: 3 });
+    expect(readOptions([], ["get", "put"], ["put"])?.only).to.deep.equal(["get"]);
+    expect(readOptions(["--only", "put"], ["get", "put"], ["put"])?.only).to.deep.equal(["put"]);
     for (const args of [["--rounds", "0"], ["--seconds", "x"], ["--no-such"], ["--only", "no-such"]]) {
       expect(() => readOptions(args, ["get", "put"]), args.join(" ")).to.throw(UsageError);
     }

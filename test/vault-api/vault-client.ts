@@ -7,6 +7,9 @@ import { mustInit } from "../support/test-client.js";
 
 export type VaultServer = TestServer & { readonly vaultPort: number };
 
+/** Where requests go: a server of the tests, or another one that speaks the same API. */
+export type VaultPort = Pick<VaultServer, "vaultPort" | "certificate" | "token">;
+
 export type VaultAnswer = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -38,7 +41,7 @@ export function withPort(server: TestServer): VaultServer {
 
 const agents = new Map<number, Agent>();
 
-function agentOf({ vaultPort, certificate }: VaultServer): Agent {
+function agentOf({ vaultPort, certificate }: VaultPort): Agent {
   const known = agents.get(vaultPort);
   if (known !== undefined) return known;
   const agent = new Agent({ keepAlive: true, ca: certificate });
@@ -52,7 +55,7 @@ function agentOf({ vaultPort, certificate }: VaultServer): Agent {
 
 /** `path`: without `/v1/`. */
 export function vault(
-  server: VaultServer,
+  server: VaultPort,
   method: string,
   path: string,
   { body, token = server.token, headers = {} }: VaultRequest = {},
