@@ -11,10 +11,10 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { FinishedRequest, Observers } from "../observer.js";
 import { isAfterClose } from "./body.js";
-import { type EndpointTable, parseTarget, type Service } from "./endpoint.js";
+import { type Endpoint, type EndpointTable, parseTarget, type Service, takesPassphrase } from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
 import { BearerCheck, bearerOf, type GuardSettings, OriginGuard, type TokenReader } from "./guards.js";
-import { discardBody } from "./memory.js";
+import { discardBody, keepsPlaintext } from "./memory.js";
 import { beginContext, contextOf, type Report } from "./request.js";
 import { type ErrorForm, nativeErrors, sendError } from "./response.js";
 import { sendReviewPage } from "./review.js";
@@ -122,6 +122,7 @@ function dispatch({ api, service }: Checks, req: Request, res: Response, caller:
   const { found, target } = contextOf(req);
   const endpoint = found?.endpoint ?? null;
   api.checkHeaders(req);
+  closeAfterPassphrase(endpoint, req, res);
   if (endpoint?.guard === "passphrase") service.passphraseLockout.check(req);
   if (endpoint === null) throw noEndpoint(api.table.methodsOf(target.path));
   if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
@@ -134,6 +135,12 @@ function dispatch({ api, service }: Checks, req: Request, res: Response, caller:
   secrets.admit(isActivity && mayReachAll);
   service.audit?.mustAccept();
   return mayReachAll || !isActivity ? run() : touchingUnlessRefused(secrets, run);
+}
+
+/** Makes the response the last of its connection where the connection itself keeps a piece of the passphrase. */
+function closeAfterPassphrase(endpoint: Endpoint | null, req: Request, res: Response): void {
+  if (endpoint !== null && takesPassphrase(endpoint) && keepsPlaintext(req.socket))
+    res.setHeader("Connection", "close");
 }
 
 /** A path that the token may not reach is no activity: it must not delay the idle lock. */

@@ -77,6 +77,11 @@ export type Endpoint<Operation extends string = string> = {
   readonly handle: Handler;
 };
 
+/** Whether its body has a passphrase. */
+export function takesPassphrase({ guard, operation }: Endpoint): boolean {
+  return guard === "passphrase" || operation === "init";
+}
+
 /** A path with its endpoints. */
 export type Route = {
   /** For the log and the metrics: it has the parameter's name, never its text. */

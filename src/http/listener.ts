@@ -32,17 +32,20 @@ export type Limits = {
   readonly maxHeaderSize: number;
 };
 
-/** Of TLS 1.3 all; of TLS 1.2 those of Mozilla's intermediate profile that have forward secrecy and authenticate. */
+/**
+ * Of TLS 1.3 all; of TLS 1.2 those of Mozilla's intermediate profile that have forward secrecy and authenticate. The server's
+ * order counts: ChaCha20 comes first because AES-GCM may keep the end of what it decrypts, see `keepsPlaintext`.
+ */
 const ciphers = [
+  "TLS_CHACHA20_POLY1305_SHA256",
   "TLS_AES_128_GCM_SHA256",
   "TLS_AES_256_GCM_SHA384",
-  "TLS_CHACHA20_POLY1305_SHA256",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
   "ECDHE-ECDSA-AES128-GCM-SHA256",
   "ECDHE-RSA-AES128-GCM-SHA256",
   "ECDHE-ECDSA-AES256-GCM-SHA384",
   "ECDHE-RSA-AES256-GCM-SHA384",
-  "ECDHE-ECDSA-CHACHA20-POLY1305",
-  "ECDHE-RSA-CHACHA20-POLY1305",
 ];
 
 /** Those of the same profile. OpenSSL's own choice includes P-521 and X448. */

@@ -3,6 +3,8 @@
  * process from outside, on Node 20, 22 and 24.
  */
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 
 /** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped and transferred. */
@@ -17,6 +19,15 @@ export function sharedMemory(length: number): SharedBytes {
 
 /** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT, for which Node has no name: wipes the record buffer once it has been read. */
 export const cleansePlaintext = 0x2;
+
+/**
+ * Whether a connection keeps up to 15 bytes from the end of each TLS record until its next record or its end. OpenSSL's AES-GCM
+ * for processors with AVX-512 leaves the last, incomplete block of plaintext in the cipher's state (OpenSSL 3.1 and later, thus
+ * Node 22 and 24). Node cannot clear it, but the end of the connection does.
+ */
+export function keepsPlaintext(socket: Socket | null): boolean {
+  return socket instanceof TLSSocket && /GCM/.test(socket.getCipher().name);
+}
 
 /** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
 export function discardBody(req: IncomingMessage): void {
