@@ -4,10 +4,10 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { writeOut } from "../../src/cli/lib/output-file.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { placeAudit } from "../../src/maintenance/backup/audit-files.js";
 import { migrate } from "../../src/maintenance/migrate.js";
 import { enterHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
+import { makeCurrent } from "../../src/storage/files/generations.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { realScryptCost, startTestServer } from "../support/server.js";
@@ -161,10 +161,13 @@ describe("a rename that reports an error although it took effect", () => {
   });
 
   it("has placed a restored audit log", async () => {
-    const [home, restored] = [emptyHome(), join(temporaryDirectory(), "audit")];
-    mkdirSync(restored, { mode: 0o700 });
-    writeFileSync(join(restored, "audit-000000000001.jsonl"), "");
-    await placeAudit(restored, home, lostReply);
-    expect(readdirSync(join(home, "audit"))).to.deep.equal(["audit-000000000001.jsonl"]);
+    const vault = join(emptyHome(), "vault");
+    const restored = join(vault, "restore-0123456789abcdef");
+    for (const directory of ["secrets", "audit"])
+      mkdirSync(join(restored, directory), { recursive: true, mode: 0o700 });
+    writeFileSync(join(restored, "audit", "audit-000000000001.jsonl"), "");
+    await makeCurrent(lostReply, vault, restored);
+    expect(readdirSync(join(vault, "..", "audit"))).to.deep.equal(["audit-000000000001.jsonl"]);
+    expect(readdirSync(join(vault, "gen-1"))).to.deep.equal(["secrets"]);
   });
 });

@@ -1,13 +1,24 @@
 /** `strongroom restore`: what is restored, what is refused, and that a refusal leaves no vault. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Header } from "tar";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
+import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { start } from "../cli/run-command.js";
 import { cleanUpMark, cleanUpTo, shared, temporaryDirectory } from "../support/clean-up.js";
@@ -249,6 +260,76 @@ describe("a restore killed after its vault was complete, before that was current
     await mustHold(again.home, secrets);
   });
 });
+
+describe("a restore with an audit log, killed at any step of becoming current", () => {
+  type Saved = { readonly file: string; readonly header: string; readonly log: string };
+  const logOf = (home: string) =>
+    readFileSync(join(home, "audit", "audit-000001.jsonl"), "latin1").split("\n", 1)[0] ?? "";
+  const headerIn = (home: string) => readFileSync(join(home, "vault/gen-1/header.json"), "utf8");
+
+  async function save(): Promise<Saved> {
+    const server = await startTestServer(realScryptCost);
+    await mustInit(server);
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file, "--with-audit"));
+    await server.stop();
+    return { file, header: headerIn(server.home), log: logOf(server.home) };
+  }
+  const saved = shared(async () => ({ first: await save(), second: await save() }));
+
+  /** A home in which all of a backup is written, and nothing is current. */
+  async function built({ file }: Saved): Promise<{ readonly home: string; readonly building: string }> {
+    const home = join(temporaryDirectory(), "home");
+    const vault = join(home, "vault");
+    mkdirSync(vault, { recursive: true, mode: 0o700 });
+    await restoreVault(file, vault, async () => true, { tick: () => {}, signal: new AbortController().signal });
+    const building = join(vault, "restore-0123456789abcdef");
+    renameSync(join(vault, "gen-1"), building);
+    renameSync(join(home, "audit"), join(building, "audit"));
+    const sums = execFileSync("tar", ["-xOf", file, "SHA256SUMS"]);
+    writeFileSync(join(building, "restored"), createHash("sha256").update(sums).digest("hex"), { mode: 0o600 });
+    rmSync(join(vault, "current"));
+    return { home, building };
+  }
+
+  /** Returns which backup is restored in the end: the second, or the first when the restore of the second was refused. */
+  async function restoredAfterKill(step: number): Promise<"first" | "second"> {
+    const { home, building } = await built(saved().first);
+    const vault = join(home, "vault");
+    await makeCurrent(dyingFiles(step), vault, building).catch(() => {});
+    const { code } = await restore(home, saved().second.file);
+    expect(code).to.be.oneOf([0, 7]);
+    await FileStore.open(vault).then((store) => store.close());
+    const which = code === 0 ? "second" : "first";
+    const { header, log } = saved()[which];
+    expect([headerIn(home), logOf(home)], `step ${step}`).to.deep.equal([header, log]);
+    expect(readdirSync(join(vault, "gen-1")).sort()).to.deep.equal(["header.json", "secrets"]);
+    return which;
+  }
+
+  it("leaves no log beside the vault of another backup", async () => {
+    const outcomes = new Set<string>();
+    for (let step = 0; step < 14; step++) outcomes.add(await restoredAfterKill(step));
+    expect([...outcomes].sort()).to.deep.equal(["first", "second"]);
+  });
+});
+
+/** From one operation on, none has an effect: as after a kill. */
+function dyingFiles(after: number): FileOperations {
+  let operations = 0;
+  const dying = <A extends readonly unknown[], R>(operate: (...args: A) => Promise<R>) => {
+    return (...args: A): Promise<R> => {
+      if (operations++ < after) return operate(...args);
+      return Promise.reject(Object.assign(new Error("EIO"), { code: "EIO", syscall: "none" }));
+    };
+  };
+  const { rename, unlink, open, mkdir, rmdir } = systemFiles;
+  return {
+    ...systemFiles,
+    ...{ rename: dying(rename), unlink: dying(unlink), open: dying(open) },
+    ...{ mkdir: dying(mkdir) as typeof mkdir, rmdir: dying(rmdir) },
+  };
+}
 
 describe("an interrupted restore exits 13 and leaves nothing behind", () => {
   let file: string;

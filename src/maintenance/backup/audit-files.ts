@@ -1,10 +1,9 @@
-/** The audit log's files in an archive, and their way back into a home. */
+/** The audit log's files in an archive. */
 import { stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileNumbers } from "../../audit/files.js";
 import { fileNameOf, fileNumberOf, longestFile } from "../../audit/format.js";
-import { missingAsNull, moveFile, readFileBytes, syncDirectory, systemFiles } from "../../files/durable.js";
-import { removeTree } from "../../files/remove-tree.js";
+import { missingAsNull, readFileBytes, systemFiles } from "../../files/durable.js";
 import { auditName } from "./archive-names.js";
 import type { SnapshotFile } from "./snapshot-files.js";
 
@@ -22,13 +21,4 @@ export async function* auditFiles(home: string): AsyncGenerator<SnapshotFile> {
     if (bytes === null || found === null) continue;
     yield { name: `${auditName}/${fileNameOf(file)}`, size: bytes.length, modified: found.mtime, content: [bytes] };
   }
-}
-
-/** Moves a restored audit log into the home; if that has one, which a start may have begun, the restored one is dropped. */
-export async function placeAudit(restored: string, home: string, files = systemFiles): Promise<void> {
-  const target = join(home, auditName);
-  if ((await missingAsNull(stat(restored))) === null) return;
-  if ((await missingAsNull(stat(target))) !== null) return removeTree(systemFiles, restored);
-  await moveFile(files, restored, target);
-  for (const directory of [home, dirname(restored)]) await syncDirectory(files, directory);
 }

@@ -23,8 +23,8 @@ import {
 import type { Space } from "../../storage/secret-store.js";
 import type { HeaderCheck } from "../offline-keys.js";
 import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
-import { auditName, headerName, placeOfFile } from "./archive-names.js";
-import { isAuditFile, placeAudit } from "./audit-files.js";
+import { headerName, placeOfFile } from "./archive-names.js";
+import { isAuditFile } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 
 /**
@@ -40,7 +40,6 @@ export async function restore(file: string, vaultPath: string, isUsable: HeaderC
     if (earlier !== null) return await finishEarlier(file, vaultPath, earlier, isUsable, watch);
     await refuseVault(vaultPath);
     const secrets = await build(file, building, isUsable, watch);
-    await placeAudit(join(building, auditName), dirname(vaultPath));
     await makeCurrent(systemFiles, vaultPath, building);
     return secrets;
   } finally {

@@ -1,12 +1,12 @@
 /** Check of the vault's directory: its entries, which vault is current, and each vault with its header and blobs. */
 import type { Dirent } from "node:fs";
 import { lstat, rmdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
 import { ignoring, isTempName, makeDirectory, readFileBytes, replaceFile, systemFiles } from "../../files/durable.js";
 import { documentFile, isDocumentFile } from "../../storage/files/documents.js";
-import { isGenerationName, nameInPointer, restoredMark } from "../../storage/files/generations.js";
+import { auditIn, isGenerationName, nameInPointer, restoredMark } from "../../storage/files/generations.js";
 import { decodeJournal, isJournal, maxJournalBytes } from "../../storage/files/journal.js";
 import { spaces } from "../../storage/secret-store.js";
 import { isUnfinished } from "../../storage/unfinished-vault.js";
@@ -150,15 +150,23 @@ async function examineVault(inspection: Inspection, vault: FoundVault, isCurrent
 /** Reports foreign entries; returns all entries of the directory. */
 async function checkEntries(inspection: Inspection, directory: string, isCurrent: boolean): Promise<readonly Dirent[]> {
   const entries = await entriesOf(inspection, directory);
+  const known = knownNames(entries);
   for (const entry of entries) {
     const path = join(directory, entry.name);
-    if (["header.json", tokensFile, ...spaces].includes(entry.name)) continue;
+    if (known.includes(entry.name)) continue;
+
     if (isJournal(entry.name)) await examineJournal(inspection, path);
     else if (isDocumentFile(entry.name)) await examine(inspection, path, "file");
     else if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);
     else if (isCurrent) await reportTemp(inspection, path);
   }
   return entries;
+}
+
+/** The backup's audit log is in a restored vault until that is current: see `finishRestored`. */
+function knownNames(entries: readonly Dirent[]): readonly string[] {
+  const isRestored = entries.some(({ name }) => name === restoredMark);
+  return ["header.json", tokensFile, ...spaces, ...(isRestored ? [basename(auditIn(""))] : [])];
 }
 
 /** The next start applies it. */

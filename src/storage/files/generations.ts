@@ -6,6 +6,7 @@
  *   vault/gen-2/header.json  the header, written before `current` names it
  *   vault/gen-2/secrets/…    the tree of blobs; trash/… and keys/… where there are any
  *   vault/gen-2/restored     while a restore makes it current: it is complete, and may be made current by anyone
+ *   vault/gen-2/audit/…      until then: the backup's audit log, whose place is the home
  */
 import { basename, dirname, join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -91,16 +92,41 @@ export async function switchGeneration(
 export async function makeCurrent(files: FileOperations, vault: string, directory: string): Promise<void> {
   const name = await nextName(files, vault); // an interrupted init may have left one
   await moveFile(files, directory, join(vault, name));
+  let isPlaced = false;
   try {
     await syncDirectory(files, vault);
+    isPlaced = await placeAudit(files, join(vault, name));
     await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
   } catch (error) {
     await unlinkFile(files, join(vault, "current"));
     await syncDirectory(files, vault).catch(() => {}); // first, so that `current` never names what is gone
+    if (isPlaced) await moveFile(files, auditIn(dirname(vault)), auditIn(join(vault, name)));
     await moveFile(files, join(vault, name), directory); // where the caller removes it
     throw error;
   }
   await removeRestoredMark(files, join(vault, name));
+}
+
+/** As it is in an archive, in a vault that is being restored, and in the home. */
+export function auditIn(directory: string): string {
+  return join(directory, "audit");
+}
+
+/**
+ * Moves the audit log of a vault that is being restored into the home, and returns whether it did. Where the home has one,
+ * which a start may have begun, the restored one is dropped. DANGER: only while the vault has its mark: were the log placed
+ * before that, a kill would leave it to the vault of another backup.
+ */
+async function placeAudit(files: FileOperations, vault: string): Promise<boolean> {
+  const [restored, home] = [auditIn(vault), dirname(dirname(vault))];
+  if ((await missingAsNull(files.lstat(restored))) === null) return false;
+  const hasOne = (await missingAsNull(files.lstat(auditIn(home)))) !== null;
+  if (hasOne) await removeTree(files, restored);
+  else {
+    await moveFile(files, restored, auditIn(home));
+    for (const directory of [home, vault]) await syncDirectory(files, directory);
+  }
+  return !hasOne;
 }
 
 /** Marks a complete vault that a restore is about to make current; holds the digest of its archive. */
@@ -118,10 +144,11 @@ export async function findRestored(files: FileOperations, vault: string): Promis
   return null;
 }
 
-/** Makes the vault of a killed restore current, and removes its mark. */
+/** Places the audit log of a killed restore, makes its vault current, and removes its mark. */
 export async function finishRestored(files: FileOperations, vault: string): Promise<void> {
   const restored = await findRestored(files, vault);
   if (restored === null) return;
+  await placeAudit(files, join(vault, restored.name));
   await replaceFile(files, join(vault, "current"), Buffer.from(`${restored.name}\n`));
   await removeRestoredMark(files, join(vault, restored.name));
 }
