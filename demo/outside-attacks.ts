@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { NotStarted, run, type ServerProcess, startProcess } from "../test/support/process.js";
-import { type Answer, mustLock, mustPut, mustStatus, send } from "../test/support/test-client.js";
+import { type ApiResponse, mustLock, mustPut, mustStatus, send } from "../test/support/test-client.js";
 import type { Attack } from "./printout.js";
 
 /** The kernel's unprivileged user. */
@@ -56,7 +56,7 @@ async function setTrap(token: string) {
 /** Any local user may bind any address of 127.0.0.0/8. */
 export async function manyAddresses(server: ServerProcess): Promise<Attack> {
   await mustLock(server);
-  const answers: Answer[] = [];
+  const answers: ApiResponse[] = [];
   for (let n = 1; n <= 12; n++) {
     const body = { passphrase: `guess ${n}` };
     answers.push(await send(server, { method: "POST", path: "/v1/unlock", body, localAddress: `127.0.0.${n}` }));
@@ -84,7 +84,7 @@ export async function shortToken(): Promise<Attack> {
 /** What a page of another site can send: no `Origin`, and no token. */
 export async function webPage(server: ServerProcess): Promise<Attack> {
   const headers = { "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors" };
-  const answers: Answer[] = [];
+  const answers: ApiResponse[] = [];
   for (let n = 0; n < 15; n++) answers.push(await send(server, { path: "/v1/secrets", token: null, headers }));
   const refused = answers.filter(({ status }) => status === 400).length;
   const { status } = await send(server, { path: "/v1/secrets" });

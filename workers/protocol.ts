@@ -378,7 +378,7 @@ export type Call = {
 };
 
 /** Their responses, in the same order. */
-export type Answer = { readonly id: number; readonly responses: readonly Result[]; readonly opened: Opened | null };
+export type CallResult = { readonly id: number; readonly responses: readonly Result[]; readonly opened: Opened | null };
 
 /**
  * Results of packed opens.

@@ -7,9 +7,9 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
 import type {
-  Answer,
   Bytes,
   Call,
+  CallResult,
   CheckpointSignature,
   ClonedRequest,
   Opened,
@@ -317,7 +317,7 @@ export class KeyWorker {
 
   #startThread(): void {
     const thread = startThread(this.#options.settings, {
-      take: (answer) => this.#take(thread, answer),
+      take: (result) => this.#take(thread, result),
       crashed: () => this.#threadCrashed(thread),
     });
     this.#thread = thread;
@@ -325,7 +325,7 @@ export class KeyWorker {
     this.#holdsKeys = false;
   }
 
-  #take(thread: Thread, { id, responses, opened }: Answer): void {
+  #take(thread: Thread, { id, responses, opened }: CallResult): void {
     thread.hasResponded = true;
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
@@ -352,7 +352,7 @@ export class KeyWorker {
   }
 }
 
-type ThreadEvents = { readonly take: (answer: Answer) => void; readonly crashed: () => void };
+type ThreadEvents = { readonly take: (result: CallResult) => void; readonly crashed: () => void };
 
 function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents): Thread {
   const { port1, port2 } = new MessageChannel();

@@ -12,7 +12,7 @@ import { deleting, mustCreateKey, mustRotate } from "../support/key-requests.js"
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   connectRaw,
   mustCreateToken,
   mustInit,
@@ -132,7 +132,7 @@ async function startOnChangedHeader(): Promise<TestServer> {
 }
 
 /** With a client token whose record no unlock has checked yet. */
-async function sendAfterRestart(request: Send): Promise<Answer> {
+async function sendAfterRestart(request: Send): Promise<ApiResponse> {
   const before = await startTestServer();
   await unlock(before);
   const { token } = await mustCreateToken(before, { name: "auditor", can: ["audit"] });
@@ -200,7 +200,7 @@ async function begin(server: TestServer, { method = "GET", path }: Send): Promis
   };
 }
 
-function parsed(received: string): Pick<Answer, "status" | "headers" | "text"> {
+function parsed(received: string): Pick<ApiResponse, "status" | "headers" | "text"> {
   const end = received.indexOf("\r\n\r\n");
   const [first = "", ...lines] = received.slice(0, end).split("\r\n");
   const headers = lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.replace(/^.*?: /, "")]);
@@ -272,7 +272,7 @@ async function requestFor(server: TestServer, operation: string, request: Send):
   return request;
 }
 
-async function sendWithoutOptions(request: Send): Promise<Answer> {
+async function sendWithoutOptions(request: Send): Promise<ApiResponse> {
   const server = await startTestServer();
   await unlock(server);
   return send(server, request);

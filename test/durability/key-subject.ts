@@ -14,7 +14,7 @@ import {
 import type { Random } from "../support/random.js";
 import { passphrase, type TestServer } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustGet,
   mustInit,
   mustPut,
@@ -112,7 +112,7 @@ export class KeySubject {
   }
 
   /** From the request to its answer, the key may open or not; what is refused leaves it. */
-  async #losing(random: Random, request: (id: string) => Promise<Answer>, refusal = "200"): Promise<void> {
+  async #losing(random: Random, request: (id: string) => Promise<ApiResponse>, refusal = "200"): Promise<void> {
     const [id = "", key] = [...this.#keys][random.below(Math.max(1, this.#keys.size))] ?? [];
     if (key !== undefined) {
       this.#doubtful.set(id, key);

@@ -6,7 +6,7 @@ import { Random, runSeed } from "../support/random.js";
 import type { TestServer } from "../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
 import {
-  type Answer,
+  type ApiResponse,
   type Json,
   mustInit,
   mustRefuse,
@@ -125,7 +125,11 @@ async function swap(client: Client, value: string): Promise<Act> {
   return { do: "swap", from: known?.value ?? null, value, done };
 }
 
-function putIf({ server, path }: Client, value: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
+function putIf(
+  { server, path }: Client,
+  value: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<ApiResponse> {
   return send(server, { method: "PUT", path: secretTarget(path), headers, body: { value } });
 }
 
@@ -226,6 +230,6 @@ async function look({ server, path }: Client): Promise<Act> {
   return { do: "look in the trash", found: (listed["entries"] as Json[]).some((entry) => entry["path"] === path) };
 }
 
-function batch({ server }: Client, operations: readonly object[]): Promise<Answer> {
+function batch({ server }: Client, operations: readonly object[]): Promise<ApiResponse> {
   return send(server, { method: "POST", path: "/v1/batch", body: { operations } });
 }

@@ -3,13 +3,13 @@ import { readdirSync } from "node:fs";
 import { expect } from "chai";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase, type TestServer } from "../support/server.js";
-import { type Answer, mustUnlock, secretTarget, send } from "../support/test-client.js";
+import { type ApiResponse, mustUnlock, secretTarget, send } from "../support/test-client.js";
 
 /** A secret's value; null when there is no such secret. */
 export type State = string | null;
 
 /** A put of the value, or a delete. */
-export function change(server: TestServer, path: string, wanted: State): Promise<Answer> {
+export function change(server: TestServer, path: string, wanted: State): Promise<ApiResponse> {
   const target = { path: secretTarget(path) };
   return wanted === null
     ? send(server, { ...target, method: "DELETE" })
@@ -22,7 +22,7 @@ export async function stateOf(server: TestServer, path: string): Promise<State> 
   return status === 200 ? String(json["value"]) : null;
 }
 
-export function mustBeClear({ status, json, text }: Answer): void {
+export function mustBeClear({ status, json, text }: ApiResponse): void {
   expect(`${status} ${json["code"] ?? "ok"}`, text).to.be.oneOf(["200 ok", "503 UNAVAILABLE"]);
 }
 

@@ -1,7 +1,7 @@
 /** Ledger of acknowledged writes: the values that each secret may have after a power cut. */
 import { expect } from "chai";
 import type { TestServer } from "../support/server.js";
-import { type Answer, type Json, mustList, secretTarget, send } from "../support/test-client.js";
+import { type ApiResponse, type Json, mustList, secretTarget, send } from "../support/test-client.js";
 
 /** A value; null when there is no such secret. */
 type State = string | null;
@@ -131,7 +131,7 @@ export class Ledger {
   }
 }
 
-function request(server: TestServer, changes: Changes, isBatch: boolean): Promise<Answer> {
+function request(server: TestServer, changes: Changes, isBatch: boolean): Promise<ApiResponse> {
   if (isBatch) {
     const operations = [...changes].map(([path, state]) =>
       state === null ? { delete: path } : { put: path, value: state },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
-import { type Answer, closeConnections, mustCreateToken, mustInit, send } from "../support/test-client.js";
+import { type ApiResponse, closeConnections, mustCreateToken, mustInit, send } from "../support/test-client.js";
 
 const kills = Number(process.env["STRONGROOM_TOKEN_KILLS"] ?? 4);
 
@@ -22,7 +22,7 @@ async function kill(server: ServerProcess): Promise<ServerProcess> {
 /** Revokes a token and kills the server, before or after the response; returns the next server, and whether it responded. */
 async function revokeAndKill(server: ServerProcess, name: string, random: Random): Promise<[ServerProcess, boolean]> {
   const request = { method: "DELETE", path: `/v1/tokens/${name}` };
-  const answer: Promise<Answer | null> = send(server, request).catch(() => null);
+  const answer: Promise<ApiResponse | null> = send(server, request).catch(() => null);
   if (random.chance(0.5)) expect((await answer)?.status).to.equal(200);
   else await sleep(random.below(12));
   const next = await kill(server);

@@ -2,7 +2,7 @@
 
 import type { ServerProcess } from "../support/process.js";
 import type { Random } from "../support/random.js";
-import { type Answer, mustSucceed, type Send, secretTarget, send } from "../support/test-client.js";
+import { type ApiResponse, mustSucceed, type Send, secretTarget, send } from "../support/test-client.js";
 import { Ledger, type TextChange } from "./ledger.js";
 
 const pathsPerWriter = 20;
@@ -158,7 +158,7 @@ export async function forceInit(server: ServerProcess, subject: Subject): Promis
   subject.nextPassphrase = null;
 }
 
-async function answerOf(server: ServerProcess, request: Send): Promise<Answer> {
+async function answerOf(server: ServerProcess, request: Send): Promise<ApiResponse> {
   try {
     return await send(server, request);
   } catch (error) {

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, realScryptCost, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustInit,
   mustRefuse,
   mustStatus,
@@ -363,6 +363,6 @@ describe("failed authentication", () => {
 });
 
 /** One of them is refused as soon as ten wrong ones are counted or being judged. */
-async function untilRefused(guesses: readonly Promise<Answer>[]): Promise<void> {
+async function untilRefused(guesses: readonly Promise<ApiResponse>[]): Promise<void> {
   await Promise.any(guesses.map(async (guess) => expect((await guess).status).to.equal(429)));
 }

@@ -5,7 +5,7 @@ import { blobFile, damage, flipped } from "../support/damage.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   type Json,
   mustCreateToken,
   mustGet,
@@ -21,7 +21,7 @@ import {
 
 type Operation = Readonly<Record<string, unknown>>;
 
-function batch(server: TestServer, operations: readonly Operation[]): Promise<Answer> {
+function batch(server: TestServer, operations: readonly Operation[]): Promise<ApiResponse> {
   return send(server, { method: "POST", path: "/v1/batch", body: { operations } });
 }
 

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { blobFile, damage, flipped } from "../support/damage.js";
 import { shareTestServer, startTestServer, uncached } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustGet,
   mustInit,
   mustList,
@@ -188,7 +188,7 @@ describe("conditional requests", () => {
     let tag = String((await mustPut(server(), path, "start"))["etag"]);
     for (let round = 0; round < rounds; round++) {
       const writer = (n: number) => put(path, { "if-match": `"${tag}"` }, { value: `${round} of ${n}` });
-      const answers: Answer[] = await Promise.all(Array.from({ length: 16 }, (_, n) => writer(n)));
+      const answers: ApiResponse[] = await Promise.all(Array.from({ length: 16 }, (_, n) => writer(n)));
       const winners = answers.flatMap(({ status }, n) => (status === 200 ? [n] : []));
       expect(winners, `round ${round}`).to.have.lengthOf(1);
       for (const answer of answers) if (answer.status !== 200) mustRefuse(answer, 412, "PRECONDITION_FAILED");

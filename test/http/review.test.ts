@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { type Answer, mustInit, mustLock, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
+import {
+  type ApiResponse,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  send,
+} from "../support/test-client.js";
 
 const page = { reviewPage: true };
 
@@ -21,7 +29,7 @@ async function codeOf(server: TestServer): Promise<string> {
   return String(mustSucceed(await send(server, { method: "POST", path: "/v1/review" }))["code"]);
 }
 
-function trade(server: TestServer, code: string): Promise<Answer> {
+function trade(server: TestServer, code: string): Promise<ApiResponse> {
   return send(server, { method: "POST", path: "/v1/review/token", body: { code }, token: null });
 }
 

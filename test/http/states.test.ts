@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { untilDerivationsWait } from "../support/scrape.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustGet,
   mustInit,
   mustList,
@@ -124,7 +124,7 @@ async function stateOf(server: TestServer): Promise<State> {
   return locked === true ? "locked" : "unlocked";
 }
 
-function outcome({ status, json }: Answer): string {
+function outcome({ status, json }: ApiResponse): string {
   return status === 200 ? "200" : `${status} ${String(json["code"])}`;
 }
 

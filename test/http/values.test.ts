@@ -5,14 +5,22 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { mustRotate, untilRotated } from "../support/key-requests.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
-import { type Answer, mustInit, mustRefuse, mustSucceed, mustUnlock, type Send, send } from "../support/test-client.js";
+import {
+  type ApiResponse,
+  mustInit,
+  mustRefuse,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/test-client.js";
 
 const newPath = (() => {
   let paths = 0;
   return () => `value-${paths++}`;
 })();
 
-function mustRefuseSaying(answer: Answer, text: RegExp): void {
+function mustRefuseSaying(answer: ApiResponse, text: RegExp): void {
   mustRefuse(answer, 400, "BAD_REQUEST");
   expect(answer.json["error"]).to.match(text);
 }

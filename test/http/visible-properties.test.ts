@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { shareTestServer, type TestServer } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustCreateToken,
   mustInit,
   mustPut,
@@ -122,7 +122,7 @@ describe("what a client token sees of secrets", () => {
   }
 });
 
-function seenIn({ text, headers }: Answer): Canary[] {
+function seenIn({ text, headers }: ApiResponse): Canary[] {
   const whole = `${text} ${JSON.stringify(headers)}`;
   return (Object.keys(canaries) as Canary[]).filter((name) => whole.includes(canaries[name]));
 }

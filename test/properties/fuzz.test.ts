@@ -3,7 +3,15 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { FakeClock } from "../support/manual-clock.js";
 import { startTestServer, type TestServer } from "../support/server.js";
-import { type Answer, connectRaw, mustInit, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
+import {
+  type ApiResponse,
+  connectRaw,
+  mustInit,
+  mustPut,
+  mustStatus,
+  mustUnlock,
+  send,
+} from "../support/test-client.js";
 
 /** A response may name the path, the log may not. */
 const pathCanary = "canary-of-a-path";
@@ -180,7 +188,7 @@ async function fresh(clock = new FakeClock()): Promise<TestServer> {
 }
 
 /** Sends valid HTTP only: Content-Length is right, and the target has no characters that Node refuses. */
-async function exchange(server: TestServer, { token: chosen, path, ...rest }: Generated): Promise<Answer> {
+async function exchange(server: TestServer, { token: chosen, path, ...rest }: Generated): Promise<ApiResponse> {
   return send(server, {
     ...rest,
     path: path.replace(/[^\x21-\x7e]/g, ""),
@@ -189,7 +197,7 @@ async function exchange(server: TestServer, { token: chosen, path, ...rest }: Ge
 }
 
 function mustBeSound(
-  { status, headers: answered, text, json: parsed }: Answer,
+  { status, headers: answered, text, json: parsed }: ApiResponse,
   { method: verb, path }: Generated,
   secret: string,
 ): void {

@@ -6,7 +6,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { faults as allFaults, type FailingFiles, type Fault, failingFiles } from "../support/failing-files.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   connectRaw,
   mustGet,
   mustInit,
@@ -30,7 +30,7 @@ async function startFailing(): Promise<{ server: TestServer; faults: FailingFile
 }
 
 /** The response is clear, and the server continues. */
-async function isStanding(server: TestServer, answer: Answer): Promise<void> {
+async function isStanding(server: TestServer, answer: ApiResponse): Promise<void> {
   isClear(answer);
   await mustStatus(server);
 }
@@ -49,7 +49,7 @@ async function mustRestartWith(server: TestServer, wanted: Readonly<Record<strin
   for (const [path, value] of Object.entries(wanted)) expect((await mustGet(again, path))["value"]).to.equal(value);
 }
 
-function isClear({ status, json }: Answer): void {
+function isClear({ status, json }: ApiResponse): void {
   expect(`${status} ${json["code"] ?? "ok"}`).to.be.oneOf(["200 ok", "503 UNAVAILABLE"]);
 }
 
@@ -69,7 +69,7 @@ async function everyStep(faults: FailingFiles, fault: Fault, attempt: (k: number
   expect(k, "file operations").to.be.within(4, 40);
 }
 
-type Faulty = (request: () => Promise<Answer>) => Promise<Answer>;
+type Faulty = (request: () => Promise<ApiResponse>) => Promise<ApiResponse>;
 
 describe("every file operation that can fail", () => {
   for (const fault of allFaults) {

@@ -1,7 +1,7 @@
 /** Requests on the passphrase and the keys of a test server. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { passphrase, type TestServer } from "./server.js";
-import { type Answer, mustStatus, mustSucceed, type Send, send } from "./test-client.js";
+import { type ApiResponse, mustStatus, mustSucceed, type Send, send } from "./test-client.js";
 
 /** `key`: its text. */
 export type Key = { readonly id: string; readonly label: string; readonly key: string };
@@ -32,7 +32,7 @@ export async function mustListKeys(server: TestServer): Promise<readonly Readonl
 }
 
 /** "200", or the status and code of a refusal. */
-export function outcomeOf({ status, json }: Answer): string {
+export function outcomeOf({ status, json }: ApiResponse): string {
   return status === 200 ? "200" : `${status} ${String(json["code"])}`;
 }
 

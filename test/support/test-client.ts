@@ -17,7 +17,7 @@ import { judge, judgeRaw } from "./contract-judge.js";
 import { passphrase, type TestServer } from "./server.js";
 
 export type Json = { readonly [name: string]: unknown };
-export type Answer = {
+export type ApiResponse = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
@@ -47,7 +47,7 @@ export type Send = {
 export function send(
   server: TestServer,
   { method = "GET", path, headers, body, token, localAddress }: Send,
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
   const host = localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, "");
@@ -113,7 +113,7 @@ function asObject(text: string): Json {
 }
 
 /** Asserts the status, and the JSON object with a text and the code that every error has. */
-export function mustRefuse(answer: Answer, status: number, code: string): void {
+export function mustRefuse(answer: ApiResponse, status: number, code: string): void {
   expect(`${answer.status} ${String(answer.json["code"])}`, answer.text).to.equal(`${status} ${code}`);
   expect(answer.json["error"]).to.be.a("string").with.length.above(0);
   expect(answer.headers["content-type"]).to.match(/^application\/json/);
@@ -121,7 +121,7 @@ export function mustRefuse(answer: Answer, status: number, code: string): void {
 }
 
 /** Asserts a 200 and returns its JSON. */
-export function mustSucceed(answer: Answer): Json {
+export function mustSucceed(answer: ApiResponse): Json {
   expect(answer.status, answer.text).to.equal(200);
   return answer.json;
 }

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { Random, runSeed } from "../support/random.js";
 import { shareTestServer } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustCreateToken,
   mustInit,
   mustLock,
@@ -108,7 +108,7 @@ describe("rights to transit keys", () => {
   const tokens = new Map<Caller, string>();
   const made = new Map<string, Made>();
 
-  const ask = (name: string, { method, at, body }: Operation, caller: Caller): Promise<Answer> => {
+  const ask = (name: string, { method, at, body }: Operation, caller: Caller): Promise<ApiResponse> => {
     const token = tokens.get(caller);
     const content = body && { body: body(made.get(name) ?? {}) };
     return send(server(), { method, path: at(name), ...content, ...(token !== undefined && { token }) });

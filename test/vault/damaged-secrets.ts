@@ -1,7 +1,7 @@
 /** Secrets for the integrity tests: three kinds that are damaged, and a witness that must stay readable. */
 import { expect } from "chai";
 import { startTestServer, type TestServer, uncached } from "../support/server.js";
-import { type Answer, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
+import { type ApiResponse, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
 
 export const kinds: Readonly<Record<string, { readonly path: string; readonly body: object }>> = {
   "an empty value without metadata": { path: "empty", body: { value: "" } },
@@ -29,11 +29,11 @@ export async function prepare(server: TestServer): Promise<void> {
   await mustPut(server, witness, "readable");
 }
 
-function get(server: TestServer, path: string): Promise<Answer> {
+function get(server: TestServer, path: string): Promise<ApiResponse> {
   return send(server, { path: secretTarget(path) });
 }
 
-export function put(server: TestServer, path: string, value = "overwritten"): Promise<Answer> {
+export function put(server: TestServer, path: string, value = "overwritten"): Promise<ApiResponse> {
   return send(server, { method: "PUT", path: secretTarget(path), body: { value } });
 }
 

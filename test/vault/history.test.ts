@@ -6,7 +6,7 @@ import { FakeClock } from "../support/manual-clock.js";
 import { misreadingFiles } from "../support/misreading-files.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   type Json,
   mustGet,
   mustInit,
@@ -260,7 +260,7 @@ describe("a damaged past", () => {
 describe("a version that is misread once", () => {
   const { files, misreadOnce, misread } = misreadingFiles();
   const server = shareTestServer({ ...uncached, files }, mustInit);
-  const changes: Readonly<Record<string, (path: string) => Promise<Answer>>> = {
+  const changes: Readonly<Record<string, (path: string) => Promise<ApiResponse>>> = {
     put: (path) => send(server(), { method: "PUT", path: secretTarget(path), body: { value: "next" } }),
     "put of a batch": (path) => {
       const body = { operations: [{ put: path, value: "next" }] };

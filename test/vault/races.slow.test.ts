@@ -7,7 +7,7 @@ import { heldFiles } from "../support/held-files.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
-  type Answer,
+  type ApiResponse,
   connectRaw,
   mustGet,
   mustInit,
@@ -199,7 +199,7 @@ describe("concurrent puts of one path", () => {
   it("are independent: a refused one does not fail the next", async () => {
     const server = await startTestServer();
     await mustInit(server);
-    const put = (body: object): Promise<Answer> => send(server, { method: "PUT", path: "/v1/secrets/a", body });
+    const put = (body: object): Promise<ApiResponse> => send(server, { method: "PUT", path: "/v1/secrets/a", body });
     const answers = await Promise.all([put({}), put({ value: "v" }), put({}), put({ value: "w" })]);
     expect(answers.map(({ status }) => status)).to.deep.equal([400, 200, 400, 200]);
   });

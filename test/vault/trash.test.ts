@@ -11,7 +11,7 @@ import { needsPostgres } from "../support/postgres.js";
 import { restarted, startTestServer, type TestOptions, type TestServer, uncached } from "../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
 import {
-  type Answer,
+  type ApiResponse,
   type Json,
   mustGet,
   mustInit,
@@ -228,7 +228,7 @@ describe("the trash of a vault in PostgreSQL", () => {
     await mustUnlock(second); // the rotation has locked it
     await mustPut(first, "raced", "v");
     const both = (request: Send) => Promise.all([send(first, request), send(second, request)]);
-    const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort();
+    const statuses = (answers: readonly ApiResponse[]) => answers.map(({ status }) => status).sort();
     for (let round = 0; round < 10; round++) {
       expect(statuses(await both(trashing("raced")))).to.deep.equal([200, 404]);
       expect(statuses(await both(untrashing("raced")))).to.deep.equal([200, 404]);

@@ -3,7 +3,7 @@
  * needs to know comes with the request.
  */
 import { Keyring } from "../crypto/keyring.js";
-import type { Answer, Call, RequestOf, Result, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
+import type { Call, CallResult, RequestOf, Result, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
 import { unexpected } from "../refusals.js";
 import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
@@ -49,7 +49,7 @@ const operations: OperationTable = {
 /** What this thread needs of a MessagePort. */
 type Port = {
   on(event: "message", take: (call: Call) => void): unknown;
-  postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
+  postMessage(result: CallResult, moved: readonly ArrayBuffer[]): void;
 };
 
 /** Called once in a thread; it responds to what comes over the port for as long as the thread lives. */

@@ -11,7 +11,7 @@ import { Random, runSeed } from "../../support/random.js";
 import type { TestServer } from "../../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 import {
-  type Answer,
+  type ApiResponse,
   mustGet,
   mustInit,
   mustPut,
@@ -165,7 +165,7 @@ async function timeToWrite(server: TestServer): Promise<number> {
 }
 
 /** Null: the server closed a connection that was idle in the moment in which it was used again. */
-async function ask(server: TestServer, request: Send): Promise<Answer | null> {
+async function ask(server: TestServer, request: Send): Promise<ApiResponse | null> {
   try {
     return await send(server, request);
   } catch (error) {
