@@ -15,7 +15,7 @@ import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { runChild } from "../run/child-process.js";
-import { findProject } from "../run/project.js";
+import { findProject, makeAllowedDirectory } from "../run/project.js";
 import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
 
 type Flags = ConnectionFlags & {
@@ -140,12 +140,19 @@ async function runSession({ program, args, session, directory, flags }: Run): Pr
   if (!flags.sandbox) return runChild(() => startProgram([program, ...args], env));
   const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));
   try {
-    const { path: home } = homeAt(readOneSetting("home", flags.home, process.env));
-    const inside = sandboxed([program, ...args], { home, directory, port: session.port, environment: env });
+    const hidden = await hiddenPaths(flags);
+    const inside = sandboxed([program, ...args], { hidden, directory, port: session.port, environment: env });
     return await runChild(() => startProgram(inside, env));
   } finally {
     relay.close();
   }
+}
+
+/** The vault, the token where it is elsewhere, and what the user has allowed: the program must not read or add to them. */
+async function hiddenPaths({ home, tokenFile }: Flags): Promise<string[]> {
+  const { path } = homeAt(readOneSetting("home", home, process.env));
+  const token = readOneSetting("tokenFile", tokenFile, process.env);
+  return [path, ...(token === null ? [] : [token]), await makeAllowedDirectory().catch(() => "")];
 }
 
 /** Two lines: what it protects from, and what it does not. */

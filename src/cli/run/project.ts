@@ -167,12 +167,18 @@ export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
 }
 
 export async function allow(files: readonly OwnFile[]): Promise<void> {
-  await mkdir(directory(), { recursive: true, mode: 0o700 });
+  await makeAllowedDirectory();
   await writeFile(markOf(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
 
 export async function revoke(files: readonly OwnFile[]): Promise<void> {
   await rm(markOf(files), { force: true });
+}
+
+/** Makes and returns the directory that says what is allowed. */
+export async function makeAllowedDirectory(): Promise<string> {
+  await mkdir(directory(), { recursive: true, mode: 0o700 });
+  return directory();
 }
 
 /** The XDG base directory specification: kept over restarts, but not to be copied to other machines. */
