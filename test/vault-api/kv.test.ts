@@ -106,6 +106,10 @@ describe("KV data on the port for Vault's clients", () => {
   it("checks cas against the current version, with the texts that clients look for", async () => {
     const path = freshPath();
     await write(path, { a: "1" }, { cas: 0 });
+    for (const cas of [1.5, "one", null, 1e21]) {
+      const { errors } = await must("POST", `secret/data/${path}`, { data: { a: "2" }, options: { cas } }, 400);
+      expect(errors[0]).to.match(/^error parsing check-and-set parameter/);
+    }
     const second = { data: { a: "2" }, options: { cas: 0 } };
     const refused = await must("POST", `secret/data/${path}`, second, 400);
     expect(refused.errors).to.deep.equal(["check-and-set parameter did not match the current version"]);
@@ -257,12 +261,40 @@ describe("metadata on the port for Vault's clients", () => {
       { max_versions: -1 },
       { cas_required: "yes" },
       { delete_version_after: "soon" },
-      { custom_metadata: { a: 1 } },
+      { custom_metadata: { a: [1] } },
+      { custom_metadata: { a: null } },
+      { custom_metadata: { a: "" } },
+      { custom_metadata: { "": "a" } },
+      { custom_metadata: { a: "line\nbreak" } },
       { custom_metadata: { ["k".repeat(129)]: "1" } },
       { custom_metadata: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`k${i}`, "1"])) },
     ];
     for (const body of wrong) await must("POST", `secret/metadata/${path}`, body, 400);
     await must("GET", `secret/metadata/${path}`, undefined, 404);
+  });
+
+  it("takes texts for numbers and truth values, and shows empty custom metadata as null, as Vault does", async () => {
+    const path = freshPath();
+    const texts = { max_versions: "3", cas_required: "true", delete_version_after: 60 };
+    await must("POST", `secret/metadata/${path}`, { ...texts, custom_metadata: { a: 1.5, b: true, c: "d" } }, 204);
+    expect((await must("GET", `secret/metadata/${path}`)).data).to.deep.include({
+      ...{ max_versions: 3, cas_required: true, delete_version_after: "1m0s" },
+      custom_metadata: { a: "1.5", b: "1", c: "d" },
+    });
+    await must("POST", `secret/metadata/${path}`, { custom_metadata: {} }, 204);
+    expect((await must("GET", `secret/metadata/${path}`)).data.custom_metadata).to.equal(null);
+  });
+
+  it("ignores names that every object has, as any other unknown one", async () => {
+    const path = freshPath();
+    await must("POST", `secret/metadata/${path}`, { max_versions: 2 }, 204);
+    const before = await must("GET", `secret/metadata/${path}`);
+    for (const name of ["__proto__", "constructor", "toString", "valueOf", "hasOwnProperty"]) {
+      const body = `{"${name}":{"maxVersions":-7,"casRequired":"no","custom":{"x":5}}}`;
+      expect((await vault(server(), "POST", `secret/metadata/${path}`, { body })).status, name).to.equal(204);
+    }
+    const { updated_time: _, ...after } = (await must("GET", `secret/metadata/${path}`)).data;
+    expect(before.data).to.deep.include(after);
   });
 
   it("goes to the trash with all versions", async () => {

@@ -64,9 +64,14 @@ export function readReply(opened: OpenedVersion, show: ((data: Pieces) => Pieces
   return [...shown, `,"metadata":${versionJson(described, described.attributes.secret?.kv)}}`];
 }
 
+/** Vault shows no custom metadata as null. */
+export function customOrNull(custom: KvSettings["custom"] = {}): KvSettings["custom"] | null {
+  return Object.keys(custom).length === 0 ? null : custom;
+}
+
 /** Returns the metadata of a version as JSON. `settings`: of the secret. */
 export function versionJson(described: Described, { custom }: KvSettings = {}): string {
   const { updatedAt, deletedAt = "", destroyed, version } = described;
-  const times = { created_time: updatedAt, custom_metadata: custom ?? null, deletion_time: deletedAt };
+  const times = { created_time: updatedAt, custom_metadata: customOrNull(custom), deletion_time: deletedAt };
   return JSON.stringify({ ...times, destroyed: destroyed === true, version });
 }

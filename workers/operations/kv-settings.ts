@@ -23,7 +23,7 @@ export function changedSettings(
   if (members === null) return badRequest("the body must be one JSON object in UTF-8");
   let settings: KvSettings = { ...before, changedAt: new Date(now).toISOString() };
   for (const member of members) {
-    const change = changes[nameOf(member)];
+    const change = changes.get(nameOf(member));
     if (change === undefined) continue;
     if (member.value.length > 2 * maxCustomBytes) return badRequest("a member of the metadata is too large");
     const value: unknown = isNullText(member.value) ? null : JSON.parse(textOf(member.value));
@@ -37,43 +37,65 @@ export function changedSettings(
 /** Returns what is wrong as a text. */
 type Change = (value: unknown, before: KvSettings, isPatch: boolean) => KvSettings | string;
 
-const changes: Readonly<Record<string, Change>> = {
-  max_versions: (value) => {
-    const number = value === null ? 0 : Number(value);
-    return Number.isInteger(number) && number >= 0 ? { maxVersions: number } : "max_versions must be a whole number";
-  },
-  cas_required: (value) => {
-    return value === null || typeof value === "boolean"
-      ? { casRequired: value ?? false }
-      : "cas_required must be true or false";
-  },
-  delete_version_after: (value) => {
-    const seconds = value === null ? 0 : secondsOf(value);
-    return seconds === null
-      ? "delete_version_after must be a duration such as 3h25m19s"
-      : { deleteVersionAfter: seconds };
-  },
-  custom_metadata: (value, { custom = {} }, isPatch) => {
-    if (value !== null && (typeof value !== "object" || Array.isArray(value))) return notCustom;
-    const given = Object.entries(value ?? {});
-    const merged = new Map<string, unknown>(isPatch && value !== null ? Object.entries(custom) : []);
-    for (const [name, text] of given) {
-      if (isPatch && text === null) merged.delete(name);
-      else merged.set(name, text);
-    }
-    const all = Object.fromEntries(merged);
-    return isCustom(all) ? { custom: all } : notCustom;
-  },
-};
+/** A map, since objects have members, such as `constructor`, that no one gave them, and clients may send any name. */
+const changes: ReadonlyMap<string, Change> = new Map<string, Change>([
+  ["max_versions", changeMaxVersions],
+  ["cas_required", changeCasRequired],
+  ["delete_version_after", changeDeleteVersionAfter],
+  ["custom_metadata", changeCustom],
+]);
 
-const notCustom = `custom_metadata must be an object of at most ${mostCustom} texts, with names of at most ${maxNameBytes} bytes and values of at most ${maxTextBytes} bytes, ${maxCustomBytes} bytes in all`;
+function changeMaxVersions(value: unknown): KvSettings | string {
+  const number = value === null ? 0 : Number(value);
+  return Number.isInteger(number) && number >= 0 ? { maxVersions: number } : "max_versions must be a whole number";
+}
 
-function isCustom(object: Readonly<Record<string, unknown>>): object is Readonly<Record<string, string>> {
-  const entries = Object.entries(object);
-  const areTexts = entries.every(
-    ([name, text]) => typeof text === "string" && byteLength(name) <= maxNameBytes && byteLength(text) <= maxTextBytes,
-  );
-  return areTexts && entries.length <= mostCustom && byteLength(JSON.stringify(object)) <= maxCustomBytes;
+/** `vault write` sends texts. */
+function changeCasRequired(value: unknown): KvSettings | string {
+  const flag = flags.get(value);
+  return flag === undefined ? "cas_required must be true or false" : { casRequired: flag };
+}
+
+const flags: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
+  ...[true, "true", "1"].map((value) => [value, true] as const),
+  ...[false, "false", "0", null].map((value) => [value, false] as const),
+]);
+
+function changeDeleteVersionAfter(value: unknown): KvSettings | string {
+  const seconds = value === null ? 0 : secondsOf(value);
+  return seconds === null
+    ? "delete_version_after must be a duration such as 3h25m19s"
+    : { deleteVersionAfter: seconds };
+}
+
+function changeCustom(value: unknown, { custom = {} }: KvSettings, isPatch: boolean): KvSettings | string {
+  if (typeof value !== "object" || Array.isArray(value)) return notCustom;
+  const merged = new Map(isPatch && value !== null ? Object.entries(custom) : []);
+  for (const [name, given] of Object.entries(value ?? {})) {
+    merged.delete(name);
+    if (isPatch && given === null) continue;
+    const text = customText(given);
+    if (!isShortText(name, maxNameBytes) || !isShortText(text, maxTextBytes)) return notCustom;
+    merged.set(name, text);
+  }
+  return ofCustom(Object.fromEntries(merged));
+}
+
+function ofCustom(custom: Readonly<Record<string, string>>): KvSettings | string {
+  const isSmall = byteLength(JSON.stringify(custom)) <= maxCustomBytes;
+  return isSmall && Object.keys(custom).length <= mostCustom ? { custom } : notCustom;
+}
+
+/** Numbers and truth values become texts, as with Vault. */
+function customText(value: unknown): unknown {
+  if (typeof value === "boolean") return value ? "1" : "0";
+  return typeof value === "number" ? String(value) : value;
+}
+
+const notCustom = `custom_metadata must be an object of at most ${mostCustom} printable texts, with names of 1 to ${maxNameBytes} bytes and values of 1 to ${maxTextBytes} bytes, ${maxCustomBytes} bytes in all`;
+
+function isShortText(text: unknown, mostBytes: number): text is string {
+  return typeof text === "string" && text !== "" && byteLength(text) <= mostBytes && !/\p{C}/u.test(text);
 }
 
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };

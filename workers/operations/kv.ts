@@ -25,7 +25,7 @@ import {
   stateOf,
   withAttributes,
 } from "./entry.js";
-import { contentOfData, dataOf, readReply, versionJson } from "./kv-data.js";
+import { contentOfData, customOrNull, dataOf, readReply, versionJson } from "./kv-data.js";
 import { changedSettings, durationText } from "./kv-settings.js";
 import { type Known, knownVersions, versionIn } from "./versions.js";
 
@@ -75,7 +75,8 @@ function readWrite(body: Uint8Array, last: Described | null): Write | Refusal {
   const members = readMembers(body);
   if (members === null) return badRequest("the body must be one JSON object in UTF-8");
   const data = memberOf(members, "data");
-  if (data === undefined || !isObjectText(data)) return badRequest(noData);
+  if (data === undefined) return badRequest(`no data provided: ${noData}`);
+  if (!isObjectText(data)) return badRequest(noData);
   const options = memberOf(members, "options");
   const cas = options && memberOf(readMembers(options) ?? [], "cas");
   return whyNotCas(cas, last) ?? { data };
@@ -89,9 +90,11 @@ function memberOf(members: readonly Member[], name: string): Uint8Array | undefi
 function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refusal | null {
   if (given === undefined) return last?.attributes.secret?.kv?.casRequired === true ? casRequired : null;
   const cas = given.length > 20 ? undefined : /^"?(\d{1,15})"?$/.exec(textOf(given))?.[1];
-  if (cas === undefined) return badRequest(`${casMismatch.detail}: cas must be the number of a version, or 0`);
+  if (cas === undefined) return badRequest(notCas);
   return Number(cas) === (last?.version ?? 0) ? null : casMismatch;
 }
+
+const notCas = "error parsing check-and-set parameter: cas must be the number of a version, or 0";
 
 /** Returns the current data with the patch applied. */
 function patched(key: SealingKey, path: string, blob: Uint8Array | null, patch: Uint8Array, now: number) {
@@ -159,7 +162,7 @@ function shownMetadata(current: Described, versions: readonly Described[]) {
     cas_required: kv.casRequired ?? false,
     created_time: current.createdAt,
     current_version: current.version,
-    custom_metadata: kv.custom ?? null,
+    custom_metadata: customOrNull(kv.custom),
     delete_version_after: durationText(kv.deleteVersionAfter ?? 0),
     max_versions: kv.maxVersions ?? 0,
     oldest_version: oldest === 1 ? 0 : oldest,
@@ -201,6 +204,7 @@ export function kvVersions(_: Context, { body }: RequestOf<"kvVersions">): Resul
     const texts = elements.map(({ start, end }) => (end - start > 17 ? "" : textOf(body.subarray(start, end))));
     const numbers = texts.map((text) => Number(/^"?([1-9]\d{0,14})"?$/.exec(text)?.[1] ?? 0));
     if (numbers.length > 0 && !numbers.includes(0)) return { ok: true, versions: numbers };
+    if (elements.length === 0) return badRequest("No version number provided: send versions, an array of numbers");
     return badRequest("versions must be an array of numbers of versions");
   });
 }
