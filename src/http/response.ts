@@ -72,12 +72,12 @@ function sendAndWipe(
 ): void {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   closeIfUnread(res);
-  const headers = headersFor(length, type, etag);
+  const headers = () => headersFor(length, type, etag);
   if (sendOwned(res, { status, headers, type, length, etag }, pieces)) return;
   onceGone(res, () => {
     for (const piece of pieces) piece.fill(0);
   });
-  if (!res.headersSent) res.writeHead(status, headers);
+  if (!res.headersSent) res.writeHead(status, headers());
   writeFrom(0, res, pieces);
 }
 

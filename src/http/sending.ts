@@ -23,10 +23,10 @@ type UsualHead = { readonly second: number; readonly before: string; readonly be
 /** By content type, and whether there is an etag. */
 const usualHeads = { tagged: new Map<string, UsualHead>(), untagged: new Map<string, UsualHead>() };
 
-/** Status, headers in Node's flat form, the content type among them, length of the body, and the etag if there is one. */
 export type ResponseStart = {
   readonly status: number;
-  readonly headers: readonly string[];
+  /** Returns all headers in Node's flat form: those below, the etag directly behind the length, and others. */
+  readonly headers: () => string[];
   readonly type: string;
   readonly length: number;
   readonly etag: string | undefined;
@@ -58,7 +58,7 @@ function headOf(res: ServerResponse & Head, { status, headers, type, length, eta
     res._headerSent = true;
     return text;
   }
-  res.writeHead(status, [...headers]);
+  res.writeHead(status, headers());
   const { _header: text, _headerSent: isSent } = res;
   if (typeof text !== "string" || isSent !== false) return null;
   res._headerSent = true;
@@ -67,7 +67,7 @@ function headOf(res: ServerResponse & Head, { status, headers, type, length, eta
   return text;
 }
 
-const aroundLengthAndEtag = /^(.*\r\nContent-Length: )\d+(\r\n.*\r\nETag: ")[^"]*("\r\n.*)$/s;
+const aroundLengthAndEtag = /^(.*\r\nContent-Length: )\d+(\r\nETag: ")[^"]*("\r\n.*)$/s;
 const aroundLength = /^(.*\r\nContent-Length: )\d+(\r\n)(.*)$/s;
 
 function usualHead(text: string, second: number, isTagged: boolean): UsualHead | null {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { expect } from "chai";
-import { sendOwned } from "../../src/http/sending.js";
+import { type ResponseStart, sendOwned } from "../../src/http/sending.js";
 import { later } from "../support/clean-up.js";
 
 const headers = ["Content-Type", "text/plain", "Cache-Control", "no-store"];
@@ -17,8 +17,18 @@ const byNode: Respond = (res, all, _length, pieces) => {
 };
 
 const owned: Respond = (res, all, length, pieces, etag) => {
-  expect(sendOwned(res, { status: 200, headers: all, type: "text/plain", length, etag }, pieces)).to.equal(true);
+  expect(
+    sendOwned(
+      res,
+      startOf(() => all, length, etag),
+      pieces,
+    ),
+  ).to.equal(true);
 };
+
+function startOf(headers: () => string[], length: number, etag: string | undefined): ResponseStart {
+  return { status: 200, headers, type: "text/plain", length, etag };
+}
 
 describe("a response in a buffer of our own", () => {
   const bodies: readonly (readonly [string, readonly string[]])[] = [
@@ -38,10 +48,35 @@ describe("a response in a buffer of our own", () => {
     }
   }
 
+  for (const etag of [undefined, "n0O6NdgaeP0QMXWP"]) {
+    it(`has Node compute its head once a second, with ${etag === undefined ? "no" : "an"} etag`, async () => {
+      let heads = 0;
+      const seconds = new Set<number>();
+      const noteSecond = () => seconds.add(Math.trunc(Date.now() / 1000));
+      const respond: Respond = (res, all, length, pieces) => {
+        const headers = () => {
+          heads++;
+          return all;
+        };
+        noteSecond();
+        sendOwned(res, startOf(headers, length, etag), pieces);
+        noteSecond();
+      };
+      await received(respond, ["a secret"], etag);
+      expect(heads).to.be.at.most(seconds.size);
+    });
+  }
+
   it("is not made for a HEAD request", async () => {
     const outcomes: boolean[] = [];
     const respond: Respond = (res, all, length, pieces) => {
-      outcomes.push(sendOwned(res, { status: 200, headers: all, type: "text/plain", length, etag: undefined }, pieces));
+      outcomes.push(
+        sendOwned(
+          res,
+          startOf(() => all, length, undefined),
+          pieces,
+        ),
+      );
       res.writeHead(200, all).end();
     };
     await received(respond, ["a"], undefined, "HEAD");
