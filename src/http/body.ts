@@ -10,7 +10,41 @@ import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
 import { endInput } from "./connections.js";
 import { overwriteStackSoon } from "./memory.js";
-import { isAuthenticatedRequest } from "./request.js";
+import { contextOf, isAuthenticatedRequest } from "./request.js";
+
+/**
+ * Most bytes of all bodies together. Of each body only what is beyond the first ones counts, so that no flood of large bodies
+ * refuses a lock, an unlock or a put of usual size.
+ */
+const mostBodyBytes = 128 * 2 ** 20;
+const freeBodyBytes = 64 * 1024;
+
+let countedBytes = 0;
+
+/** What one body takes of that, until its request has been carried out. */
+class CountedBody {
+  readonly #req: Request;
+  #bytes = 0;
+
+  constructor(req: Request) {
+    this.#req = req;
+  }
+
+  /** Whether there is memory for so many bytes, which then count. A body that is alone is always taken. */
+  fits(length: number): boolean {
+    const wanted = length - freeBodyBytes;
+    if (wanted <= 0) return true;
+    const others = countedBytes - this.#bytes;
+    if (others > 0 && others + wanted > mostBodyBytes) return false;
+    countedBytes = others + wanted;
+    this.#bytes = wanted;
+    contextOf(this.#req).bodyDone ??= () => {
+      countedBytes -= this.#bytes;
+      this.#bytes = 0;
+    };
+    return true;
+  }
+}
 
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
@@ -36,7 +70,10 @@ const smallPieceBytes = 16;
 /** Allocates the memory for a body. */
 type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
 
-/** @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes; ClientGone */
+/**
+ * @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes, UNAVAILABLE while too many large ones
+ * are being read; ClientGone
+ */
 export async function readBody<B extends ArrayBufferLike>(
   req: Request,
   res: Response,
@@ -65,6 +102,7 @@ function collect<B extends ArrayBufferLike>(
   limit: number,
   memory: Memory<B>,
 ): Promise<Uint8Array<B>> {
+  const counted = new CountedBody(req);
   let body = memory(atFirst);
   let length = 0;
   let pieces = 0;
@@ -79,6 +117,7 @@ function collect<B extends ArrayBufferLike>(
       if (length + chunk.length > limit) return fail(tooLarge(limit));
       if (++pieces > mostSmallPieces && length < pieces * smallPieceBytes && isChunked(req))
         return fail(tooManyChunks());
+      if (!counted.fits(length + chunk.length)) return fail(tooManyBodies());
       if (length + chunk.length > body.length) body = grown(body, memory(Math.min(limit, 2 * (length + chunk.length))));
       body.set(chunk, length);
       length += chunk.length;
@@ -107,6 +146,11 @@ function isChunked({ headers }: Request): boolean {
 function tooManyChunks(): VaultError {
   const problem = `the body has more than ${mostSmallPieces} chunks of fewer than ${smallPieceBytes} bytes on average`;
   return new VaultError("BAD_REQUEST", `${problem}: send it in larger ones`);
+}
+
+function tooManyBodies(): VaultError {
+  const problem = "the server is reading too many large bodies: send this one again in a few seconds";
+  return new VaultError("UNAVAILABLE", problem, { retryAfter: 1 });
 }
 
 function tooLarge(limit: number): VaultError {

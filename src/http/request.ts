@@ -17,6 +17,8 @@ export interface RequestContext {
   caller: Caller | null;
   /** Reports the finished request; null once that is done. See `reportFinished`. */
   report: Report | null;
+  /** Called before that, when the handler has done its work. */
+  bodyDone: (() => void) | null;
   // What else the report says.
   secretPath: string | null;
   subject: string | null;
@@ -43,6 +45,7 @@ export function beginContext(req: WithContext, target: Target, found: Found | nu
     found,
     caller: null,
     report,
+    bodyDone: null,
     secretPath: null,
     subject: null,
     key: null,
@@ -81,8 +84,9 @@ export function isAuthenticatedRequest(req: WithContext): boolean {
 export function reportFinished(req: WithContext, status: number, etag: string | null = null): void {
   const { [key]: context } = req;
   if (!context?.report) return;
-  const { report } = context;
+  const { report, bodyDone } = context;
   context.report = null;
+  bodyDone?.();
   report(context, req as Request, status, etag);
 }
 

@@ -9,6 +9,7 @@ import { startProcess } from "../support/process.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
+  mustGet,
   mustInit,
   mustLock,
   mustPut,
@@ -252,6 +253,48 @@ describe("a body that a client announces and does not send", () => {
     for (let round = 0; round < 10; round++) mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
     expect(residentMiB(pid, "VmHWM") - before).to.be.below(160);
   });
+});
+
+describe("large bodies at the same time", () => {
+  const bodyBytes = 16 * 2 ** 20;
+
+  /** A batch whose last bytes are not sent yet. */
+  async function unfinished(server: TestServer) {
+    const socket = await opened(server);
+    const received = collect(socket);
+    const head = requestTo(server, "POST /v1/batch").replace("Content-Length: 0", `Content-Length: ${bodyBytes}`);
+    socket.write(head);
+    await new Promise<void>((resolve) => socket.write(Buffer.alloc(bodyBytes - 1, " "), () => resolve()));
+    return { socket, received };
+  }
+
+  it("are refused with 503 beyond 128 MiB, while puts, gets and a lock get through, and until others end", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const held = await Promise.all(Array.from({ length: 8 }, () => unfinished(server)));
+    const refused = await unfinished(server);
+    await untilContains(refused.received, "UNAVAILABLE");
+    expect(refused.received()).to.match(/^HTTP\/1\.1 503 /).and.match(/^retry-after: 1\r$/im);
+    await mustPut(server, "a", "x".repeat(32_000));
+    await mustGet(server, "a");
+    held[0]?.socket.destroy();
+    await untilTaken(server);
+    for (const { socket } of held.slice(1)) socket.write("}");
+    await Promise.all(held.slice(1).map(({ received }) => untilContains(received, "BAD_REQUEST")));
+    await mustLock(server);
+  }).timeout(60_000);
+
+  /** Sends a large body until there is room for it. */
+  async function untilTaken(server: TestServer): Promise<void> {
+    for (;;) {
+      const { socket, received } = await unfinished(server);
+      socket.write("}");
+      await untilContains(received, "HTTP/1.1 ");
+      socket.destroy();
+      if (received().startsWith("HTTP/1.1 400")) return;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
 });
 
 describe("at the limit of connections", () => {
