@@ -113,11 +113,15 @@ function collect<B extends ArrayBufferLike>(
       overwriteStackSoon();
       reject(error);
     };
+    const refusalAt = (more: number) => {
+      if (more > limit) return tooLarge(limit);
+      if (pieces > mostSmallPieces && length < pieces * smallPieceBytes && isChunked(req)) return tooManyChunks();
+      return counted.fits(more) ? null : tooManyBodies();
+    };
     const take = (chunk: Buffer) => {
-      if (length + chunk.length > limit) return fail(tooLarge(limit));
-      if (++pieces > mostSmallPieces && length < pieces * smallPieceBytes && isChunked(req))
-        return fail(tooManyChunks());
-      if (!counted.fits(length + chunk.length)) return fail(tooManyBodies());
+      pieces++;
+      const refusal = refusalAt(length + chunk.length);
+      if (refusal !== null) return fail(refusal);
       if (length + chunk.length > body.length) body = grown(body, memory(Math.min(limit, 2 * (length + chunk.length))));
       body.set(chunk, length);
       length += chunk.length;

@@ -5,7 +5,8 @@
  * its bytes stay unparsed and the connection is not read, so that a client that never reads costs little memory.
  *
  * Connections that never presented a valid token get a quarter of the places; beyond, the oldest of them is closed. So a
- * client with the token always gets in, and clients without one cost a bounded amount of memory.
+ * client with the token always gets in, and clients without one cost a bounded amount of memory. Where all others have
+ * presented one, the connection that has been idle for the longest makes room.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -72,8 +73,26 @@ export function isResponding(socket: Piped): boolean {
   return socket[pipeline]?.current != null;
 }
 
+/** Orders connections by their last request. */
+let requests = 0;
+
+/** Returns the one that has been idle for the longest; undefined when all have a request in progress. */
+export function longestIdle<S>(sockets: Iterable<S>, pipedOf: (socket: S) => Piped): S | undefined {
+  let found: S | undefined;
+  let oldest = Number.POSITIVE_INFINITY;
+  for (const socket of sockets) {
+    const { [pipeline]: queue } = pipedOf(socket);
+    if (queue === undefined || queue.current !== null || queue.lastRequest >= oldest) continue;
+    found = socket;
+    oldest = queue.lastRequest;
+  }
+  return found;
+}
+
 class Pipeline {
   current: ServerResponse | null = null;
+  /** Number of its last request among those of all connections; of a new one, as if it had just sent one. */
+  lastRequest = ++requests;
   readonly #socket: Socket;
   readonly #parse: Parse;
   readonly #spelling: MethodSpelling | null;
@@ -109,6 +128,7 @@ class Pipeline {
 
   #start(res: ServerResponse, handle: Handle): void {
     this.current = res;
+    this.lastRequest = ++requests;
     res.once("close", this.#next);
     handle(res.req, res);
   }
@@ -214,6 +234,8 @@ export class OpenConnections {
   readonly #open = new Set<Socket>();
   /** Oldest first. */
   readonly #unauthenticated = new Set<Socket>();
+  /** With the TLS socket of each. */
+  readonly #authenticated = new Map<Socket, Socket>();
   /** By the client's address and port, the only thing that a TLS socket and its underlying socket have in common. */
   readonly #unused = new Map<string, Socket>();
 
@@ -248,25 +270,37 @@ export class OpenConnections {
     const underlying = this.#unused.get(name);
     if (underlying === undefined) return;
     const exempt = (is: boolean) => {
+      if (!this.#open.has(underlying)) return;
+      if (is) this.#authenticated.set(underlying, socket);
+      else this.#authenticated.delete(underlying);
       if (is) this.#unauthenticated.delete(underlying);
-      else if (this.#open.has(underlying)) this.#unauthenticated.add(underlying);
+      else this.#unauthenticated.add(underlying);
     };
     socket[membership] = { isAuthenticated: false, exempt };
     socket.once("data", () => this.#unused.delete(name));
   }
 
-  /** The newest connection is among the unauthenticated: when all others are authenticated, it is closed itself. */
+  /**
+   * The newest connection is among the unauthenticated. When all others are authenticated, one of them that is idle is closed,
+   * as clients expect of connections that they keep; if none is, the newest.
+   */
   #closeOne(): void {
-    const [oldest] = this.#unauthenticated;
-    if (oldest === undefined) return;
-    this.#forget(oldest);
-    oldest.destroy();
+    const [oldest, another] = this.#unauthenticated;
+    const closed = another === undefined ? (this.#longestIdle() ?? oldest) : oldest;
+    if (closed === undefined) return;
+    this.#forget(closed);
+    closed.destroy();
     this.#onFull();
+  }
+
+  #longestIdle(): Socket | undefined {
+    return longestIdle(this.#authenticated, ([, secured]) => secured)?.[0];
   }
 
   #forget(socket: Socket): void {
     this.#open.delete(socket);
     this.#unauthenticated.delete(socket);
+    this.#authenticated.delete(socket);
   }
 }
 

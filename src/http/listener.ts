@@ -9,7 +9,7 @@ import { type AddressInfo, type OnReadOpts, Socket, type SocketConstructorOpts }
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
 import type { MessageClasses } from "./app.js";
-import { addPipeline, type Handle, inTurn, isResponding, OpenConnections } from "./connections.js";
+import { addPipeline, type Handle, inTurn, isResponding, longestIdle, OpenConnections } from "./connections.js";
 import { refuseMalformedRequests } from "./malformed.js";
 import { cleansePlaintext, ownMemory } from "./memory.js";
 import type { ErrorForm } from "./response.js";
@@ -112,7 +112,8 @@ function warnOncePerMinute(log: Log, maxConnections: number): () => void {
   return () => {
     if (performance.now() < next) return;
     next = performance.now() + 60_000;
-    const hint = `connections without a valid token are closed, oldest first: they get a quarter of ${maxConnections}`;
+    const quarter = `those without a valid token get a quarter of ${maxConnections}, and the oldest of them are closed`;
+    const hint = `${quarter}; then those that have been idle the longest`;
     log.warn({ event: "too-many-connections", hint });
   };
 }
@@ -154,20 +155,27 @@ export async function drain({ server, connections }: Drainable, graceMs: number)
   clearTimeout(cut);
 }
 
-/** Only the owner can take them. */
-const maxConnections = 256;
+/** Most connections at once: only the owner can take them. */
+export const maxLocalConnections = 256;
 
-export function createLocalListener(messages: MessageClasses, limits: Limits): Drainable {
+export function createLocalListener(
+  messages: MessageClasses,
+  limits: Limits & { readonly maxConnections: number },
+): Drainable {
   const server = createHttpServer({ ...messages, ...limits, requireHostHeader: false });
-  server.maxConnections = maxConnections;
   closeStalled(server, limits.sendTimeout);
   refuseMalformedRequests(server, limits);
-  const unused = new Set<Socket>();
+  const [open, unused] = [new Set<Socket>(), new Set<Socket>()];
   wrapConnections(server, wipingSocket, (socket) => {
     addPipeline(socket);
+    open.add(socket);
     unused.add(socket);
     socket.once("data", () => unused.delete(socket));
-    socket.once("close", () => unused.delete(socket));
+    socket.once("close", () => {
+      open.delete(socket);
+      unused.delete(socket);
+    });
+    if (open.size > limits.maxConnections) (longestIdle(open, (one) => one) ?? socket).destroy();
   });
   const closeUnused = () => {
     for (const socket of unused) socket.destroy();

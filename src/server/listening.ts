@@ -1,4 +1,5 @@
 /** Where a server listens: its port, its Unix socket, and the announcement of both. */
+import { readFileSync } from "node:fs";
 import { chmod, lstat, stat, unlink } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname } from "node:path";
@@ -17,6 +18,7 @@ import {
   type Listener,
   listen,
   listenLocally,
+  maxLocalConnections,
 } from "../http/listener.js";
 import type { Log } from "../log.js";
 import type { Announcement } from "../storage/files/claim.js";
@@ -37,11 +39,40 @@ export async function createListeners(
   { maxConnections, vaultPort }: Settings,
   { limits, log }: AllDependencies,
 ): Promise<Listeners> {
-  const all = { ...defaultLimits, ...limits, maxConnections };
+  const places = placesWithin(descriptorLimit(), vaultPort === null ? 1 : 2, maxConnections);
+  if (places.secure < maxConnections) {
+    const hint = `the limit of open files leaves room for ${places.secure}: raise it (ulimit -n, LimitNOFILE of a service)`;
+    log.warn({ event: "fewer-connections", hint });
+  }
+  const all = { ...defaultLimits, ...limits, maxConnections: places.secure };
   const messages = createMessageClasses();
   const secure = createListener(certificate, messages, log, all);
   const forVault = vaultPort === null ? null : await createVaultListener(certificate, log, all);
-  return { messages, secure, local: createLocalListener(messages, all), forVault };
+  const local = createLocalListener(messages, { ...all, maxConnections: places.local });
+  return { messages, secure, local, forVault };
+}
+
+/** Descriptors of the program itself, and what of the others connections may take: the vault's files need the rest. */
+const ownDescriptors = 64;
+const shareOfConnections = 3 / 4;
+const fewestPlaces = 8;
+
+/** Returns the most connections of each listener on TCP, and of the one on the Unix socket. */
+function placesWithin(descriptors: number, listeners: number, maxConnections: number) {
+  const all = Math.max(0, descriptors - ownDescriptors) * shareOfConnections;
+  const local = Math.max(fewestPlaces, Math.min(maxLocalConnections, Math.floor(all / 4)));
+  const secure = Math.max(fewestPlaces, Math.min(maxConnections, Math.floor((all - local) / listeners)));
+  return { local, secure };
+}
+
+/** How many files the process may have open, as Linux says it. Node has raised the soft limit to the hard one. */
+function descriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 /** `routes`: the patterns of its endpoints. */

@@ -1,11 +1,13 @@
 /** docs/http-api.md, Limits: pipelined requests, stalled clients, and the number of connections. */
 import { readFileSync } from "node:fs";
 import { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../support/clean-up.js";
-import { startProcess } from "../support/process.js";
+import { canRun } from "../support/mounts.js";
+import { builtHere, startProcess } from "../support/process.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
@@ -15,6 +17,7 @@ import {
   mustPut,
   mustStatus,
   mustSucceed,
+  openRaw,
   parseRaw,
   send,
   sendRaw,
@@ -274,7 +277,9 @@ describe("large bodies at the same time", () => {
     const held = await Promise.all(Array.from({ length: 8 }, () => unfinished(server)));
     const refused = await unfinished(server);
     await untilContains(refused.received, "UNAVAILABLE");
-    expect(refused.received()).to.match(/^HTTP\/1\.1 503 /).and.match(/^retry-after: 1\r$/im);
+    expect(refused.received())
+      .to.match(/^HTTP\/1\.1 503 /)
+      .and.match(/^retry-after: 1\r$/im);
     await mustPut(server, "a", "x".repeat(32_000));
     await mustGet(server, "a");
     held[0]?.socket.destroy();
@@ -335,17 +340,69 @@ describe("at the limit of connections", () => {
     }
   });
 
-  it("a new connection is closed when all others are authenticated", async () => {
+  it("where all others are authenticated, the one that has been idle the longest makes room for a new one", async () => {
     const server = await startTestServer({ maxConnections: 10 });
+    const sockets: TLSSocket[] = [];
+    for (let i = 0; i < 10; i++) sockets.push(await authenticated(server));
+    const [first, second] = sockets as [TLSSocket, TLSSocket];
+    await use(first, server);
+    const closed = closing(second);
+    mustSucceed(await send(server, { path: "/v1/status" }));
+    await closed;
+    await use(first, server);
+    expect(sockets.filter(({ destroyed }) => destroyed)).to.deep.equal([second]);
+  });
+
+  it("a new connection is closed when all others have a request in progress", async () => {
+    const server = await startTestServer({ maxConnections: 10 });
+    await mustInit(server);
     for (let i = 0; i < 10; i++) {
       const socket = await opened(server);
-      socket.write(requestTo(server, "GET /v1/secrets"));
-      await untilContains(collect(socket), "VAULT_LOCKED");
+      const head = requestTo(server, "PUT /v1/secrets/a");
+      socket.write(head.replace("Content-Length: 0", "Content-Length: 9\r\nExpect: 100-continue"));
+      await untilContains(collect(socket), "100 Continue");
     }
     const socket = connectRaw(server).on("error", () => {});
     await closing(socket);
   });
 });
+
+describe("a server with 128 descriptors whose connections are all idle", () => {
+  if (!canRun("prlimit", "--nofile")) {
+    it.skip("is not tried here: needs prlimit");
+    return;
+  }
+
+  it("lets a new client in, over TLS and the Unix socket, and reads and writes files", async () => {
+    const server = await startProcess([], {}, { ...builtHere, under: ["prlimit", "--nofile=128:128"] });
+    await mustInit(server);
+    for (const to of [server, { ...server, overSocket: true }]) {
+      for (let i = 0; i < 100; i++) {
+        const socket = (await openRaw(to)).on("error", () => {}); // the server closes it
+        later(() => void socket.destroy());
+        await use(socket, server);
+      }
+    }
+    expect(server.logged()).to.contain("fewer-connections");
+    for (const to of [server, { ...server, overSocket: true }]) {
+      await mustPut(to, "folder/a", "value");
+      expect((await mustGet(to, "folder/a"))["value"]).to.equal("value");
+    }
+  });
+});
+
+async function authenticated(server: TestServer): Promise<TLSSocket> {
+  const socket = await opened(server);
+  await use(socket, server);
+  return socket;
+}
+
+/** Sends a request with the token, and waits for the response. */
+async function use(socket: Socket, server: TestServer): Promise<void> {
+  const received = collect(socket);
+  socket.write(requestTo(server, "GET /v1/audit"));
+  await untilContains(received, "HTTP/1.1 ");
+}
 
 /** Counts the pieces of bodies that the parser passes on, until the test ends. */
 function countedPieces(): () => number {
@@ -391,7 +448,7 @@ async function closing(socket: TLSSocket): Promise<void> {
 }
 
 /** Returns a function that returns what was received so far. */
-function collect(socket: TLSSocket): () => string {
+function collect(socket: Socket): () => string {
   let received = "";
   socket.on("data", (chunk: Buffer) => {
     received += chunk.toString("latin1");

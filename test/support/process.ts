@@ -67,13 +67,17 @@ export type ServerProcess = TestServer & {
 
 const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
 
-/** The built command, and the flags of the Node that runs it. */
-export type Program = { readonly main: string; readonly nodeFlags: readonly string[] };
+/** The built command, and the flags of the Node that runs it. `under`: a command that runs it. */
+export type Program = {
+  readonly main: string;
+  readonly nodeFlags: readonly string[];
+  readonly under?: readonly string[];
+};
 
 /** The command loads it too, but only after the control. */
 const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
 
-const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--import", controlFile] };
+export const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--import", controlFile] };
 
 /** The Node that runs servers: STRONGROOM_TEST_NODE, else the installed program's own, else the one that runs the tests. */
 export const node = process.env["STRONGROOM_TEST_NODE"] ?? nodeOf(installed) ?? process.execPath;
@@ -90,12 +94,13 @@ function nodeOf(program: string | undefined): string | null {
 export async function startProcess(
   args: readonly string[] = [],
   more: Environment = {},
-  { main, nodeFlags }: Program = builtHere,
+  { main, nodeFlags, under = [] }: Program = builtHere,
   stderr: "pipe" | number = "pipe",
 ): Promise<ServerProcess> {
   const home = more["STRONGROOM_HOME"] ?? preparedHome();
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
-  const child = spawn(node, [...nodeFlags, main, "serve", ...args], {
+  const [command = node, ...rest] = [...under, node, ...nodeFlags, main, "serve", ...args];
+  const child = spawn(command, rest, {
     env: environment(settings),
     cwd: temporaryDirectory(),
     stdio: ["ignore", "pipe", stderr, "ipc"],
