@@ -22,42 +22,42 @@ export function scoreOf(value: Uint8Array, words: WordTable): Score {
   return bounds.filter((bound) => log > bound + rounding).length as Score;
 }
 
-/** A part of the value from `from` up to `to`, and the logarithm of the guesses that it needs. */
+/** A part of the value that begins at `from`, and the logarithm of the guesses that it needs. */
+type Part = { readonly from: number; readonly log: number };
+
+/** Notes the part of the value from `from` up to `to`. */
 type Note = (from: number, to: number, log: number) => void;
 
 /** Returns the decimal logarithm of the guesses. */
 export function logGuesses(value: Uint8Array, words: WordTable): number {
   const { length } = value;
-  const cheapest = new Map<number, number>();
-  const note: Note = (from, to, log) => {
-    const edge = from * 256 + to;
-    if (log < (cheapest.get(edge) ?? Number.POSITIVE_INFINITY)) cheapest.set(edge, log);
-  };
+  const endingAt: Part[][] = Array.from({ length: length + 1 }, () => []);
+  const note: Note = (from, to, log) => void endingAt[to]?.push({ from, log });
   for (let at = 0; at < length; at++) {
     noteWords(value, at, words, note);
+    noteReversedWords(value, at + 1, words, note);
     noteRepeats(value, at, note);
     noteSteps(value, at, note);
     noteRows(value, at, note);
     noteDates(value, at, note);
   }
-  return shortestWay(length, cheapest);
+  return shortestWay(endingAt);
 }
 
 /** Each further part multiplies the orders that a guesser must try. */
-function shortestWay(length: number, cheapest: ReadonlyMap<number, number>): number {
+function shortestWay(endingAt: readonly (readonly Part[])[]): number {
   const best: (readonly [log: number, parts: number])[] = [[0, 0]];
-  for (let to = 1; to <= length; to++) {
-    const [before, parts] = best[to - 1] ?? [0, 0];
-    let found: readonly [number, number] = [before + 1, parts]; // a character: 10 guesses, as zxcvbn counts
-    for (let from = Math.max(0, to - longest); from < to; from++) {
-      const log = cheapest.get(from * 256 + to);
+  for (const parts of endingAt.slice(1)) {
+    const [before, others] = best.at(-1) ?? [0, 0];
+    let found: readonly [number, number] = [before + 1, others]; // a character: 10 guesses, as zxcvbn counts
+    for (const { from, log } of parts) {
       const [start, count] = best[from] ?? [0, 0];
-      const sum = log === undefined ? Number.POSITIVE_INFINITY : start + log + Math.log10(count + 1);
+      const sum = start + log + Math.log10(count + 1);
       if (sum < found[0]) found = [sum, count + 1];
     }
     best.push(found);
   }
-  return best[length]?.[0] ?? 0;
+  return best.at(-1)?.[0] ?? 0;
 }
 
 const [letterA, letterZ] = [0x61, 0x7a];
@@ -95,13 +95,27 @@ function noteWords(value: Uint8Array, from: number, words: WordTable, note: Note
     meantA = stepA(meantA, letter);
     meantB = stepB(meantB, letter);
     if (to - from < shortestMatch) continue;
-    const found = (rank: number, ways: number) => {
-      if (rank > 0) note(from, to, Math.log10(rank) + ways * Math.log10(2) + capitals(value, from, to));
-    };
-    found(words.rank(a, b), 0);
-    if (substituted > 0) found(words.rank(meantA, meantB), substituted);
-    found(rankReversed(value, from, to, words), 1);
+    noteWord(value, from, to, words.rank(a, b), 0, note);
+    if (substituted > 0) noteWord(value, from, to, words.rank(meantA, meantB), substituted, note);
   }
+}
+
+/** Words that are read from their end, which is at `to`. */
+function noteReversedWords(value: Uint8Array, to: number, words: WordTable, note: Note): void {
+  const start = Math.max(0, to - longestWord);
+  let a = startA;
+  let b = startB;
+  for (let from = to - 1; from >= start; from--) {
+    const small = lower(value[from] ?? 0);
+    a = stepA(a, small);
+    b = stepB(b, small);
+    if (to - from >= shortestMatch) noteWord(value, from, to, words.rank(a, b), 1, note);
+  }
+}
+
+/** `rank`: 0 for no word; `changes`: each may have been made or not. */
+function noteWord(value: Uint8Array, from: number, to: number, rank: number, changes: number, note: Note): void {
+  if (rank > 0) note(from, to, Math.log10(rank) + changes * Math.log10(2) + capitals(value, from, to));
 }
 
 /** Logarithm of the ways to write a word with its capitals; one at the beginning, or all, are usual. */
@@ -115,17 +129,6 @@ function capitals(value: Uint8Array, from: number, to: number): number {
   if (upper === 0) return 0;
   if ((upper === 1 && value[from] !== lower(value[from] ?? 0)) || upper === letters) return Math.log10(2);
   return Math.min(upper, letters - upper) * Math.log10(2) + Math.log10(letters);
-}
-
-function rankReversed(value: Uint8Array, from: number, to: number, words: WordTable): number {
-  let a = startA;
-  let b = startB;
-  for (let at = to - 1; at >= from; at--) {
-    const byte = lower(value[at] ?? 0);
-    a = stepA(a, byte);
-    b = stepB(b, byte);
-  }
-  return words.rank(a, b);
 }
 
 /** A run of one character, and a copy of what stands before. */
@@ -162,9 +165,12 @@ const rows = [
   "6yhn",
 ].map((row) => [...row].map((character) => character.charCodeAt(0)));
 
+/** The rows in which a key lies. */
+const rowsOf = new Map([...new Set(rows.flat())].map((key) => [key, rows.filter((row) => row.includes(key))] as const));
+
 /** Keys that lie side by side. */
 function noteRows(value: Uint8Array, from: number, note: Note): void {
-  for (const row of rows) {
+  for (const row of rowsOf.get(lower(value[from] ?? 0)) ?? []) {
     const length = Math.max(lengthAlong(value, from, row, 1), lengthAlong(value, from, row, -1));
     for (let some = shortestMatch; some <= length; some++) note(from, from + some, Math.log10(100 * some));
   }
