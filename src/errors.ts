@@ -16,7 +16,7 @@ export const statusOf = {
 
 export type ErrorCode = keyof typeof statusOf;
 
-/** Why a client token that was valid is not any more. */
+/** Why a client token that was valid no longer is. */
 export const endReasons = ["expired", "revoked", "rotated"] as const;
 export type EndReason = (typeof endReasons)[number];
 
@@ -27,7 +27,7 @@ type Extras = {
   readonly allow?: readonly string[];
   /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase" | undefined;
-  /** With UNAUTHORIZED for a token that was valid: why it is not any more. */
+  /** With UNAUTHORIZED for a token that was valid: why it no longer is. */
   readonly reason?: EndReason;
   /** Which operation of a batch was refused. */
   readonly index?: number | undefined;

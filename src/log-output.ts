@@ -105,7 +105,7 @@ function terminalSink(descriptor: number): Sink {
   };
 }
 
-/** Returns how many bytes the descriptor took, null when it will take none any more. */
+/** Returns how many bytes the descriptor took, null when it no longer takes any. */
 function writeSome(descriptor: number, bytes: Buffer): number | null {
   try {
     return writeSync(descriptor, bytes);

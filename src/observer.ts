@@ -41,7 +41,7 @@ export type FinishedRequest = {
 };
 
 /**
- * `request`: the endpoint or the signal. `crash`: the key worker ended, or its key is not the header's any more. `start`:
+ * `request`: the endpoint or the signal. `crash`: the key worker ended, or its key is no longer the header's. `start`:
  * not unlocked since the start.
  */
 export const lockReasons = ["request", "idle", "crash", "start", "shutdown"] as const;

@@ -323,7 +323,7 @@ describe("the source tree", () => {
     ).to.deep.equal(["a → b", "b → a"]);
   });
 
-  it("gives the key worker's thread one file, which loads the system's crypto and buffers alone", () => {
+  it("gives the key worker's thread one file, which loads only the system's crypto and buffers", () => {
     expect(keyWorkerFile).to.match(/\/workers\/key-worker\.cjs$/);
     const code = readFileSync("dist/workers/key-worker.cjs", "utf8");
     const loaded = [...code.matchAll(/\b(?:require|import)\((.*?)\)/g)].map(([, name]) => name);

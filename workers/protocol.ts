@@ -61,7 +61,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `check` opens all versions in a blob, and refuses when one is damaged.
  * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
  *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
- *   of an exportable key alone. `checkTransitDeletion` refuses where the key must not be deleted.
+ *   only of an exportable key. `checkTransitDeletion` refuses where the key must not be deleted.
  * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null response: more messages of the key must be reserved first, by storing the
  *   blob that `reserveMessages` makes.
  * - `randomBytes`, `hashBytes` and `oneTimeCode` make random bytes, a hash, and the current code of a secret that is a TOTP seed.
@@ -480,7 +480,7 @@ export type HistoryLimits = { readonly keepVersions: number; readonly keepVersio
 /** Passed once, when a thread starts. */
 export type WorkerSettings = HistoryLimits & {
   readonly maxValueBytes: number;
-  /** DANGER: for tests alone. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
+  /** DANGER: only for tests. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
   readonly minScryptLogN?: number;
 };
 

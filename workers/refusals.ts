@@ -37,7 +37,7 @@ export const unfitLabel = refuse(
 );
 export const sameLabel = refuse("ALREADY_EXISTS", "there is a key with this label: choose another, or delete that key");
 export const tooManyKeys = refuse("BAD_REQUEST", "the vault has 15 keys, the most it can have: delete one first");
-export const unknownKey = refuse("UNAUTHORIZED", "a key among keys opens nothing: GET /v1/keys lists those that do");
+export const unknownKey = refuse("UNAUTHORIZED", "`keys` contains an unknown key: GET /v1/keys lists the valid ones");
 export const alreadyRotating = refuse(
   "ALREADY_EXISTS",
   "the master key is being rotated: wait until GET /v1/status says no rotation",

@@ -35,7 +35,7 @@ export class Turns {
     this.#queue.cancel();
   }
 
-  /** Resolves when no turn is running any more. */
+  /** Resolves when no turn is running. */
   idle(): Promise<void> {
     return this.#queue.idle();
   }
@@ -70,7 +70,7 @@ export class DerivationQueue {
     for (const wake of this.#waiting.splice(0)) wake("cancelled");
   }
 
-  /** Resolves when no job is running any more. */
+  /** Resolves when no job is running. */
   async idle(): Promise<void> {
     if (this.#busy) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }

@@ -15,7 +15,7 @@ export type ClientCaller = {
   readonly ranges: readonly NameRange[];
   /** Milliseconds since 1970; null: without end. */
   readonly until: number | null;
-  /** Of the review page: it exists in memory alone. */
+  /** Of the review page: it exists only in memory. */
   readonly session?: true;
 };
 export type Caller = "root" | ClientCaller;

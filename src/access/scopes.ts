@@ -18,7 +18,7 @@ export const scopes = [
 export type Scope = (typeof scopes)[number];
 
 /**
- * What an endpoint needs: `open`: no token; `any`: every valid token; `root`: the root token alone; a list: any of these
+ * What an endpoint needs: `open`: no token; `any`: every valid token; `root`: only the root token; a list: any of these
  * scopes, and the body decides.
  */
 export type Need = Scope | readonly Scope[] | "open" | "any" | "root";

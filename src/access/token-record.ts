@@ -37,7 +37,7 @@ export type UnsignedRecord = {
   readonly digest: string;
   /** Those that are still valid first, otherwise newest first. */
   readonly former: readonly FormerValue[];
-  /** Of child tokens alone. */
+  /** Only of child tokens. */
   readonly parent?: Parent;
 };
 
@@ -82,7 +82,7 @@ export function signedText(record: UnsignedRecord): string {
 
 type VerifyRecords = (texts: readonly string[], macs: readonly string[]) => Promise<readonly boolean[]>;
 
-/** Returns each record with its valid MAC alone, or null where it has none. @throws VaultError VAULT_LOCKED */
+/** Returns each record with only its valid MAC, or null where it has none. @throws VaultError VAULT_LOCKED */
 export async function validRecords(
   records: readonly TokenRecord[],
   verify: VerifyRecords,

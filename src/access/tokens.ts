@@ -20,7 +20,7 @@ import { newTokenValue } from "./token-value.js";
 /** A document of the vault. */
 type NamedDocument = { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
-/** A record without its digests. Times are ISO 8601 UTC with milliseconds. `parent`: of child tokens alone. */
+/** A record without its digests. Times are ISO 8601 UTC with milliseconds. `parent`: only of child tokens. */
 export type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
   readonly createdAt: string;
   readonly expiresAt: string | null;

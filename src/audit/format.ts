@@ -99,7 +99,7 @@ export function chainOf(line: string): string | null {
 }
 
 /**
- * What a checkpoint says. `seq` and `time` are its own; `chain` is the value before its group, and thereby stands for all that
+ * What a checkpoint says. `seq` and `time` are its own; `chain` is the value before its group, and so stands for all that
  * was written before. An earlier version's has neither `from` nor `reason`.
  */
 export type CheckpointClaim = LogHead & { readonly time: string; readonly from?: number; readonly reason?: string };

@@ -422,7 +422,7 @@ export class CheckpointSigning {
     return this.#latest !== null;
   }
 
-  /** Resolves once none is awaited any more. */
+  /** Resolves once none is awaited. */
   async ended(): Promise<void> {
     while (this.#latest !== null) await this.#latest;
   }

@@ -1,5 +1,5 @@
 /**
- * Certificate authority of one session: its key exists in memory alone, and it can name only the session's hosts
+ * Certificate authority of one session: its key exists only in memory, and it can name only the session's hosts
  * (RFC 5280, section 4.2.1.10), so that a stolen one is of no use for any other host.
  */
 import { webcrypto } from "node:crypto";

@@ -4,7 +4,7 @@ import type { ByteStream } from "./byte-stream.js";
 import { HeadError, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
 import type { Bytes } from "./messages.js";
 
-/** Meant for the connection to this proxy alone, or written by the broker itself (RFC 9110, section 7.6.1). */
+/** Meant only for the connection to this proxy, or written by the broker itself (RFC 9110, section 7.6.1). */
 const dropped = new Set([
   "connection",
   "content-length",

@@ -199,7 +199,7 @@ async function serveRequest(
     connection.close();
     if (error instanceof Refused) status = error.refusal.status;
     if (!hasBegun) throw error;
-    client.socket.destroy(); // nothing can be said any more
+    client.socket.destroy(); // too late for a response
     return false;
   } finally {
     deps.used(permit, status);
@@ -305,7 +305,7 @@ function proxyToken({ fields }: RequestHead): string | null {
   return found[0] ? credentialOf(latin1(found[0].value)) : null;
 }
 
-/** The password of Basic authentication, a bearer token, or the text alone. */
+/** The password of Basic authentication, a bearer token, or the whole text. */
 function credentialOf(value: string): string {
   const [, scheme = "", rest = ""] = /^(basic|bearer) +([^\s,]+)$/i.exec(value) ?? [];
   if (scheme === "") return value;

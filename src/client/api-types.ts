@@ -707,7 +707,7 @@ export interface Token {
   readonly expiresAt: string | null;
   /** When the token was last used, to the minute; null if never, and for the root token. ISO 8601, UTC, with milliseconds. */
   readonly lastUsedAt: string | null;
-  /** Of a child token alone: the name of the token that made it, with which it ends. */
+  /** Only of a child token: the name of the token that created it, with which it ends. */
   readonly parent?: string;
 }
 

@@ -353,7 +353,7 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
-   * Changes the metadata of a secret alone: its value stays, in a new version.
+   * Changes only the metadata of a secret: its value stays, in a new version.
    * @param change What is not given stays; null removes it.
    * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid
    * path or change

@@ -215,7 +215,7 @@ const membership = Symbol("membership");
 type Membership = { isAuthenticated: boolean; readonly exempt: (is: boolean) => void };
 type Watched = Socket & { [membership]?: Membership };
 
-/** Exempts the connection from being closed when there are too many, or ends its exemption: its token is not valid any more. */
+/** Exempts the connection from being closed when there are too many, or ends its exemption: its token is no longer valid. */
 export function markAuthenticated(socket: Watched, is: boolean): void {
   const { [membership]: own } = socket;
   if (own === undefined || own.isAuthenticated === is) return;

@@ -141,7 +141,7 @@ export function sendPage(res: ServerResponse, type: string, body: Uint8Array, po
   reportFinished(res.req, 200);
 }
 
-/** Sends a status alone, without a body. */
+/** Sends a status without a body. */
 export function sendStatus(res: ServerResponse, status: number): void {
   begin(res, status, [...constantHeaders]).end();
   reportFinished(res.req, status);

@@ -132,7 +132,7 @@ export async function batch(service: Service, req: Request, res: Response): Prom
   sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, contextOf(req).operations ?? [])]);
 }
 
-/** A caller that cannot put sends paths alone. */
+/** A caller that cannot put sends only paths. */
 function mostBatchBytes({ maxBatchBytes }: Service, req: Request): number {
   const caller = callerOf(req);
   const canPut = caller === "root" || caller.token.can.includes("put");

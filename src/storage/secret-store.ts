@@ -22,7 +22,7 @@ export type BackupProcess = { readonly pid: number; readonly started: string };
 
 /**
  * State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). A change that is made of
- * the `whole` blob also requires its past, which a store that this server alone changes need not compare.
+ * the `whole` blob also requires its past, which a store that only this server changes need not compare.
  */
 export type Expected = "present" | "absent" | { readonly tag: string; readonly whole?: Bytes };
 
@@ -96,7 +96,7 @@ export interface SharedStore {
 
 /** Storage of one vault, whatever the engine. */
 export interface SecretStore {
-  /** Undefined where this server alone changes the vault. */
+  /** Undefined where only this server changes the vault. */
   readonly shared?: SharedStore;
 
   /** The absolute path of the whole vault, or host and name of its database, for people to read. */

@@ -63,7 +63,7 @@ export function notFound(path: string): VaultError {
 /** Another program has changed what a change is based on. */
 export class Conflict extends VaultError {}
 
-/** The condition does not hold any more, or without one the caller tries again. `index`: of the operation in a batch. */
+/** The condition no longer holds, or the caller, which set none, tries again. `index`: of the operation in a batch. */
 export function conflictAt(condition: Condition, path: string, index?: number): Conflict {
   const { code, message } = preconditionFailed(path);
   if (isConditional(condition)) return new Conflict(code, message, { index });

@@ -195,7 +195,7 @@ const markName = "expiry";
 class NoExpiryMark {
   readonly #store: SecretStore;
   readonly #mutex = new Mutex();
-  /** A secret that expires may have been stored since the start: no mark is made any more. */
+  /** A secret that expires may have been stored since the start, so no mark is made. */
   #isRefuted = false;
   #isRemoved = false;
 

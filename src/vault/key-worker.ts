@@ -306,7 +306,7 @@ export class KeyWorker {
     const { clock } = this.#options;
     const [id, now] = [thread.messages++, clock.now()];
     const call: Call = { id, now, requests, opens: blobs.length === 0 ? null : packed(blobs) };
-    if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // it is sent alone
+    if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // no other request shares its message
     try {
       thread.port.postMessage(call, movedWith(call));
       thread.sent.set(call.id, { cloned, opens, at: clock.elapsed() });

@@ -5,7 +5,7 @@ import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
 import type { Permit, VaultSecrets } from "./secrets.js";
 
-/** `status` 404: the version is deleted or destroyed, and the response has its metadata alone. */
+/** `status` 404: the version is deleted or destroyed, and the response has only its metadata. */
 export type KvReply = { readonly status: 200 | 404; readonly response: Bytes };
 
 export class VaultKv {

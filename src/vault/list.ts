@@ -101,7 +101,7 @@ export class Lister {
   /**
    * A list of more than the cache holds would evict what it has just read, and find nothing of it the next time. So of such a
    * list only a `share` of the heads is cached, always of the same paths.
-   * DANGER: settles only when no slice is running any more, even if one fails: no lock or init may run beside one.
+   * DANGER: settles only when no slice is still running, even if one fails: no lock or init may run beside one.
    */
   #describeAll(paths: readonly string[], heads: Heads, share: number): Promise<Described[]> {
     const begun: Promise<Described>[] = [];

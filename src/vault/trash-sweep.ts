@@ -38,7 +38,7 @@ export class TrashSweep {
     if (this.#options.keepTrashDays > 0) this.#schedule(firstAfterMs);
   }
 
-  /** Resolves once nothing is destroyed any more. */
+  /** Resolves once nothing is being destroyed. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancel();

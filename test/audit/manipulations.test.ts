@@ -121,7 +121,7 @@ describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, funct
     });
   }
 
-  it("shows a chain that was computed again to the end by its checkpoints alone, without a head", async () => {
+  it("reveals a chain recomputed to the end by its checkpoints, without a head", async () => {
     const { header, groups } = parseLog(original);
     const lastCheckpoint = groups.findLastIndex(({ lines: [first = ""] }) => isCheckpoint(first));
     for (let group = 0; group < lastCheckpoint; group += 5) {
@@ -160,7 +160,7 @@ function onFile(change: (bytes: Buffer, random: Random) => Buffer): Manipulation
   };
 }
 
-/** What is cut from the end of the last file is named by the head alone. */
+/** What is cut from the end of the last file is revealed only by the head. */
 function endsSooner(bytes: Buffer, log: LogBytes, file: number): boolean {
   return file === log.size && at(log, file).subarray(0, bytes.length).equals(bytes);
 }

@@ -123,7 +123,7 @@ describe("the audit log's writer", () => {
     await mustVerify(directory);
   });
 
-  it("goes on when an old file cannot be removed", async () => {
+  it("continues when an old file cannot be removed", async () => {
     const { files, fail } = failingFiles();
     const { writer, directory, logged } = newWriter({ files, limits: { maxFileBytes: 500 } });
     fail("unlink", "EACCES");
@@ -194,7 +194,7 @@ describe("the audit log's writer", () => {
     expect((await mustVerify(directory)).map(({ event }) => event)).to.deep.equal(["get", "get", "checkpoint"]);
   });
 
-  it("goes on without a checkpoint when the vault was locked meanwhile", async () => {
+  it("continues without a checkpoint when the vault was locked in between", async () => {
     const { writer, directory } = newWriter();
     writer.setSigner(() => Promise.reject(new Error("locked")));
     for (let n = 0; n < 2_500; n++) writer.add(record(n));
@@ -203,7 +203,7 @@ describe("the audit log's writer", () => {
     expect(await mustVerify(directory)).to.have.lengthOf(2_500);
   });
 
-  it("goes on at the last whole group, wherever a crash has cut the log", async () => {
+  it("continues at the last whole group, wherever a crash has cut the log", async () => {
     const original = await sampleLog();
     const random = new Random(runSeed);
     const last = original.get(original.size) ?? Buffer.alloc(0);

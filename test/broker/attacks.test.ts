@@ -23,7 +23,7 @@ import {
 
 type Rig = {
   readonly server: TestServer;
-  /** A secret is bound to it, at its name alone. */
+  /** A secret is bound to it, only at its name. */
   readonly bound: Upstream;
   /** None is. */
   readonly other: Upstream;
@@ -73,7 +73,7 @@ function mustHaveSent(sent: readonly string[]): void {
 
 const ok = (host: string) => `GET /ok HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-describe("a credential is led nowhere else", () => {
+describe("a credential is sent nowhere else", () => {
   beforeEach(() => clear(rig()));
 
   it("but to its host, where it goes", async () => {

@@ -1,5 +1,5 @@
 /**
- * Programs as they are, with the environment of `agent run` alone: curl, git, Python, Node, SSE and WebSocket here; Go, gh and
+ * Programs as they are, with only the environment of `agent run`: curl, git, Python, Node, SSE and WebSocket here; Go, gh and
  * the SDKs of providers in the long form, which installs them (npm run test:long -- agents).
  */
 import { execFileSync, spawnSync } from "node:child_process";

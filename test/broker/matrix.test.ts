@@ -87,7 +87,7 @@ const chosen = cases
   .slice(0, most)
   .map(({ one }) => one);
 
-/** Written from the contract alone: the one secret whose binding covers the request, or null. */
+/** Written from the contract: the one secret whose binding covers the request, or null. */
 function oracle(one: Case): string | null {
   const covering = rows.filter((row) => row.place === one.place && isOf(one.paths, row) && covers(row, one));
   return covering.length === 1 ? (covering[0]?.secret ?? null) : null;

@@ -133,7 +133,7 @@ describe("audit", () => {
     expect((await strongroom(environment, open, "wrong\n")).code).to.equal(9);
   });
 
-  it("is in a backup with --with-audit alone, and verifies where that is restored", async () => {
+  it("is in a backup only with --with-audit, and verifies where that is restored", async () => {
     const other = await startTestServer(realScryptCost);
     await mustInit(other);
     await mustPut(other, "a", "v");

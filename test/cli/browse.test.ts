@@ -273,7 +273,7 @@ describe("strongroom browse", () => {
     ["TERM=dumb", { TERM: "dumb" }, "TERM is dumb"],
     ["no TERM", { TERM: "" }, "TERM is not set"],
   ] as const) {
-    it(`refuses ${what} with a word`, async () => {
+    it(`refuses ${what}, and says why`, async () => {
       const { code, shown } = await browse([], more);
       expect(code).to.equal(2);
       expect(shown).to.contain(says).and.contain("strongroom ls");

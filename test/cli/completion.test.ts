@@ -52,7 +52,7 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["a flag", ["put", "x", "--from"], ["--from-file"]],
   ["a flag of serve", ["serve", "--scrypt"], ["--scrypt-log-n"]],
   ["words of a flag", ["put", "x", "--type", "pass"], ["password"]],
-  ["words that a flag has in one command alone", ["import", "--format", "bit"], ["bitwarden"]],
+  ["words that a flag has only in one command", ["import", "--format", "bit"], ["bitwarden"]],
   ["paths behind a flag", ["run", "--prefix", "a"], ["app/"]],
   ["commands after help", ["help", "gener"], ["generate"]],
   ["words of a command", ["token", "ro"], ["rotate"]],
@@ -74,7 +74,7 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["paths in the trash behind trash rm", ["trash", "rm", "old/a"], ["old/a"]],
   ["another path behind trash rm", ["trash", "rm", "old/a", "old/"], ["old/a", "old/b"]],
   ["a folder in the trash behind flags and trash ls", ["--json", "trash", "ls", "o"], ["old/"]],
-  ["an action of trash alone", ["trash", "em"], ["empty"]],
+  ["an action that only trash has", ["trash", "em"], ["empty"]],
   ["paths and those in the trash behind undo", ["undo", "app/db/"], ["app/db/gone", "app/db/name", "app/db/password"]],
 ];
 

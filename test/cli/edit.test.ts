@@ -251,7 +251,7 @@ describe("strongroom edit", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
-  it("keeps an edit when the vault has locked itself meanwhile", async function () {
+  it("keeps an edit when the vault has locked itself during it", async function () {
     if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
     await mustPut(server(), "a", "old");
     const logged = server().logged().length;
@@ -305,7 +305,7 @@ describe("strongroom edit", () => {
       });
     });
 
-    it("is not replaced when it was created or deleted meanwhile", async () => {
+    it("is not replaced when it was created or deleted during the edit", async () => {
       expect((await edit(race("race/created"), [], "race/created")).code).to.equal(7);
       expect([await stored("race/created"), await stored("race/created.edited-1")]).to.deep.equal(["theirs", "mine"]);
       await mustPut(server(), "race/deleted", "old");

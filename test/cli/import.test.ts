@@ -19,7 +19,7 @@ describe("strongroom import, through the real command", () => {
 
   let folders = 0;
 
-  /** A folder of the vault for one test alone. */
+  /** A folder of the vault for only one test. */
   function newFolder(): string {
     return `test-${folders++}/`;
   }
@@ -280,7 +280,7 @@ describe("strongroom import, through the real command", () => {
       }
     });
 
-    it("refuses a .1pux that is damaged anywhere, with a word and without a crash", async () => {
+    it("refuses a .1pux that is damaged anywhere, with a message instead of a crash", async () => {
       const whole = zipOf({ "export.data": JSON.stringify({ accounts: [] }) }, 8);
       for (let cut = 4; cut < whole.length; cut += 7) {
         expect(() => readOnePassword(whole.subarray(0, cut), "x.1pux"), `cut at ${cut}`).to.throw(CommandFailure);

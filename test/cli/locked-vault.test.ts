@@ -43,7 +43,7 @@ describe("a locked vault", () => {
     [["run", "--print-names", "--prefix", "app/"], /key.*app\/key/],
   ];
   for (const [args, shows, others = []] of rows) {
-    it(`${args.slice(0, 2).join(" ")} asks for the passphrase once and goes on`, async () => {
+    it(`${args.slice(0, 2).join(" ")} asks for the passphrase once and continues`, async () => {
       const { code, shown, echoedWhileAsking, echoesAfter } = await on(await lockedServer(), args, [right, ...others]);
       expect(code, shown).to.equal(0);
       expect(shown).to.match(shows).and.not.to.contain(passphrase);
@@ -84,7 +84,7 @@ describe("a locked vault", () => {
     expect(shown).to.contain("cancelled: the vault is still locked");
   });
 
-  it("edit asks when the vault has locked itself meanwhile, and stores the edit", async () => {
+  it("edit asks when the vault has locked itself during the edit, and stores it", async () => {
     const server = await startTestServer();
     await mustInit(server, { passphrase });
     const lock = `echo new > $1; "${node}" "${mainFile}" lock -q`;

@@ -5,7 +5,7 @@ import { shareTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { strongroom } from "./command-rows.js";
 
-describe("a secret that another program creates meanwhile", () => {
+describe("a secret that another program creates while a command runs", () => {
   const { files, hold } = heldFiles();
   const server = shareTestServer({ files, cacheBytes: 0 }, async (started) => {
     await mustInit(started);
@@ -21,7 +21,7 @@ describe("a secret that another program creates meanwhile", () => {
   for (const [at, [args, input]] of rows.entries()) {
     it(`${args[0]} leaves it alone and exits 7`, async () => {
       const path = `race-${at}/x`;
-      await meanwhile(path, async () => {
+      await whileRunning(path, async () => {
         const { code, stdout, stderr } = await strongroom({ STRONGROOM_HOME: server().home }, [...args, path], input);
         expect({ code, stdout }, stderr).to.deep.equal({ code: 7, stdout: "" });
         expect(stderr).to.contain(`${path} already exists`);
@@ -37,7 +37,7 @@ describe("a secret that another program creates meanwhile", () => {
     ] as const) {
       const folder = `imported-${value}`;
       const args = ["import", "--format", "json", "--prefix", folder, "-", "--json"];
-      await meanwhile(`${folder}/x`, async () => {
+      await whileRunning(`${folder}/x`, async () => {
         const input = JSON.stringify({ x: value, y: value });
         const { code, stdout } = await strongroom({ STRONGROOM_HOME: server().home }, args, input);
         expect(code, stdout).to.equal(result);
@@ -52,7 +52,7 @@ describe("a secret that another program creates meanwhile", () => {
   });
 
   /** Creates the secret while the command waits for the list in which it looks: that reads a neighbour. */
-  async function meanwhile(path: string, command: () => Promise<void>): Promise<void> {
+  async function whileRunning(path: string, command: () => Promise<void>): Promise<void> {
     await mustPut(server(), `${path}-near`, "v");
     const { reached, release } = hold(`${path}-near`);
     const running = command();

@@ -17,7 +17,7 @@ describe("mv, cp and rm of folders", () => {
   const paths = async (folder: string) => (await mustList(server(), `?prefix=${folder}`)).map(({ path }) => path);
 
   let count = 0;
-  /** A folder of two secrets with a history, for one test alone. */
+  /** A folder of two secrets with a history, for only one test. */
   async function newFolder(): Promise<string> {
     const folder = `own-${count++}`;
     for (const value of ["old", "new"])

@@ -318,7 +318,7 @@ describe("strongroom run, through the real command", () => {
       mustDo(await strongroom(server(), ["run", "-q", "--mask", "--prefix", "app/", "--", "true"]));
     });
 
-    it("ends the command when its output has no reader any more", async () => {
+    it("ends the command when its output no longer has a reader", async () => {
       const { child, finished } = start(server(), [...mask, "yes"]);
       child.stdout.once("data", () => child.stdout.destroy());
       expect((await finished.catch(() => null)) ?? (await exitOf(child))).to.not.equal(null);

@@ -15,7 +15,7 @@ describe("strongroom token", () => {
   const server = shareTestServer({}, mustInit);
   const here = () => ({ STRONGROOM_HOME: server().home });
 
-  it("create prints the text alone, and its scope on standard error", async () => {
+  it("create prints only the token's value, and its scope on standard error", async () => {
     const flags = ["--path", "app/", "--path", "other", "--can", "get,put", "--ttl", "30d"];
     const { code, stdout, stderr } = await strongroom(here(), ["token", "create", "deploy", ...flags]);
     expect(code).to.equal(0);

@@ -13,7 +13,7 @@ function newHome(more: Readonly<Record<string, string>> = {}) {
   return { home, environment };
 }
 
-const passphrase = "six words that nobody else has typed\n";
+const passphrase = "six words that no one else has typed\n";
 
 describe("strongroom up", () => {
   it("starts a server that outlives the command, once, and leads to the first secret in three commands", async () => {

@@ -211,7 +211,7 @@ describe("times of expiry, through the real command", () => {
     mustFail(await put("--expires", "soon"), 2, /--expires must be a duration/);
   });
 
-  it("describe changes metadata alone, and shows it", async () => {
+  it("describe changes only the metadata, and shows it", async () => {
     await mustPut(server(), "described", { value: "v", type: "password" });
     mustDo(await run("describe", "described", "--description", "for tests", "--expires", "2030-01-31"));
     expect(await metadataOf("described")).to.deep.equal({

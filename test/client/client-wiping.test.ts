@@ -12,7 +12,7 @@ import { later, temporaryDirectory } from "../support/clean-up.js";
 
 const canary = "plaintext-canary";
 
-/** Runs the work, and returns all array buffers that the client made meanwhile. */
+/** Runs the work, and returns all array buffers that the client made during it. */
 async function buffersMadeBy(work: () => Promise<unknown>): Promise<Buffer[]> {
   const made: Buffer[] = [];
   const real = globalThis.ArrayBuffer;

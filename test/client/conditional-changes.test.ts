@@ -101,7 +101,7 @@ describe("the client's changes", () => {
     ["with ifMatch *", { ifMatch: "*" }, stored],
   ];
   for (const [at, [name, options, before]] of overtaken.entries()) {
-    it(`put ${name} keeps what another writer has set meanwhile`, async () => {
+    it(`put ${name} keeps what another writer has set in between`, async () => {
       const path = `overtaken/${at}`;
       if (before !== null) await mustPut(server(), path, { ...before });
       const slow = client();

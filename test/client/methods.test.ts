@@ -24,7 +24,7 @@ describe("the client library", () => {
     expect(clientMethods()).to.include.members(others);
   });
 
-  it("has the methods for tokens and the audit log under shorter names, too", () => {
+  it("also has the methods for tokens and the audit log under shorter names", () => {
     const { tokens, audit } = clientOf(server());
     expect(Object.keys(tokens)).to.deep.equal(["create", "list", "self", "rotate", "revoke"]);
     expect(Object.keys(audit)).to.deep.equal(["read", "verify"]);
@@ -260,7 +260,7 @@ describe("the client library", () => {
     expect(secret?.metadata).to.deep.equal({ expiresAt: "2030-01-01T00:00:00.000Z" });
   });
 
-  it("put keeps the time of expiry, null drops it, and changeMetadata changes it alone", async () => {
+  it("put keeps the time of expiry, null drops it, and changeMetadata changes only that", async () => {
     const client = clientOf(server());
     const expiresAt = "2030-01-01T00:00:00.000Z";
     expect((await client.put("expiring", "v", { expiresAt: new Date(expiresAt) })).metadata).to.deep.equal({

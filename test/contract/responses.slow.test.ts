@@ -159,8 +159,8 @@ const reverses = new Map([
   [requests["untrash"], requests["trash"]],
 ]);
 
-/** Runs `meanwhile` while clients repeat the request without pause, so that some are always running. */
-async function together(server: TestServer, request: Send, meanwhile: () => Promise<unknown>): Promise<void> {
+/** Runs `during` while clients repeat the request without pause, so that some are always running. */
+async function together(server: TestServer, request: Send, during: () => Promise<unknown>): Promise<void> {
   let done = false;
   let sent = 0;
   const isCreation = request === requests["createToken"];
@@ -173,7 +173,7 @@ async function together(server: TestServer, request: Send, meanwhile: () => Prom
   };
   const clients = Array.from({ length: 8 }, client);
   await sleep(30);
-  await meanwhile();
+  await during();
   done = true;
   await Promise.all(clients);
 }

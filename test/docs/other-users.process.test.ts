@@ -39,17 +39,17 @@ describe("others than the owner's command line", () => {
   }
 
   it("a second user of the machine uses the vault with a token, and nothing beyond it", async function () {
-    const nobody = 65_534;
+    const otherUser = 65_534; // conventionally "nobody": owns no files
     if (process.getuid?.() !== 0) this.skip(); // only root can become another user
     const directory = mkdtempSync(join(tmpdir(), "second-user-"));
     later(() => rmSync(directory, { recursive: true }));
     const more = await settings(directory);
-    for (const name of ["", "token", "cert.pem"]) chownSync(join(directory, name), nobody, nobody);
+    for (const name of ["", "token", "cert.pem"]) chownSync(join(directory, name), otherUser, otherUser);
     const asOther = (...args: readonly string[]): Promise<Ended> => {
       const env = { PATH: process.env["PATH"] ?? "", HOME: directory, TMPDIR: directory, ...more };
       const child = spawn(node, [resolve(mainFile), ...args], {
-        uid: nobody,
-        gid: nobody,
+        uid: otherUser,
+        gid: otherUser,
         env,
         cwd: "/",
         stdio: ["ignore", "pipe", "pipe"],
@@ -70,7 +70,7 @@ describe("others than the owner's command line", () => {
     ["Go", "secret.go", ["go", "run"], has("go", "version")],
   ];
   for (const [what, file, command, isThere] of programs) {
-    it(`${what} gets a secret as docs/python-and-go.md shows, and the refusal's text`, async function () {
+    it(`${what} gets a secret as docs/python-and-go.md shows, and the text of a refusal`, async function () {
       if (!isThere) this.skip(); // the language is not installed here
       const directory = temporaryDirectory();
       writeFileSync(join(directory, file), blocksIn(page).find((block) => block.file === file)?.code ?? "");

@@ -25,7 +25,7 @@ function start(home: string): Promise<ServerProcess> {
 
 type End = (server: ServerProcess) => Promise<void>;
 
-/** Lives of a server, each ended by `end` at a random moment; at last the sweep comes to its end. */
+/** Lives of a server, each ended by `end` at a random moment; at the end the sweep finishes. */
 async function live(home: string, lives: number, end: End): Promise<void> {
   const [random, subject] = [new Random(runSeed), new BesideSubject()];
   for (let life = 0; life < lives; life++) {

@@ -19,7 +19,7 @@ function start(home: string): Promise<ServerProcess> {
   return startProcess([], { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
 }
 
-/** Lives of a server, each ended by `end` at a random moment; at last what is unfinished comes to its end. */
+/** Lives of a server, each ended by `end` at a random moment; at the end what is unfinished is finished. */
 async function live(home: string, lives: number, end: End): Promise<void> {
   const [random, subject] = [new Random(runSeed), new KeySubject()];
   for (let life = 0; life <= lives; life++) {

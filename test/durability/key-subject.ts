@@ -68,7 +68,7 @@ export class KeySubject {
     for (const path of paths) await mustHold(server, path);
   }
 
-  /** A rotation that was interrupted comes to its end. */
+  /** An interrupted rotation finishes. */
   async finish(server: TestServer): Promise<void> {
     await mustUnlock(server, this.#passphrase);
     await untilRotated(server);

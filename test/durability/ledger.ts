@@ -12,7 +12,7 @@ export type TextChange = { readonly path: string; readonly text: Text };
 
 export type Operation = {
   readonly changes: readonly TextChange[];
-  /** An init was acknowledged meanwhile: this operation may have come before or after it. */
+  /** An init was acknowledged while it ran: this operation may have come before or after it. */
   crossedInit: boolean;
 };
 

@@ -9,7 +9,7 @@
  * nothing of the inner file system is flushed, as a freeze of itself would do. What the loop device took before is in
  * the file, what only the page cache of the inner file system knows is not.
  *
- * Nothing but a sync may save data. Hence commit=600 (the journal would commit every 5 s by itself) and noauto_da_alloc
+ * Only a sync may save data, so the options are commit=600 (the journal would commit every 5 s by itself) and noauto_da_alloc
  * (ext4 would flush a file that is renamed over another, and so hide a missing sync); the page cache begins to write
  * back after 30 s, and no server here lives as long. Delayed allocation is ext4's default and stays on: without it,
  * data=ordered would write a file's bytes along with any commit.

@@ -229,7 +229,7 @@ describe("the audit log of a server", () => {
 });
 
 describe("the audit log", () => {
-  it("has start and stop, and goes on after a restart", async () => {
+  it("has start and stop, and continues after a restart", async () => {
     const server = await startTestServer();
     await readAudit(server);
     await mustInit(server);
@@ -309,7 +309,7 @@ describe("the audit log", () => {
 });
 
 describe("while the disk of the audit log is full", () => {
-  /** A server of which the audit log alone fails: the vault's own files are written before. */
+  /** A server of which only the audit log fails: the vault's own files are written before. */
   async function startOnFullDisk(auditOnFailure: "allow" | "deny") {
     const clock = new FakeClock();
     const { files, fail, repair } = failingFiles();

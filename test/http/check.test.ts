@@ -100,7 +100,7 @@ describe("POST /v1/check", () => {
     expect(rest).not.to.have.property("next");
   });
 
-  it("needs the scope get, and shows a token its paths alone", async () => {
+  it("needs the scope get, and shows a token only its paths", async () => {
     const { token: lister } = await mustCreateToken(server(), { name: "lister", can: ["list"] });
     mustRefuse(await ask({}, { token: lister }), 403, "FORBIDDEN");
     const { token: reader } = await mustCreateToken(server(), { name: "reader", can: ["get"], paths: ["app/"] });

@@ -160,7 +160,7 @@ describe("the end of a client token", () => {
     expect((await listed(server())).map(({ name }) => name)).not.to.include("short");
   });
 
-  it("frees its name when it is forgotten, for a rotation and a revocation, too", async () => {
+  it("frees its name when it is forgotten, also for a rotation and a revocation", async () => {
     await mustCreateToken(server(), { name: "reused", ttlSeconds: 60 });
     clock.advance(60_000 + 30 * dayMs);
     mustRefuse(await rotate(server(), "reused"), 404, "NOT_FOUND");
@@ -368,7 +368,7 @@ describe("the document of the client tokens", () => {
     "no MAC": ({ tokens }) => Object.assign(tokens[0] ?? {}, { mac: "A".repeat(43) }),
   };
   for (const [name, edit] of Object.entries(edits)) {
-    it(`opens nothing once a record has ${name}, and the log says so`, async () => {
+    it(`is rejected once a record has ${name}, and the log says so`, async () => {
       const first = await startTestServer();
       await mustInit(first);
       await mustPut(first, "app/a", "v");
@@ -407,7 +407,7 @@ describe("the document of the client tokens", () => {
     mustSucceed(await send(second, { path: "/v1/audit", token }));
   });
 
-  it("opens nothing with a record of another vault", async () => {
+  it("is rejected with a record of another vault", async () => {
     const [one, two] = [await startTestServer(), await startTestServer()];
     for (const server of [one, two]) await mustInit(server);
     const { token } = await mustCreateToken(one, { name: "moved" });
@@ -576,7 +576,7 @@ describe("a client token's paths", () => {
     });
   }
 
-  it("refuse conditions outside of them, too", async () => {
+  it("also refuse conditions outside of them", async () => {
     for (const headers of [{ "if-match": "*" }, { "if-none-match": "*" }] as const) {
       for (const path of ["zoo", "missing"]) {
         for (const name of ["get", "put", "delete"])

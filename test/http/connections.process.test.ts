@@ -87,7 +87,7 @@ describe("pipelined requests", () => {
 describe("a response to oversized headers", () => {
   const server = shareTestServer();
 
-  it("arrives although the client goes on sending, 20 of 20", async () => {
+  it("arrives although the client keeps sending, 20 of 20", async () => {
     const headers = `GET /v1/status HTTP/1.1\r\nHost: localhost\r\n${`X: ${"x".repeat(1_000)}\r\n`.repeat(1_000)}\r\n`;
     for (let round = 0; round < 20; round++) {
       const { status, json } = parseRaw(await sendRaw(server(), headers));

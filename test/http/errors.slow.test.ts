@@ -25,7 +25,7 @@ import {
 
 const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
-type Situation = { readonly server: TestServer; readonly request: Send; readonly meanwhile?: () => Promise<void> };
+type Situation = { readonly server: TestServer; readonly request: Send; readonly during?: () => Promise<void> };
 
 /** How to provoke each code. */
 const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
@@ -65,7 +65,7 @@ const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
   },
   INTERNAL: async () => {
     const server = await unlockedServer({ scryptLogN: 17 });
-    return { server, request: unlock, meanwhile: crashKeyWorkers };
+    return { server, request: unlock, during: crashKeyWorkers };
   },
 };
 
@@ -82,11 +82,11 @@ function secretFile(server: TestServer, name: string): string {
 describe("errors", () => {
   for (const [code, status] of Object.entries(statusOf)) {
     it(`${code} has status ${status} and a JSON object with error and code`, async () => {
-      const { server, request, meanwhile } = await causes[code as ErrorCode]();
+      const { server, request, during } = await causes[code as ErrorCode]();
       const answer = send(server, request);
-      if (meanwhile) {
+      if (during) {
         await new Promise((resolve) => setTimeout(resolve, 100));
-        await meanwhile();
+        await during();
       }
       mustRefuse(await answer, status, code);
     });

@@ -116,7 +116,7 @@ describe("a key", () => {
     await mustOpen(await restarted(own), key);
   });
 
-  it("opens nothing once it is deleted, and all others still do", async () => {
+  it("no longer unlocks the vault once it is deleted, while all others do", async () => {
     const [kept, gone] = [await mustCreateKey(server(), "kept"), await mustCreateKey(server(), "gone")];
     mustSucceed(await send(server(), deleting(gone.id)));
     mustRefuse(await send(server(), unlockWith(gone.key)), 401, "UNAUTHORIZED");

@@ -23,7 +23,7 @@ describe("the lockout's key", () => {
 });
 
 describe("the lockout", () => {
-  it("lasts 300 s even when the wall clock is changed meanwhile", () => {
+  it("lasts 300 s even when the wall clock is changed during it", () => {
     const clock = new FakeClock();
     const store = new FailureStore(clock);
     for (let i = 0; i < 10; i++) store.fail("a");

@@ -258,7 +258,7 @@ async function scopedTokens(server: TestServer): Promise<ReadonlyMap<Scope, stri
   return tokens;
 }
 
-/** Whether a token with this scope alone may send the request. */
+/** Whether a token with only this scope may send the request. */
 function isPermitted({ may }: Row, scope: Scope): boolean {
   return may === "any" || may.includes(scope);
 }

@@ -1,4 +1,4 @@
-/** Values in the server's memory after they were replaced, restored, moved and sealed anew, searched for from outside. */
+/** Values in the server's memory after they were replaced, restored, moved and re-sealed, searched for from outside. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";

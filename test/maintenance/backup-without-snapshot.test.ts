@@ -109,7 +109,7 @@ describe("POST /v1/snapshot with a reader", () => {
     mustSucceed(await put());
   });
 
-  it("refuses a reader that has ended, or runs elsewhere, and goes on accepting writes", async () => {
+  it("refuses a reader that has ended, or runs elsewhere, and keeps accepting writes", async () => {
     const { server } = await startWithoutLinks();
     for (const reader of [`${process.pid}:another boot 1`, "4194304:"]) {
       mustRefuse(await send(server, request(reader)), 503, "UNAVAILABLE");

@@ -46,7 +46,7 @@ describe("a vault in a database", () => {
     return { name, url: urlOf(postgres().port, name) };
   }
 
-  it("is migrated to and back byte for byte, and an interrupted migration goes on", async () => {
+  it("is migrated to and back byte for byte, and an interrupted migration continues", async () => {
     const { url } = await emptyDatabase();
     const paths = Array.from({ length: 250 }, (_, i) => `app/${i}`);
     const source = new MemoryStore({

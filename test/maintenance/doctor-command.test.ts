@@ -283,7 +283,7 @@ describe("strongroom doctor", () => {
       }
     });
 
-    it("finds nothing wrong with secrets that a server seals again meanwhile", async () => {
+    it("finds nothing wrong with secrets that a server re-seals at the same time", async () => {
       const server = await startProcess();
       await mustInit(server);
       for (const path of ["a", "b"]) await mustPut(server, path, "v");

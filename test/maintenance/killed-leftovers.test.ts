@@ -90,7 +90,7 @@ describe("what a kill leaves", () => {
     }
   });
 
-  it("of a forced init at any step is removed by the next start, and no vault that was in use", async () => {
+  it("of a forced init at any step is removed by the next start, which keeps the vault in use", async () => {
     const home = emptyHome();
     const { files, copies } = copyingFiles(home);
     await openedAndClosed(home, files, async (store) => {

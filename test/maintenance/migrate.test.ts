@@ -55,7 +55,7 @@ describe("a migration", () => {
     expect(target).to.deep.equal(filled());
   });
 
-  it("that is interrupted at any step leaves no vault that could be used, and goes on when it is repeated", async () => {
+  it("that is interrupted at any step leaves no vault that could be used, and continues when it is repeated", async () => {
     let steps = 1;
     for (let failing = 1; failing <= steps; failing++) {
       const target = nothingKept();
@@ -97,7 +97,7 @@ describe("a migration", () => {
     await again.close();
   });
 
-  it("goes on with the source as it is now, when that was used after the interruption", async () => {
+  it("continues with the source as it is now, when that was used after the interruption", async () => {
     const [source, target] = [filled(), nothingKept()];
     let step = 0;
     const stop = () => {
@@ -144,7 +144,7 @@ describe("a migration", () => {
     expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
   });
 
-  it("does not finish when a server of either store has started meanwhile", async () => {
+  it("does not finish when a server of either store has started in between", async () => {
     for (const at of [0, 1]) {
       const stores = [new MemoryStore(filled()), new MemoryStore(nothingKept())] as const;
       const [from, to] = stores;

@@ -106,7 +106,7 @@ describe("strongroom prove finds", function () {
     expect(failuresOf(proven).join("\n")).to.match(/^disk: files that hold a value: .*debug\.heapsnapshot/m);
   });
 
-  it("a slot that somebody added to the header", async () => {
+  it("a slot added to the header by an attacker", async () => {
     const server = await startPatched(copyOfPackage());
     const text = headerText(server.home);
     const [, salt = ""] = /"salt":("[^"]+")/.exec(text) ?? [];

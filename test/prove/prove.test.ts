@@ -131,7 +131,7 @@ describe("strongroom prove", function () {
 });
 
 function wrongPassphrase(): string[] {
-  return ["--passphrase-file", passphraseFile("a passphrase that opens nothing")];
+  return ["--passphrase-file", passphraseFile("a passphrase of no vault")];
 }
 
 /** The kernel's unprivileged user, with a copy of the header that it may read. */

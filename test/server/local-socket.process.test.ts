@@ -216,7 +216,7 @@ describe("a client of the Unix socket", () => {
 describe("SIGUSR2", () => {
   before(needsSockets);
 
-  it("locks the vault, and the server goes on", async () => {
+  it("locks the vault, and the server keeps running", async () => {
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "a", "v");

@@ -115,7 +115,7 @@ describe("a snapshot during a write that links for it", () => {
 });
 
 describe("a snapshot", () => {
-  it("contains a secret that is deleted meanwhile", async () => {
+  it("contains a secret that is deleted while it is read", async () => {
     const links = heldUpLinks();
     const store = await openStore(links.files);
     const snapshot = store.snapshot();

@@ -14,7 +14,7 @@ export type FragileProxy = {
   repair(): boolean;
   /** Resets every connection. */
   cut(): void;
-  /** The connection on which the statement of this name is sent next gets no answer any more; the others go on. */
+  /** The connection on which the statement of this name is sent next gets no further answer; the others continue. */
   loseAnswerTo(statement: string): void;
   /** Holds the next bytes to the database that contain the text, and what follows them on their connection. */
   hold(text: string): Held;

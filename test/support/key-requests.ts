@@ -44,10 +44,10 @@ export async function mustRotate(server: TestServer, keys: readonly string[] = [
   return mustSucceed(await send(server, rotating(keys)))["removed"] as readonly string[];
 }
 
-/** Waits until the status says no rotation; `meanwhile` is called each time it does. */
-export async function untilRotated(server: TestServer, meanwhile: () => void = () => {}): Promise<void> {
+/** Waits until the status says no rotation; `poll` is called each time it does. */
+export async function untilRotated(server: TestServer, poll: () => void = () => {}): Promise<void> {
   while ((await mustStatus(server))["rotation"] !== undefined) {
-    meanwhile();
+    poll();
     await sleep(5);
   }
 }

@@ -126,7 +126,7 @@ function killIfThere(pid: number): void {
   try {
     if (pid > 0) process.kill(pid, "SIGKILL");
   } catch {
-    // it has ended meanwhile
+    // it has ended by now
   }
 }
 
@@ -140,7 +140,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Returns false once the cluster has ended. Asynchronous throughout: servers in this process must go on meanwhile. */
+/** Returns false once the cluster has ended. Asynchronous throughout: servers in this process must keep running. */
 async function isReady(port: number, cluster: ChildProcess): Promise<boolean> {
   while (cluster.exitCode === null && cluster.signalCode === null) {
     try {

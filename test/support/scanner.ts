@@ -13,7 +13,7 @@ type Pattern = { readonly bytes: Buffer; readonly weight: "full" | "first" | "se
 
 const chunkBytes = 4 * 2 ** 20;
 
-/** Searches all of the process's memory for each named secret. Stops the process meanwhile. */
+/** Searches all of the process's memory for each named secret. The process is stopped during the search. */
 export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Map<string, Found> {
   const patterns = [...secrets].flatMap(([name, bytes]) => patternsOf(name, bytes));
   const search = new PatternSearch(patterns);

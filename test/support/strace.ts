@@ -21,7 +21,7 @@ export type Fault = {
   readonly error?: string;
   /** Milliseconds by which the calls are delayed instead. */
   readonly delay?: number;
-  /** strace's `when`, counted per thread: `2` is the second call alone, `2+` the second and all after it. */
+  /** strace's `when`, counted per thread: `2` is only the second call, `2+` the second and all after it. */
   readonly when?: string;
 };
 

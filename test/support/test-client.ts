@@ -217,7 +217,7 @@ export function connectRaw(server: TestServer): TLSSocket {
 
 const contexts = new Map<string, SecureContext>();
 
-/** Trust in the server's certificate alone, made once for each certificate: it costs more than a handshake. */
+/** Trust in only the server's certificate, made once for each certificate: it costs more than a handshake. */
 function trustOf({ certificate }: TestServer): SecureContext {
   const context = contexts.get(certificate) ?? createSecureContext({ ca: certificate });
   contexts.set(certificate, context);

@@ -113,7 +113,7 @@ describe("a server without standard streams", () => {
     expect((await strongroom("doctor")).code).to.equal(0);
   });
 
-  it("goes on when no one reads its output any more", async () => {
+  it("keeps running when its output is no longer read", async () => {
     const server = await startProcess(["--log-level", "debug"]);
     await mustInit(server);
     server.child.stdout?.destroy();

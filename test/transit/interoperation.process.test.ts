@@ -1,4 +1,4 @@
-/** Transit keys beside programs that nobody here wrote: each side takes what the other one makes. */
+/** Transit keys beside third-party programs: each side accepts what the other one makes. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";

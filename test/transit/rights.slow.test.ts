@@ -42,7 +42,7 @@ type Operation = {
   readonly method: "GET" | "POST" | "DELETE";
   readonly at: (name: string) => string;
   readonly body?: (made: Made) => object;
-  /** Any of these scopes; empty: root alone. */
+  /** Any of these scopes; empty: only root. */
   readonly scopes: readonly string[];
   readonly works: readonly KeyType[];
 };

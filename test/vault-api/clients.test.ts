@@ -1,4 +1,4 @@
-/** Clients that nobody here wrote, unchanged, on the port for Vault's clients: curl, hvac (PyPI) and node-vault (npm). */
+/** Third-party clients, unchanged, on the port for Vault's clients: curl, hvac (PyPI) and node-vault (npm). */
 import { execFile, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -94,7 +94,7 @@ describe("LIST on the port for Vault's clients", () => {
     expect(list.json.data.keys).to.deep.equal(["f0", "f0/", "f1/", "f2"]);
   });
 
-  it("shows a client token its own paths alone, as if nothing else existed", async () => {
+  it("shows a client token only its own paths, as if nothing else existed", async () => {
     const server = await startVaultServer();
     for (const path of ["app/a", "app/db/password", "other/x"]) await mustPut(server, path, "1");
     const { token } = await mustCreateToken(server, { name: "ci", can: ["list"], paths: ["app/db/"] });

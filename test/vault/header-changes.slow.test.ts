@@ -161,7 +161,7 @@ describe("a change of the header for which the key worker crashes before it is w
     return { server, put, release, derived, crash };
   }
 
-  it("leaves every key that was created, also when another is created meanwhile", async () => {
+  it("leaves every key that was created, also when another is created at the same time", async () => {
     const { server, put, release, derived, crash } = await startHeld();
     const first = send(server, creating("first"));
     await derived(1);

@@ -184,7 +184,7 @@ describe("the settings of the history", () => {
     expect((await numbersOf(server, "small")).length).to.be.within(4, 6);
   });
 
-  it("costs no cache: after a get, the present alone is in memory", async () => {
+  it("costs no cache: after a get, only the current version is in memory", async () => {
     const server = await startTestServer({ cacheBytes: 64_000 }); // an entry may take an eighth of one half: 4,000 bytes
     await mustInit(server);
     await putAll(server, "a", ["x".repeat(5_000), "y".repeat(5_000), "small"]);

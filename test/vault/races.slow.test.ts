@@ -40,7 +40,7 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"] === true;
 
 describe("a forced init", () => {
-  it("leaves the new vault, locked, under the new passphrase alone, when the key worker crashes while it is written", async () => {
+  it("leaves the new vault, locked, under only the new passphrase, when the key worker crashes while it is written", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);

@@ -50,7 +50,7 @@ async function mustHoldAllOrNone(home: string): Promise<void> {
 }
 
 describe("a power cut after a rotation of the master key", () => {
-  // The sweep rests after its first secret, a/x, until the clock goes on.
+  // The sweep pauses after its first secret, a/x, until the clock advances.
   const put = { method: "PUT", path: "/v1/secrets/b/x", body: { value: "b/x" } };
   const operations = paths.map((path) => ({ put: path, value: path }));
   const rows = [

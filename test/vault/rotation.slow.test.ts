@@ -120,7 +120,7 @@ describe("a rotation of the master key", () => {
     expect(mustSucceed(await send(again, { path: "/v1/secrets" }))).to.deep.equal({ entries: [], damaged: paths });
   });
 
-  it("keeps the keys whose texts are given, and names those that open nothing any more", async () => {
+  it("keeps the keys whose texts are given, and names those that no longer unlock the vault", async () => {
     const server = await startFilled();
     const [kept, lost, gone] = [
       await mustCreateKey(server, "kept"),
@@ -140,7 +140,7 @@ describe("a rotation of the master key", () => {
     expect((await mustGet(again, "a"))["value"]).to.equal("a 3");
   });
 
-  it("of a locked vault leaves it locked, and goes on once it is unlocked", async () => {
+  it("of a locked vault leaves it locked, and continues once it is unlocked", async () => {
     const server = await startFilled();
     await mustLock(server);
     await mustRotate(server);

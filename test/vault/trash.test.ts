@@ -311,7 +311,7 @@ describe("a version that is destroyed", () => {
     return started;
   });
 
-  it("keeps its number and times alone, and the other versions stay as they are", async () => {
+  it("keeps only its number and times, and the other versions stay as they are", async () => {
     await putAll(server(), "app/key", ["one", "two", "three"]);
     const before = await mustListVersions(server(), "app/key");
     const current = await mustGet(server(), "app/key");

@@ -104,7 +104,7 @@ describe("XAES-256-GCM, C2SP", () => {
     expect(new Set(boxes.map((box) => box.slice(0, 48))).size).to.equal(2000);
   });
 
-  it("opens nothing when any bit, the key, the AAD or the length differs", () => {
+  it("fails to open when any bit, the key, the AAD or the length differs", () => {
     const key = new XaesKey(concat([Buffer.alloc(32, 7)]));
     const box = sealOne(key, plaintext, utf8("aad"));
     for (let bit = 0; bit < box.length * 8; bit++) {

@@ -11,7 +11,7 @@
  *                   4  v, length of the value box, big endian
  *                   v  value box, the same
  *
- * Format version 1, which is read for ever, has the current version alone and no v: its value box goes to the end. The next put
+ * Format version 1, which is read for ever, has only the current version and no v: its value box goes to the end. The next put
  * writes version 2. An earlier version stays sealed as it was.
  *
  * While the master key is being rotated, each version may be under the old key or the new one.

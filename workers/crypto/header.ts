@@ -28,7 +28,7 @@
  * is a one-time pad. An AEAD would do too, but Node's deciphers leave halves of a 32-byte plaintext in freed memory
  * (measured on Node 24), where the master key would survive a lock.
  *
- * Version 1, which is read for ever (see `header-v1.ts`), has the passphrase alone. The first change of a slot writes 2.
+ * Version 1, which is read for ever (see `header-v1.ts`), has only the passphrase. The first change of a slot writes 2.
  */
 import { maxLabelBytes, mostKeys } from "../body-limits.js";
 import { base64url, byteLength, equal, fromBase64url, textOf, utf8 } from "../memory.js";

@@ -79,7 +79,7 @@ export function rotationOf(header: Header | null): string | null {
 }
 
 /**
- * Makes a new master key, in these slots alone, with the one before sealed under it; null as in `openHeader`. The caller
+ * Makes a new master key, in only these slots, with the one before sealed under it; null as in `openHeader`. The caller
  * ends the keys.
  */
 export function rotateKey(
@@ -103,7 +103,7 @@ export function rotateKey(
   }
 }
 
-/** Returns the header without the old key: nothing may be sealed under it any more. */
+/** Returns the header without the old key: nothing may be sealed under it from then on. */
 export function withoutOldKey({ vaultId, createdAt, slots }: Header, masterKey: XaesKey): Header {
   return signHeader({ vaultId, createdAt, slots, oldKey: null, oldKeySigns: true }, masterKey);
 }

@@ -87,7 +87,7 @@ export class XaesKey {
   }
 }
 
-/** K1: L multiplied by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). Without the key it opens nothing. */
+/** K1: L multiplied by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). Useless without the key. */
 function doubled(l: Uint8Array): Bytes {
   const k1 = allocate(blockBytes);
   // Arithmetic instead of a branch: the top bit of L depends on the key.

@@ -211,7 +211,7 @@ function skipValue(cursor: Cursor): Found {
   return skipScalar(cursor);
 }
 
-/** By the first byte alone: a body may have millions of scalars. */
+/** Judged by the first byte: a body may have millions of scalars. */
 function skipScalar(cursor: Cursor): Found {
   const start = cursor.at;
   const first = cursor.bytes[start];

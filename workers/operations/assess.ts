@@ -7,7 +7,7 @@
  *   breach  the first 4 bytes of the value's SHA-1, and HMAC-SHA-256(the caller's key, "breach" ‖ SHA-1 of the value)
  *
  * The caller can test guesses of a value with the last two, so only those may ask who may also read the value. With the
- * first, nobody can: its key never leaves this thread.
+ * first, no one can: its key never leaves this thread.
  */
 import { createHash, createHmac } from "node:crypto";
 import { scoreOf } from "../check/strength.js";

@@ -42,7 +42,7 @@ function metadataJson({ type, description, expiresAt }: Metadata): string {
 /** Sealed with the metadata and in no response. `secret`: of the secret; every new version takes it over. */
 export type Attributes = {
   readonly secret?: SecretAttributes;
-  /** Of this version alone. `wrapped`: its value was sent as `{"value": text}`, with a text that is an object itself. */
+  /** Only of this version. `wrapped`: its value was sent as `{"value": text}`, with a text that is an object itself. */
   readonly version?: { readonly wrapped?: true };
 };
 

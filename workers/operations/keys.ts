@@ -60,7 +60,7 @@ export function deleteKey({ keyring, turns }: Context, { id }: RequestOf<"delete
     if (rest.length === 0) return { response: lastWayIn };
     const { masterKey } = sealingKey;
     const changed = withScratch(() => withSlots(header, rest, masterKey));
-    const response = utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}');
+    const response = utf8('{"ok":true,"message":"the key is deleted: it no longer unlocks the vault"}');
     return concerning(deleted, propose(keyring, changed, null, response));
   });
 }

@@ -112,7 +112,7 @@ function writeResponse(key: SealingKey, path: string, blob: Uint8Array) {
   return utf8(versionJson(described, described.attributes.secret?.kv));
 }
 
-/** Reads a version, or its keys without values. A deleted or destroyed one shows its metadata alone. */
+/** Reads a version, or its keys without values. A deleted or destroyed one shows only its metadata. */
 export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">): ResultOf<"kvRead"> {
   const { path, blob, version, subkeys } = request;
   return keyring.withKey((key) => {

@@ -164,7 +164,7 @@ function unsealReader(validate: Validator): Reader<UnlockBody> {
   };
 }
 
-/** Decodes in place, after which the body is no JSON any more: so it finds all texts first. */
+/** Decodes in place, which destroys the body's JSON, so it finds all texts first. */
 function rotateReader(validate: Validator, sentences: Sentences): Reader<RotateBody> {
   return (body) => {
     const spans = readElements(body, "keys", mostKeys);

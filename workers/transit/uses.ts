@@ -91,7 +91,7 @@ function versionOf(key: UsableKey, fields: Fields): number {
   return key.allowed(fields.whole("keyVersion", 1, Number.MAX_SAFE_INTEGER, key.latest));
 }
 
-/** With the newest version alone, whose messages are counted. */
+/** With only the newest version, whose messages are counted. */
 function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Pieces {
   const { type } = key.info;
   const version = key.latest;

@@ -18,7 +18,7 @@ export type Received = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Whether the body goes on. */
+  /** Whether more of the body follows. */
   readonly isCut: boolean;
 };
 

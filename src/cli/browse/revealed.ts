@@ -63,7 +63,7 @@ function lengthOfCharacter(first: number): number {
   return first < 0xf0 ? 3 : 4;
 }
 
-/** ASCII stays a byte; of the others, each character alone becomes a string, to be measured. */
+/** ASCII stays a byte; the others become a string one character at a time, to be measured. */
 function shownCharacter(bytes: Uint8Array): number | string {
   const [first = 0] = bytes;
   if (first >= 0x20 && first < 0x7f) return first;

@@ -181,7 +181,7 @@ async function publicRoots(): Promise<string> {
   return rootCertificates.join("\n");
 }
 
-/** A server that has stopped has no session any more. */
+/** A server that has stopped no longer has the session. */
 async function revoke(client: StrongroomClient, { name }: Agent): Promise<void> {
   await client.revokeToken(name).catch(() => {
     process.stderr.write(`warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);

@@ -10,7 +10,7 @@ const details = `
 git runs it; set it up once, for all repositories:
   git config --global credential.helper strongroom
 The password of USER at HOST is the secret git/HOST/USER; with
-credential.useHttpPath, git/HOST/REPOSITORY/USER. It is used over https alone.
+credential.useHttpPath, git/HOST/REPOSITORY/USER. It is used only over https.
 What git erases goes to the trash. A locked vault is never unlocked here: git
 then asks on the terminal.`;
 

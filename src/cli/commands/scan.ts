@@ -1,4 +1,4 @@
-/** `strongroom scan`: values of the vault in files, in what is staged, and in git's history. Shows names and lines alone. */
+/** `strongroom scan`: values of the vault in files, in what is staged, and in git's history. Shows only names and lines. */
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import type { CheckEntry, SecretEntry } from "../../client/client.js";

@@ -244,7 +244,7 @@ export async function showSelf(flags: ServedFlags): Promise<void> {
   else printLine(`${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
 }
 
-/** Prints the token's value alone on standard output, or writes it to the file; everything else goes to standard error. */
+/** Prints only the token's value on standard output, or writes it to the file; everything else goes to standard error. */
 async function deliver(created: NewToken, flags: ServedFlags, what: string): Promise<void> {
   const { token, ok: _, ...shown } = created;
   const { output, json, quiet } = flags;

@@ -4,7 +4,7 @@
  */
 
 /**
- * Paths of secrets, with those in the trash (`restorable`) or these alone (`trashed`); `NAME=path`; names of client tokens; names
+ * Paths of secrets, with those in the trash (`restorable`) or only these (`trashed`); `NAME=path`; names of client tokens; names
  * of files; a program with its own arguments; nothing; or one of these words.
  */
 export type Completable =

@@ -28,7 +28,7 @@ export function withOutputFile(command: Command): Command {
   return withOutput(withNewFile(command).addOption(new EarlierOption("--force", "overwrite")));
 }
 
-/** Adds the flags for a file alone. */
+/** Adds the flags of an output file. */
 export function withNewFile(command: Command): Command {
   const changed = command
     .option("-o, --output <file>", "file to create, readable only by you (0600); default: standard output", nonEmpty)
@@ -44,7 +44,7 @@ export async function checkOutput(flags: OutputFileFlags): Promise<void> {
   await checkTarget(flags);
 }
 
-/** Checks the output file alone, as a dry run needs it. @throws CommandFailure conflict, usage, unexpected */
+/** Checks only the output file, as a dry run needs it. @throws CommandFailure conflict, usage, unexpected */
 export async function checkTarget({ output, overwrite }: OutputFileFlags): Promise<void> {
   if (output === undefined) return;
   if (output === "-") throw new CommandFailure("usage", "-o - is not supported: omit -o for standard output");

@@ -199,7 +199,7 @@ const maxBytes = 64;
 const severalLines = "several lines were typed as one reply: nothing was done";
 
 /**
- * Returns whether the user says yes (Enter alone is no), or null without a terminal.
+ * Returns whether the user says yes (just Enter is no), or null without a terminal.
  * @throws CommandFailure aborted, on Ctrl-C and when the input ends; usage, for a paste of several lines, of which nothing is left
  */
 export async function confirm(question: string): Promise<boolean | null> {

@@ -49,7 +49,7 @@ function statusOf(code: number | null, signal: NodeJS.Signals | null): number {
   return signal === null ? (code ?? notFound) : signalBase + constants.signals[signal];
 }
 
-/** When our output has no reader any more, closes the child's pipe, so that it gets SIGPIPE as without us. */
+/** When our output no longer has a reader, closes the child's pipe, so that it gets SIGPIPE as without us. */
 async function pipeMasked({ stdout, stderr, stdio }: ChildProcess): Promise<void> {
   if (stdout === null || stderr === null) return; // the child has our own streams
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {});

@@ -120,7 +120,7 @@ function killAll(child: ChildProcess): void {
   child.kill("SIGKILL");
 }
 
-/** Linux alone lists them. */
+/** Only Linux lists them. */
 function childrenOf(pid: number): readonly number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);

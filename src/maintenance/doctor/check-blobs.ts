@@ -1,5 +1,5 @@
 /**
- * Check of the trees of blobs: which files are blobs and which do not belong there, by directories alone and without following
+ * Check of the trees of blobs: which files are blobs and which do not belong there, from the directories, without following
  * links; then kind, owner, mode and structure of each secret without the key, and its content with it.
  */
 import type { Dirent } from "node:fs";
@@ -48,7 +48,7 @@ export async function examineSpace(
   return paths;
 }
 
-/** Returns the paths of all blobs, judged by file names alone: paths only, since there may be a million. */
+/** Returns the paths of all blobs, judged by file names: paths only, since there may be a million. */
 async function walkTree(inspection: Inspection, root: string): Promise<readonly string[]> {
   const walk: Walk = { inspection, secrets: [], foreignFiles: [] };
   await walkDirectory(walk, { directory: root, prefix: "", foreign: false });

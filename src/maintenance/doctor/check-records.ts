@@ -41,7 +41,7 @@ function reportDamaged(inspection: Inspection, path: string): void {
 }
 
 function reportRefused(inspection: Inspection, path: string, name: string): void {
-  const message = `the client token ${name} was added or changed outside of the server, and opens nothing`;
+  const message = `the client token ${name} was added or changed outside of the server, and is not valid`;
   const remedy = `find out who writes to the vault's files; then remove it with  strongroom token revoke ${name}`;
   inspection.report({ code: "token-refused", path, message, remedy, fix: null });
 }

@@ -23,7 +23,7 @@ export const findingCodes = {
   "secret-damaged": "a secret does not open with the vault's key: damaged, moved or foreign",
   "count-wrong": "a database's count of secrets is not their number",
   "tokens-damaged": "the document of the client tokens is damaged, or of a later version",
-  "token-refused": "a client token that was added or changed outside of the server; it opens nothing",
+  "token-refused": "a client token that was added or changed outside of the server; it is not valid",
   "audit-changed": "the audit log was changed, cut or forged, or a file of it is missing",
   "token-damaged": "the token file does not contain a token",
   "certificate-damaged": "certificate or key is invalid, or one of them is missing",

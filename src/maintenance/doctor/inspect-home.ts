@@ -1,5 +1,5 @@
 /**
- * Doctor: inspects a home, fixes what is safe to fix, and inspects again. Works on the files alone, without a server or
+ * Doctor: inspects a home, fixes what is safe to fix, and inspects again. Works only on the files, without a server or
  * beside a running one.
  */
 import { lstat, stat } from "node:fs/promises";

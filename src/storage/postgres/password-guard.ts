@@ -1,6 +1,6 @@
 /**
  * Refusal to send the database's password to a server that has not shown that it is the database: in clear, or as an MD5 that
- * can be replayed or guessed. Whoever listens on the port would get it. SCRAM proves both sides and is always allowed, TLS
+ * can be replayed or guessed. Any program that listens on the port would get it. SCRAM proves both sides and is always allowed, TLS
  * protects the other methods, and a Unix socket belongs to a directory of its owner.
  */
 import type { EventEmitter } from "node:events";

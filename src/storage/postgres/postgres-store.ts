@@ -34,7 +34,7 @@ import {
 import { statements, statementsIn } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
-  /** Local directory for snapshots: absolute, existing, private to the user, used by this server alone. Null: no snapshots. */
+  /** Local directory for snapshots: absolute, existing, private to the user, used only by this server. Null: no snapshots. */
   readonly snapshotsAt: string | null;
   /** Creates or updates the schema. False for reading: a database without the schema then has no vault. */
   readonly creates: boolean;

@@ -172,7 +172,7 @@ describe("unlucky orders of several servers", () => {
 
   /**
    * The second server asks whether its header is current, then the first one changes the header, then `request` on the
-   * second one goes on, and then the second one reads the header that it has to mount.
+   * second one continues, and then the second one reads the header that it has to load.
    */
   async function besideChange(second: TestServer, request: Send, change: () => Promise<unknown>) {
     const { proxy } = database();
@@ -201,7 +201,7 @@ describe("unlucky orders of several servers", () => {
     expect(await mustListKeys(first)).to.have.length(2);
   });
 
-  it("keep a vault that one makes while another one makes it, too", async () => {
+  it("keep a vault that two of them create at the same time", async () => {
     const [first, second = first] = await startSharedServers(database(), 2);
     const init = { method: "POST", path: "/v1/init", body: { passphrase: "another passphrase" } } as const;
     expect(refusals).to.include(outcomeOf(await besideChange(second, init, () => mustInit(first))));

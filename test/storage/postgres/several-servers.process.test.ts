@@ -107,7 +107,7 @@ describe("servers on one database", () => {
     await mustUnlock(second, "changed");
   });
 
-  it("rotate the master key together: what is written meanwhile, and on every server, stays readable", async () => {
+  it("rotate the master key together: what is written during it, and on every server, stays readable", async () => {
     const [first, second] = await startUnlocked(2);
     for (let n = 0; n < 60; n++) await mustPut(first, `app/${n}`, `value ${n}`);
     await mustRotate(first);
@@ -115,7 +115,7 @@ describe("servers on one database", () => {
     await mustUnlock(second);
     const putOnSecond = () => send(second, { method: "PUT", path: secretTarget("app/1"), body: { value: "rotated" } });
     if ((await putOnSecond()).status === 403) {
-      await mustUnlock(second); // the rotation has ended meanwhile, which locks once more
+      await mustUnlock(second); // the rotation has ended by now, which locks once more
       mustSucceed(await putOnSecond());
     }
     await untilRotated(first);
