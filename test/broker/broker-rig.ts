@@ -179,3 +179,12 @@ export async function sendThrough(agent: Agent, authority: string, bytes: string
   const host = authority.replace(/:\d+$/, "");
   return exchange(await startTls(agent, opened, host, host), bytes);
 }
+
+/** Returns a blob with the metadata of one and the value of another; see the format in workers/crypto/blob.ts. */
+export function spliced(metadataOf: Buffer, contentOf: Buffer): Buffer {
+  return Buffer.concat([metadataOf.subarray(0, metadataEnd(metadataOf)), contentOf.subarray(metadataEnd(contentOf))]);
+}
+
+export function metadataEnd(blob: Buffer): number {
+  return 9 + blob.readUInt32BE(5);
+}

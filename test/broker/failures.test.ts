@@ -25,6 +25,7 @@ import {
   bind,
   openTunnel,
   sendThrough,
+  spliced,
   startAgent,
   startTls,
   startUpstream,
@@ -254,10 +255,4 @@ async function mustGoRight(agent: Agent, upstreams: readonly Upstream[]): Promis
   expect(a).to.deep.equal(a.length === 0 ? [] : ["Bearer value-of-app/a"]);
   expect(b).to.deep.equal(["Bearer value-of-app/b"]);
   return sent.flat().length;
-}
-
-/** Returns a blob with the metadata of one and the value of another; see the format in workers/crypto/blob.ts. */
-function spliced(metadataOf: Buffer, contentOf: Buffer): Buffer {
-  const metadataEnd = (blob: Buffer) => 9 + blob.readUInt32BE(5);
-  return Buffer.concat([metadataOf.subarray(0, metadataEnd(metadataOf)), contentOf.subarray(metadataEnd(contentOf))]);
 }
