@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import { headLength, maxHeadBytes } from "./head.js";
 
-/** Bytes that are held for a reader that is busy, before the socket is paused. */
+/** Bytes that are held for a reader that is busy, before the socket is paused; and for a peer that takes them slowly. */
 const highWater = 256 * 1024;
 
 export class ByteStream {
@@ -20,9 +20,10 @@ export class ByteStream {
     socket.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onEnd).on("error", this.#onEnd);
   }
 
-  /** Whether the connection is open and has nothing to be read. */
+  /** Whether the connection is open, and nothing waits to be read or written. */
   get isIdle(): boolean {
-    return !this.#ended && !this.socket.destroyed && this.#pieces.length === 0;
+    const { destroyed, writableLength } = this.socket;
+    return !this.#ended && !destroyed && writableLength === 0 && this.#pieces.length === 0;
   }
 
   /** Stops reading, so that another can read the socket. Returns whether nothing had been received that was not read. */
@@ -72,11 +73,14 @@ export class ByteStream {
     }
   }
 
-  /** Writes, and waits while the other side does not take more. Returns false when the connection is closed. */
+  /**
+   * Writes, and waits while the other side takes no more. Returns false when the connection is closed. What waits in the
+   * socket goes to TLS and to the system in one piece.
+   */
   async write(bytes: Uint8Array): Promise<boolean> {
     const { socket } = this;
     if (socket.destroyed || !socket.writable) return false;
-    if (socket.write(bytes)) return true;
+    if (socket.write(bytes) || socket.writableLength < highWater) return true;
     return new Promise((resolve) => {
       const done = () => {
         socket.off("drain", done).off("close", done);
