@@ -70,15 +70,16 @@ export async function relay(
   }
 }
 
-/** How long the end of a request's body may come after the response, in milliseconds. */
-const bodyEndMs = 1_000;
+/** How long one direction may take to end after the other has, in milliseconds. */
+const endMs = 1_000;
 
-async function within(sending: Promise<boolean>): Promise<boolean> {
+/** Returns false when it takes too long. */
+async function within<T>(ending: Promise<T>): Promise<T | false> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, bodyEndMs, false);
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, endMs, false);
   });
-  return Promise.race([sending, late]).finally(() => clearTimeout(timer));
+  return Promise.race([ending, late]).finally(() => clearTimeout(timer));
 }
 
 /** Returns whether the body was sent whole. An invalid or cut off one ends the upstream's connection. */
@@ -136,10 +137,13 @@ async function pump(from: ByteStream, to: ByteStream, reader: BodyReader): Promi
   return true;
 }
 
-/** After an upgrade: bytes in both directions until one side ends. */
+/** After an upgrade: bytes in both directions until one side ends, and what it has sent before. */
 async function joinStreams(client: ByteStream, upstream: ByteStream): Promise<false> {
   const endless = () => readerOf("until-close");
-  await Promise.race([pump(client, upstream, endless()), pump(upstream, client, endless())]);
-  upstream.socket.destroy();
+  const toUpstream = pump(client, upstream, endless());
+  const toClient = pump(upstream, client, endless());
+  await Promise.race([toUpstream, toClient]);
+  upstream.socket.end();
+  await within(Promise.all([toUpstream, toClient]));
   return false;
 }

@@ -184,6 +184,14 @@ function agent(use: string, command: readonly string[], more: Readonly<Record<st
 
 const flags: Readonly<Record<string, readonly string[]>> = { "gh/": ["--placeholder", "GH_ENTERPRISE_TOKEN"] };
 
+/** A Node that reads NODE_USE_ENV_PROXY; null without one. */
+function fetchNode(): string | null {
+  const node = process.env["STRONGROOM_FETCH_NODE"] ?? process.execPath;
+  const version = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" });
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= 21) ? node : null;
+}
+
 function has(program: string, ...args: readonly string[]): boolean {
   return spawnSync(program, args, { stdio: "ignore" }).status === 0;
 }
@@ -236,15 +244,19 @@ print("apart" if t[2] - t[0] > 0.03 else "together")`;
     expect(stdout).to.contain("101 Switching Protocols").and.contain("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
   });
 
-  it("Node's fetch, from 22 on", async function () {
-    const node = process.env["STRONGROOM_FETCH_NODE"] ?? process.execPath;
-    const [major = 0, minor = 0] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" })
-      .split(".")
-      .map(Number);
-    if (major < 22 || (major === 22 && minor < 21)) return this.skip(); // those before know no NODE_USE_ENV_PROXY
-    const script = `fetch("${rig().at}/node", { method: "POST", body: "xyz" }).then((r) => r.text()).then(console.log)`;
+  it("Node's fetch and WebSocket, from 22.21 on", async function () {
+    const node = fetchNode();
+    if (node === null) return this.skip();
+    const { at } = rig();
+    const script = `fetch("${at}/node", { method: "POST", body: "xyz" }).then((r) => r.text()).then(console.log)`;
     const { stdout, stderr } = await agent("app/", [node, "-e", script]);
     expect(stdout, stderr).to.equal("POST /node 3\n\n");
+    const frames = `const socket = new WebSocket("${at.replace("https", "wss")}/ws");
+socket.onopen = () => socket.send("x");
+socket.onmessage = ({ data }) => { console.log(data); process.exit(); };
+socket.onerror = ({ error }) => { console.log(error); process.exit(1); };`;
+    const after = await agent("app/", [node, "-e", frames]);
+    expect(after.stdout, after.stderr).to.equal("hello\n");
     return undefined;
   });
 });
@@ -287,6 +299,19 @@ func main() {
     const { stdout, stderr } = await agent("gh/", ["gh", "api", "user"], { GH_HOST: host });
     expect(stdout, stderr).to.contain("hello-from-upstream");
     return undefined;
+  });
+
+  it("the fetch of any Node, with undici's agent", async () => {
+    const directory = temporaryDirectory();
+    execFileSync("npm", ["install", "--no-audit", "--no-fund", "--prefix", directory, "undici@6"], { stdio: "ignore" });
+    const preload = join(directory, "proxy.mjs");
+    writeFileSync(
+      preload,
+      'import { EnvHttpProxyAgent, setGlobalDispatcher } from "undici";\nsetGlobalDispatcher(new EnvHttpProxyAgent());\n',
+    );
+    const script = `fetch("${rig().at}/node").then((r) => r.text()).then(console.log)`;
+    const { stdout, stderr } = await agent("app/", [process.execPath, "--import", preload, "-e", script]);
+    expect(stdout, stderr).to.equal("GET /node 0\n\n");
   });
 
   it("the SDKs of Anthropic and OpenAI from npm, by base URL", async () => {
