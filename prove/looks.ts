@@ -189,7 +189,7 @@ function transitCheck(state: VaultState, name: string, all: readonly (readonly [
   const copies = all.flatMap(([, each]) => each.copies);
   const pieces = all.reduce((sum, [, each]) => sum + each.pieces, 0);
   const found = copies.length + pieces;
-  const what = `copies of the ${name}, in any form, or pieces of 16 bytes`;
+  const what = `copies of the ${name}, in any form, or pieces of 8 bytes`;
   const isHeld = state !== "locked" && isAsymmetricName(name);
   const holds = isHeld ? all.every(isOfNumber) : found === 0;
   const expected = isHeld ? "raw numbers only, of keys in use" : 0;

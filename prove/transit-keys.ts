@@ -9,8 +9,10 @@ import type { Source } from "./source.js";
 /** Of each type, the newest versions of the first names are searched for. */
 const mostOfType = 20;
 
-/** Shorter pieces leave too many bits unknown to matter; processors and compilers leave some of 12 bytes on a thread's stack. */
-const pieceBytes = 16;
+/** In bytes. */
+const pieceBytes = 8;
+/** Of the long numbers of RSA keys, only the pieces that start at multiples of this are searched for. */
+const rsaPieceStep = 8;
 
 /** `part`: the private part of one version as it is sealed. */
 export type PrivateKey = {
@@ -118,7 +120,8 @@ export function transitSecrets(keys: readonly PrivateKey[]): Secret[] {
     const name = transitName(key.type);
     const numbers = numbersOf(key);
     const reversed = isAsymmetric(key.type) && key.type !== "ed25519" ? numbers.map((each) => each.toReversed()) : [];
-    const raw = [...numbers, ...reversed].map((bytes) => ({ name, bytes, isText: false, pieceBytes, pieceStep: 8 }));
+    const pieceStep = key.type.startsWith("rsa-") ? rsaPieceStep : 1;
+    const raw = [...numbers, ...reversed].map((bytes) => ({ name, bytes, isText: false, pieceBytes, pieceStep }));
     const whole = wholeForms(key).map((bytes) => ({ name, bytes, isText: false, pieceBytes: 0 }));
     return [...raw, ...whole];
   });

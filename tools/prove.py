@@ -401,7 +401,7 @@ def judge(arguments):
     encoded = 0
     for kind, file in (given.split("=", 1) for given in arguments.private_key):
         (numbers, whole), name = forms_of_key(kind, pathlib.Path(file).read_bytes()), f"private {kind} keys"
-        found = [count_known(segments, number, False, 16, 8) for number in numbers]
+        found = [count_known(segments, number, False, 8, 8 if kind.startswith("rsa") else 1) for number in numbers]
         encodings = sum(count_known(segments, form, False, 0)[0] for form in whole)
         known[name] = known.get(name, 0) + sum(count for count, _ in found) + encodings
         encoded += sum(copies for _, copies in found) + encodings
