@@ -83,6 +83,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["properties/history-model.test", "http/conditions.test"],
     numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
   },
+  binary: {
+    meaning: "takes 1,000 binary values through all that stores, moves or copies secrets, and compares each byte",
+    files: ["properties/binary-values.test"],
+    numbers: { STRONGROOM_BINARY_VALUES: "1000" },
+  },
   fuzz: {
     meaning: "sends 10,000 generated requests and 1,000 malformed ones; 100,000 random pairs of paths; JSON texts",
     files: ["properties/fuzz.test", "paths/codec.test", "workers/json.test"],
