@@ -129,11 +129,10 @@ async function signingToken(flags: Flags): Promise<SigningToken> {
 async function startInBackground(flags: Flags): Promise<void> {
   const { token = process.env["STRONGROOM_TOKEN"] } = await signingToken(flags);
   const path = flags.socket === undefined ? join(newDirectory(), "agent") : resolve(flags.socket);
-  const { STRONGROOM_TOKEN_FILE: _, ...environment } = process.env;
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...argumentsOf(flags, path)], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...environment, ...(token !== undefined && { STRONGROOM_TOKEN: token }) },
+    env: token === undefined ? process.env : withToken(token),
   });
   const problem = await new Promise<string | null>((started) => {
     let text = "";
@@ -147,6 +146,12 @@ async function startInBackground(flags: Flags): Promise<void> {
   for (const stream of [child.stdout, child.stderr]) stream.destroy();
   child.unref();
   printForShell(path, child.pid ?? 0);
+}
+
+/** Without a file of another token. */
+function withToken(token: string): NodeJS.ProcessEnv {
+  const { STRONGROOM_TOKEN_FILE: _, ...environment } = process.env;
+  return { ...environment, STRONGROOM_TOKEN: token };
 }
 
 function argumentsOf({ home, address, cacert, timeout, confirm: asks }: Flags, path: string): string[] {
