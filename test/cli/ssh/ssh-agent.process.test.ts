@@ -68,10 +68,14 @@ describe("strongroom ssh-agent", () => {
     expect(refused.code).not.to.equal(0);
     expect(refused.stderr).to.match(/agent refused operation|communication with agent failed/);
     expect((await spawnAndRead("ssh-add", ["-l"], env)).stdout).to.contain("ssh/ed25519");
+    const another = await strongroom(here(), ["ssh-agent"]);
+    expect(another).to.include({ code: 3, stdout: "" });
+    expect(another.stderr).to.contain("the vault is locked: unlock it with  strongroom unlock");
     await mustUnlock(server());
+    expect((await sign()).code, "after an unlock").to.equal(0);
   });
 
-  it("signs commits of git, which git verifies", async () => {
+  it("signs commits of git, which git verifies, and makes none while the vault is locked", async () => {
     const env = {
       ...process.env,
       SSH_AUTH_SOCK: (await startAgent()).socket,
@@ -82,18 +86,25 @@ describe("strongroom ssh-agent", () => {
     const line = await publicLine("ssh/ecdsa-p256");
     writeFileSync(join(directory, "allowed"), `me@example.com ${line}\n`);
     writeFileSync(join(directory, "key.pub"), `${line}\n`);
+    const runGit = (...args: readonly string[]) =>
+      spawnAndRead("git", ["-C", directory, ...settings(directory), ...args], env);
     const git = async (...args: readonly string[]) => {
-      const { code, stdout, stderr } = await spawnAndRead(
-        "git",
-        ["-C", directory, ...settings(directory), ...args],
-        env,
-      );
+      const { code, stdout, stderr } = await runGit(...args);
       expect(code, stderr).to.equal(0);
       return stdout;
     };
     await git("init", "-q");
     await git("commit", "-q", "--allow-empty", "-S", "-m", "signed");
     expect(await git("log", "--format=%G? %GS")).to.equal("G me@example.com\n");
+    await mustLock(server());
+    try {
+      const refused = await runGit("commit", "-q", "--allow-empty", "-S", "-m", "while locked");
+      expect(refused.code).to.equal(128);
+      expect(refused.stderr).to.match(/agent refused operation[\s\S]*failed to write commit object/);
+    } finally {
+      await mustUnlock(server());
+    }
+    expect(await git("log", "--format=%s")).to.equal("signed\n");
   });
 
   function settings(directory: string): string[] {
@@ -107,22 +118,38 @@ describe("strongroom ssh-agent", () => {
     return Object.entries(values).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   }
 
-  it("logs in to sshd with each type of key", async function () {
+  it("logs in to sshd with each type of key, and not while the vault is locked", async function () {
     if (!existsSync("/usr/sbin/sshd")) this.skip();
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     const directory = temporaryDirectory();
     const port = await startSshd(directory);
-    for (const type of ["ed25519", "ecdsa-p256", "rsa-2048"]) {
-      const line = await publicLine(`ssh/${type}`);
-      writeFileSync(join(directory, "authorized_keys"), `${line}\n`, { mode: 0o600 });
-      writeFileSync(join(directory, "key.pub"), `${line}\n`);
-      const options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"];
-      const only = ["-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-i", join(directory, "key.pub")];
-      const target = ["-p", String(port), `${userInfo().username}@127.0.0.1`, "echo", "logged in"];
-      const { stdout, stderr } = await spawnAndRead("ssh", [...options, ...only, ...target], env);
+    for (const type of ["ecdsa-p256", "rsa-2048"]) {
+      const { stdout, stderr } = await (await loginWith(directory, port, type, env))();
       expect(stdout, `${type}: ${stderr}`).to.equal("logged in\n");
     }
+    const logIn = await loginWith(directory, port, "ed25519", env);
+    await mustLock(server());
+    try {
+      const locked = await logIn();
+      expect([locked.code, locked.stdout]).to.deep.equal([255, ""]);
+      expect(locked.stderr)
+        .to.match(/sign_and_send_pubkey: .*agent refused operation/)
+        .and.match(/Permission denied/);
+    } finally {
+      await mustUnlock(server());
+    }
+    expect((await logIn()).stdout).to.equal("logged in\n");
   });
+
+  async function loginWith(directory: string, port: number, type: string, env: NodeJS.ProcessEnv) {
+    const line = await publicLine(`ssh/${type}`);
+    writeFileSync(join(directory, "authorized_keys"), `${line}\n`, { mode: 0o600 });
+    writeFileSync(join(directory, "key.pub"), `${line}\n`);
+    const options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"];
+    const only = ["-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-i", join(directory, "key.pub")];
+    const target = ["-p", String(port), `${userInfo().username}@127.0.0.1`, "echo", "logged in"];
+    return () => spawnAndRead("ssh", [...options, ...only, ...target], env);
+  }
 
   async function startSshd(directory: string): Promise<number> {
     const port = await freePort();
