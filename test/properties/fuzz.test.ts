@@ -38,27 +38,30 @@ const target = fc.oneof(
   fc.array(piece, { maxLength: 4 }).map((pieces) => `/v1/secrets?prefix=${pieces.join("&limit=")}`),
   piece.map((text) => `/${text}`),
 );
-const field = fc.oneof(
-  fc.constantFrom<unknown>(canaries.value, canaries.passphrase, null, true, 0, "", "\ud800", [], {}),
+const invalid = fc.oneof(
+  fc.constantFrom<unknown>(null, true, 0, "", "\ud800", [], {}),
   fc.string({ unit: "binary", maxLength: 50 }),
   fc.jsonValue(),
 );
+const field = fc.oneof(fc.constantFrom<unknown>(canaries.value, canaries.passphrase), {
+  weight: 3,
+  arbitrary: invalid,
+});
 const json = fc.dictionary(fc.constantFrom("value", "passphrase", "type", "description", "force", "x"), field);
-const kinds = fc.constantFrom(
-  "get",
-  "put",
-  "delete",
-  "trash",
-  "move",
-  "copy",
-  "to",
-  "value",
-  "ifMatch",
-  "ifNoneMatch",
-  "type",
+const operationField = fc.oneof(
+  fc.tuple(
+    fc.constantFrom("get", "put", "delete", "trash", "move", "copy", "to"),
+    fc.oneof(fc.constantFrom<unknown>("kept", "a", "b", "a/b", pathCanary), invalid),
+  ),
+  fc.tuple(
+    fc.constantFrom("value", "ifMatch", "ifNoneMatch", "type"),
+    fc.oneof(fc.constantFrom<unknown>("kept", "a", "*", "password"), field),
+  ),
 );
-const operationField = fc.oneof(fc.constantFrom<unknown>("kept", "a", "b", "a/b", "*", "password"), field);
-const operations = fc.array(fc.dictionary(kinds, operationField, { maxKeys: 3 }), { maxLength: 4 });
+const operation = fc
+  .uniqueArray(operationField, { selector: ([name]) => name, maxLength: 3 })
+  .map((fields) => Object.fromEntries(fields));
+const operations = fc.array(operation, { maxLength: 4 });
 const body = fc.oneof(
   { weight: 2, arbitrary: operations.map((list) => Buffer.from(JSON.stringify({ operations: list }))) },
   json.map((object) => Buffer.from(JSON.stringify(object))),
