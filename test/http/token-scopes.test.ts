@@ -287,15 +287,19 @@ describe("a client token while the vault is", () => {
     await mustPut(server(), "app/a", "w");
   }
 
+  async function mustNeedScope(state: "unlocked" | "locked", row: Row): Promise<void> {
+    let isPrepared = false;
+    for (const scope of scopes) {
+      if (!isPrepared) await prepare(state);
+      const answer = outcome(await send(server(), { ...row.request, token: tokens.get(scope) ?? "" }));
+      expect(answer, scope).to.equal(isPermitted(row, scope) ? row[state] : "403 FORBIDDEN");
+      isPrepared = !isPermitted(row, scope); // what is refused has changed nothing
+    }
+  }
+
   for (const state of ["unlocked", "locked"] as const) {
     for (const [name, row] of Object.entries(rows)) {
-      it(`${state} may send ${name} only with ${String(row.may) || "the root token"}`, async () => {
-        for (const scope of scopes) {
-          await prepare(state);
-          const answer = outcome(await send(server(), { ...row.request, token: tokens.get(scope) ?? "" }));
-          expect(answer, scope).to.equal(isPermitted(row, scope) ? row[state] : "403 FORBIDDEN");
-        }
-      });
+      it(`${state} may send ${name} only with ${String(row.may) || "the root token"}`, () => mustNeedScope(state, row));
     }
   }
 });
