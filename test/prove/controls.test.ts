@@ -88,39 +88,32 @@ describe("strongroom prove finds", function () {
     expect(failures).to.contain("program: changed files: dist/workers/key-worker.cjs");
   });
 
-  it("a server that keeps the passphrase as a string", async () => {
-    const server = await startPatched(copyOfPackage(), keeping("(chunk) => globalThis.kept.push(chunk.toString())"));
-    const proven = await prove(server.home);
-    expect(proven.code).to.equal(12);
-    expect(failuresOf(proven).join("\n")).to.match(/^known-keys: unlocked: copies of the passphrase.*: [1-9].*raw/m);
-  });
+  describe("in a server that keeps requests as strings, with a heap snapshot and a changed header:", () => {
+    let failures = "";
+    before(async () => {
+      const take = `(chunk) => {
+        globalThis.kept.push(chunk.toString());
+        if (chunk.includes("searched for")) require("node:v8").writeHeapSnapshot("debug.heapsnapshot");
+      }`;
+      const server = await startPatched(copyOfPackage(), keeping(take));
+      addSlot(server);
+      const proven = await prove(server.home);
+      expect(proven.code).to.equal(12);
+      failures = failuresOf(proven).join("\n");
+    });
 
-  it("a value in a heap snapshot that a debugger left", async () => {
-    const take = `(chunk) => {
-      globalThis.kept.push(chunk.toString());
-      if (chunk.includes("searched for")) require("node:v8").writeHeapSnapshot("debug.heapsnapshot");
-    }`;
-    const server = await startPatched(copyOfPackage(), keeping(take));
-    const proven = await prove(server.home);
-    expect(proven.code).to.equal(12);
-    expect(failuresOf(proven).join("\n")).to.match(/^disk: files that hold a value: .*debug\.heapsnapshot/m);
-  });
+    it("the passphrase in memory", () => {
+      expect(failures).to.match(/^known-keys: unlocked: copies of the passphrase.*: [1-9].*raw/m);
+    });
 
-  it("a slot added to the header by an attacker", async () => {
-    const server = await startPatched(copyOfPackage());
-    const text = headerText(server.home);
-    const [, salt = ""] = /"salt":("[^"]+")/.exec(text) ?? [];
-    const [, wrapped = ""] = /("wrappedKey":"[^"]+","check":"[^"]+")/.exec(text) ?? [];
-    const slot = `,{"kind":"key","id":"0bdd38mn","label":"mine","createdAt":"2026-11-22T05:50:32.573Z","salt":${salt},${wrapped}}]`;
-    writeFileSync(
-      join(server.vaultPath, "gen-1", "header.json"),
-      text.replace(/\](?=,"mac")/, () => slot),
-    );
-    const proven = await prove(server.home);
-    expect(proven.code).to.equal(12);
-    const failures = failuresOf(proven).join("\n");
-    expect(failures).to.contain("MAC over all slots of the header: does not match");
-    expect(failures).to.contain("slots in the header, as the server lists its keys: 0bdd38mn, passphrase");
+    it("a value in a heap snapshot that a debugger left", () => {
+      expect(failures).to.match(/^disk: files that hold a value: .*debug\.heapsnapshot/m);
+    });
+
+    it("a slot added to the header by an attacker", () => {
+      expect(failures).to.contain("MAC over all slots of the header: does not match");
+      expect(failures).to.contain("slots in the header, as the server lists its keys: 0bdd38mn, passphrase");
+    });
   });
 
   it("a changed program file, and one that the build did not make", async () => {
@@ -136,3 +129,14 @@ describe("strongroom prove finds", function () {
     ]);
   });
 });
+
+function addSlot(server: ServerProcess): void {
+  const text = headerText(server.home);
+  const [, salt = ""] = /"salt":("[^"]+")/.exec(text) ?? [];
+  const [, wrapped = ""] = /("wrappedKey":"[^"]+","check":"[^"]+")/.exec(text) ?? [];
+  const slot = `,{"kind":"key","id":"0bdd38mn","label":"mine","createdAt":"2026-11-22T05:50:32.573Z","salt":${salt},${wrapped}}]`;
+  writeFileSync(
+    join(server.vaultPath, "gen-1", "header.json"),
+    text.replace(/\](?=,"mac")/, () => slot),
+  );
+}
