@@ -40,7 +40,7 @@ export type Sandbox = {
 };
 
 export function hasPython(): boolean {
-  return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
+  return spawnSync("python3", ["-IS", "-c", "import fcntl, termios"]).status === 0;
 }
 
 export async function openSandbox(text: string, setup: Setup = {}): Promise<Sandbox> {
@@ -121,7 +121,7 @@ print(json.dumps({"code": child.returncode, "output": shown.decode()}))
 
 async function onTerminal(script: string, cwd: string, env: NodeJS.ProcessEnv): Promise<Shown> {
   const order = JSON.stringify({ script, passphrase, value: typedValue });
-  const { code, stdout, stderr } = await collect(spawn("python3", ["-c", typist, order], { cwd, env })).ended;
+  const { code, stdout, stderr } = await collect(spawn("python3", ["-IS", "-c", typist, order], { cwd, env })).ended;
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as Shown;
 }

@@ -90,8 +90,11 @@ export type Reaction = {
   readonly hangsUp?: true;
 };
 
+let isPython: boolean | null = null;
+
 export function hasPython(): boolean {
-  return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
+  isPython ??= spawnSync("python3", ["-IS", "-c", "import fcntl, termios"]).status === 0;
+  return isPython;
 }
 
 /** Below the time that a test may take, so that it says what never came. */
@@ -116,7 +119,7 @@ export async function runProgramOnTerminal(
     return { question, keys: Buffer.from(keys).toString("hex"), signal, hangsUp, size };
   });
   const order = JSON.stringify({ command, steps, size, patience: patienceSeconds });
-  const child = spawn("python3", ["-c", script], { env: environment({ TERM: "xterm", ...more }) });
+  const child = spawn("python3", ["-IS", "-c", script], { env: environment({ TERM: "xterm", ...more }) });
   child.stdin.end(order); // larger than an argument may be
   const { code, stdout, stderr } = await collect(child).ended;
   if (code !== 0) throw new Error(stderr);
@@ -170,7 +173,7 @@ export type Terminal = {
 
 /** A pseudo-terminal for processes that the test starts. */
 export async function openTerminal(): Promise<Terminal> {
-  const child = spawn("python3", ["-c", terminalScript]);
+  const child = spawn("python3", ["-IS", "-c", terminalScript]);
   const output = collect(child);
   later(async () => {
     child.stdin.end();
