@@ -1,7 +1,7 @@
 /** `strongroom scan`: values of the vault in files, staged changes and git's history. */
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
@@ -47,6 +47,57 @@ describe("strongroom scan", () => {
     expect(code).to.equal(12);
     for (const each of [password, token, line]) expect(stdout).not.to.contain(each);
   };
+
+  it("starts no program that a repository's settings name", async () => {
+    const { directory, git } = repository();
+    const ran = join(temporaryDirectory(), "ran");
+    const program = join(temporaryDirectory(), "program");
+    writeFileSync(program, `#!/bin/sh\necho "$0 $*" >> '${ran}'\nexit 1\n`, { mode: 0o755 });
+    writeFileSync(join(directory, ".gitattributes"), "* diff=own filter=own\n");
+    writeFileSync(join(directory, "lost"), "a version that is not here\n");
+    writeFileSync(join(directory, "a"), `x ${password}\n`);
+    git("add", ".");
+    git("commit", "-qm", "one");
+    const commit = git("cat-file", "commit", "HEAD").replace(
+      /\n\n/,
+      "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n aaaa\n -----END PGP SIGNATURE-----\n\n",
+    );
+    const file = join(temporaryDirectory(), "commit");
+    writeFileSync(file, commit);
+    git("update-ref", "HEAD", git("hash-object", "-t", "commit", "-w", file).trim());
+    const lost = git("rev-parse", "HEAD:lost").trim();
+    const hook = join(directory, ".git", "hooks", "post-index-change");
+    mkdirSync(join(directory, ".git", "hooks"), { recursive: true });
+    writeFileSync(hook, `#!/bin/sh\nexec '${program}' hook\n`, { mode: 0o755 });
+    for (const [name, setting] of [
+      ["core.repositoryFormatVersion", "1"],
+      ["extensions.partialClone", "origin"],
+      ["remote.origin.promisor", "true"],
+      ["remote.origin.url", "ssh://host.invalid/repository"],
+      ["protocol.ssh.allow", "always"],
+      ...["core.sshCommand", "core.fsmonitor", "core.pager", "gpg.program", "diff.external", "credential.helper"].map(
+        (each) => [each, program],
+      ),
+      ...["diff.own.textconv", "diff.own.command", "filter.own.clean", "filter.own.smudge"].map((each) => [
+        each,
+        program,
+      ]),
+      ["log.showSignature", "true"],
+    ])
+      git("config", name ?? "", setting ?? "");
+    rmSync(ran, { force: true }); // what our own git has started
+    rmSync(join(directory, ".git", "objects", lost.slice(0, 2), lost.slice(2)));
+    writeFileSync(join(directory, "a"), `y ${password}\n`);
+    for (const flags of [[], ["--staged"], ["--ignored"]]) {
+      const { code, stdout, stderr } = await scan(directory, ...flags);
+      expect(existsSync(ran) ? readFileSync(ran, "utf8") : "", `scan ${flags.join(" ")}`).to.equal("");
+      expect(stderr).not.to.contain(password);
+      if (flags[0] === "--staged") continue;
+      expect(code, stderr).to.equal(12);
+      expect(stdout).to.contain("app/password");
+      expect(stderr).to.contain(`object ${lost}: git does not have it here: fetch it first`);
+    }
+  });
 
   it("names file, line and path of each value, in any form, and exits with 12", async () => {
     const directory = temporaryDirectory();

@@ -74,15 +74,14 @@ export async function* stagedFiles(directory: string, skip: Skip): AsyncGenerato
 
 /** Yields each version of each file in the history of all branches and tags, once. */
 export async function* filesOfHistory(directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
-  const listed = await mustRun(directory, ["rev-list", "--objects", "--all"]);
-  const objects = listed
-    .toString("utf8")
-    .split("\n")
-    .flatMap((line) => {
-      const at = line.indexOf(" ");
-      const [id, name] = [line.slice(0, at), line.slice(at + 1)];
-      return at > 0 && name !== "" ? [{ name, id, origin: id }] : []; // commits have no name
-    });
+  const listed = await mustRun(directory, ["rev-list", "--objects", "--missing=print", "--all"]);
+  const lines = listed.toString("utf8").split("\n");
+  for (const line of lines) if (line.startsWith("?")) skip(`object ${line.slice(1)}`, notHere);
+  const objects = lines.flatMap((line) => {
+    const at = line.indexOf(" ");
+    const [id, name] = [line.slice(0, at), line.slice(at + 1)];
+    return at > 0 && name !== "" ? [{ name, id, origin: id }] : []; // commits have no name
+  });
   yield* objectsOf(directory, objects, skip);
 }
 
@@ -92,25 +91,34 @@ type GitObject = { readonly name: string; readonly id: string; readonly origin: 
 const bytesAtOnce = 32 * 2 ** 20;
 
 async function* objectsOf(directory: string, objects: readonly GitObject[], skip: Skip): AsyncGenerator<ScannedFile> {
-  if (objects.length === 0) return;
-  const heads = await mustRun(directory, ["cat-file", "--batch-check=%(objecttype) %(objectsize)"], objects);
-  const lines = heads.toString().split("\n");
   let some: GitObject[] = [];
   let bytes = 0;
-  for (const [i, object] of objects.entries()) {
-    const [type, size] = lines[i]?.split(" ") ?? [];
-    if (type !== "blob") continue;
-    if (Number(size) > mostBytes) skip(object.name, "it is larger than 256 MiB");
-    if (Number(size) > mostBytes) continue;
-    if (bytes + Number(size) > bytesAtOnce && some.length > 0) {
+  for (const { size, ...object } of await blobsAmong(directory, objects, skip)) {
+    if (bytes + size > bytesAtOnce && some.length > 0) {
       yield* contentsOf(directory, some);
       [some, bytes] = [[], 0];
     }
     some.push(object);
-    bytes += Number(size);
+    bytes += size;
   }
   yield* contentsOf(directory, some);
 }
+
+async function blobsAmong(directory: string, objects: readonly GitObject[], skip: Skip) {
+  if (objects.length === 0) return [];
+  const heads = await mustRun(directory, ["cat-file", "--batch-check=%(objecttype) %(objectsize)"], objects);
+  const lines = heads.toString().split("\n");
+  return objects.flatMap((object, i) => {
+    const [type, size] = lines[i]?.split(" ") ?? [];
+    if (size === "missing") skip(object.name, notHere);
+    if (type !== "blob") return [];
+    if (Number(size) <= mostBytes) return [{ ...object, size: Number(size) }];
+    skip(object.name, "it is larger than 256 MiB");
+    return [];
+  });
+}
+
+const notHere = "git does not have it here: fetch it first";
 
 async function* contentsOf(directory: string, objects: readonly GitObject[]): AsyncGenerator<ScannedFile> {
   if (objects.length === 0) return;
@@ -141,10 +149,22 @@ async function mustRun(directory: string, args: readonly string[], input: readon
 }
 
 /** The repository's own settings may not name programs to run: nothing but what git itself does is wanted. */
-const safely = ["--no-pager", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"];
+const safely = [
+  "--no-pager",
+  ...["core.fsmonitor=false", "core.quotePath=false", "core.hooksPath=/dev/null", "log.showSignature=false"].flatMap(
+    (setting) => ["-c", setting],
+  ),
+];
+
+/**
+ * DANGER: git fetches what a partial clone lacks, by a program that the repository's settings may name. An empty list of
+ * protocols would allow all.
+ */
+const withoutFetches = { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0" };
 
 async function git(directory: string, args: readonly string[], input = "") {
-  const child = spawn("git", [...safely, ...args], { cwd: directory, stdio: ["pipe", "pipe", "pipe"] });
+  const env = { ...process.env, ...withoutFetches };
+  const child = spawn("git", [...safely, ...args], { cwd: directory, env, stdio: ["pipe", "pipe", "pipe"] });
   child.stdin.on("error", () => {}); // it may end without reading
   child.stdin.end(input);
   const [stdout, stderr, status] = await Promise.all([buffer(child.stdout), buffer(child.stderr), ended(child)]);
