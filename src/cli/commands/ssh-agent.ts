@@ -4,11 +4,11 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
 import { lstat, unlink } from "node:fs/promises";
 import { connect, type Server } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
@@ -226,8 +226,21 @@ async function removeStale(path: string): Promise<void> {
 
 function socketPath({ socket, detached }: Flags): { readonly path: string; readonly remove: () => void } {
   const path = socket === undefined ? join(newDirectory(), "agent") : resolve(socket);
-  const isOwn = socket === undefined || (detached === true && dirname(path).includes(ownPrefix));
-  return { path, remove: () => rmSync(isOwn ? dirname(path) : path, { recursive: isOwn, force: true }) };
+  const isOwn = socket === undefined || (detached === true && basename(dirname(path)).startsWith(ownPrefix));
+  const remove = () => {
+    rmSync(path, { force: true });
+    if (isOwn) removeEmpty(dirname(path));
+  };
+  return { path, remove };
+}
+
+/** DANGER: the directory of --socket may only look like one that this command made, and hold other files. */
+function removeEmpty(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // it is not empty
+  }
 }
 
 const ownPrefix = "strongroom-ssh-";

@@ -2,6 +2,7 @@
  * An ssh-agent (draft-ietf-sshm-ssh-agent) whose keys it does not have: it lists public keys, and passes what is to be signed
  * on. It adds, removes and locks nothing.
  */
+import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { MalformedMessage, string, uint32, WireReader } from "./wire.js";
 
@@ -34,15 +35,17 @@ export function agentServer(keys: AgentKeys): Server {
   });
 }
 
-/** One request at a time for each connection. */
+/** One request at a time for each connection; a client that does not read gets no further response. */
 async function serve(socket: Socket, keys: AgentKeys): Promise<void> {
   let held: Buffer = Buffer.alloc(0);
+  const closing = new AbortController();
+  socket.once("close", () => closing.abort());
   try {
     for await (const chunk of socket) {
       held = Buffer.concat([held, chunk as Buffer]);
       for (let length = lengthOf(held); length !== null; length = lengthOf(held)) {
         const response = await responseTo(held.subarray(4, 4 + length), keys);
-        socket.write(string(response));
+        if (!socket.write(string(response))) await once(socket, "drain", { signal: closing.signal });
         held = held.subarray(4 + length);
       }
     }

@@ -11,6 +11,8 @@ export class VaultKeys implements AgentKeys {
   readonly #client: StrongroomClient;
   readonly #approve: ((question: string) => Promise<boolean>) | null;
   readonly #failed: (error: unknown) => void;
+  /** Settles when the last question is answered: two at once would take each other's answers from the terminal. */
+  #asked: Promise<unknown> = Promise.resolve();
   /** By name. */
   #offered = new Map<string, Offered>();
 
@@ -43,13 +45,19 @@ export class VaultKeys implements AgentKeys {
     const key = this.#find(blob) ?? (await this.list().then(() => this.#find(blob)));
     const signing = key && signingFor(key.type, flags);
     if (!key || !signing) return null;
-    if (this.#approve !== null && !(await this.#approve(`Allow a signature with the key ${key.name}?`))) return null;
+    if (this.#approve !== null && !(await this.#ask(this.#approve, key.name))) return null;
     const signature = await this.#client.sign(key.name, data, signing.how);
     return sshSignature(signing.algorithm, signature);
   }
 
   failed(error: unknown): void {
     this.#failed(error);
+  }
+
+  #ask(approve: (question: string) => Promise<boolean>, name: string): Promise<boolean> {
+    const answer = this.#asked.then(() => approve(`Allow a signature with the key ${name}?`));
+    this.#asked = answer.catch(() => {});
+    return answer;
   }
 
   #find(blob: Buffer): Offered | undefined {

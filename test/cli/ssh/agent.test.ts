@@ -94,4 +94,29 @@ describe("the agent's protocol", () => {
     expect(await exchange(Buffer.from("0000000111", "hex"))).to.equal("0000000105");
     expect(await exchange(Buffer.from("000000060d7fffffff00", "hex"))).to.equal("0000000105");
   });
+
+  it("stops to respond to a client that does not read", async () => {
+    let lists = 0;
+    const server = agentServer({
+      list: async () => {
+        lists++;
+        return [{ name: "a", blob: Buffer.alloc(64 * 1024) }];
+      },
+      sign: async () => null,
+      failed: () => {},
+    });
+    const socket = join(temporaryDirectory(), "agent");
+    server.listen(socket);
+    await once(server, "listening");
+    later(() => new Promise((closed) => server.close(() => closed())));
+    const connection = connect(socket).pause();
+    connection.write(Buffer.from("000000010b".repeat(10_000), "hex"));
+    let before = -1;
+    while (lists === 0 || lists !== before) {
+      before = lists;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    connection.destroy();
+    expect(lists).to.be.below(1_000);
+  });
 });

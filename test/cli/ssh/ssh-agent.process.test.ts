@@ -1,7 +1,7 @@
 /** `strongroom ssh-agent` with OpenSSH's own programs and git. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -192,6 +192,32 @@ describe("strongroom ssh-agent", () => {
     expect((await strongroom(asking, [...signing, join(directory, "message")])).code).to.equal(0);
     expect(readFileSync(asked, "utf8")).to.equal("Allow a signature with the key ssh/ed25519?\n".repeat(2));
     expect((await strongroom(here(), ["ssh-agent", "--confirm"])).code).to.equal(2);
+  });
+
+  it("asks one question at a time, so that an answer is never another one's", async () => {
+    const directory = temporaryDirectory();
+    const [log, program, line] = ["log", "askpass", "key.pub"].map((name) => join(directory, name));
+    writeFileSync(program ?? "", `#!/bin/sh\necho begin >> ${log}\nsleep 0.2\necho end >> ${log}\n`, { mode: 0o700 });
+    writeFileSync(line ?? "", `${await publicLine("ssh/ed25519")}\n`);
+    const each = [1, 2, 3].map((n) => {
+      writeFileSync(join(directory, `message-${n}`), "a message");
+      return `ssh-keygen -Y sign -n file -f ${line} ${directory}/message-${n} &`;
+    });
+    const asking = { ...here(), SSH_ASKPASS: program ?? "", SSH_ASKPASS_REQUIRE: "force" };
+    expect(
+      (await strongroom(asking, ["ssh-agent", "--confirm", "--", "sh", "-c", `${each.join(" ")} wait`])).code,
+    ).to.equal(0);
+    expect(readFileSync(log ?? "", "utf8")).to.equal("begin\nend\n".repeat(3));
+  });
+
+  it("leaves the other files beside its socket alone when it ends", async () => {
+    const directory = join(temporaryDirectory(), "strongroom-ssh-of-mine");
+    mkdirSync(directory);
+    writeFileSync(join(directory, "mine"), "a file of the user's");
+    const { pid } = await startAgent("--socket", join(directory, "agent"));
+    process.kill(pid, "SIGTERM");
+    while (isAlive(pid)) await new Promise((later) => setTimeout(later, 10));
+    expect(readdirSync(directory)).to.deep.equal(["mine"]);
   });
 
   it("replaces a socket without a listener, and nothing else", async () => {
