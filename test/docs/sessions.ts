@@ -6,7 +6,6 @@ import { openSandbox, passphrase, type Sandbox, type Setup } from "./page-sandbo
 const server =
   'process.exit(process.env["password"] === "s3cr3t" || /localhost/.test(process.env["DATABASE_URL"]) ? 0 : 1);\n';
 const dotenv = "API_KEY=k-1234\nDATABASE_URL=postgres://localhost/app\n";
-const csv = "name,url,username,password,note\nshop,https://shop.example/,me,p-1,\n";
 const template = "password: {{ strongroom://app/db/password }}\n";
 const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
 
@@ -14,7 +13,7 @@ const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
 const setups: Readonly<Record<string, Setup>> = {
   "README.md": {
     fresh: true,
-    files: { "server.js": server, "config.template.yaml": template, ".env": dotenv, "passwords.csv": csv },
+    files: { "server.js": server, "config.template.yaml": template, ".env": dotenv },
   },
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/http-api.md": { fresh: true },
