@@ -368,25 +368,29 @@ describe("a smuggled request", function () {
     const { agent, bound } = rig();
     const at = `localhost:${bound.port}`;
     clear(rig());
+    const start = performance.now();
+    await sendThrough(agent, at, ok(at));
+    const restMs = Math.max(30, 4 * (performance.now() - start)); // a slow machine gets longer
     for (const [n, { lines, body }] of heads.entries()) {
       const fields = lines.join("\r\n").replaceAll("%", String(hidden(at).length));
-      await sendAndEnd(agent, at, `POST /ok?${n} HTTP/1.1\r\nHost: ${at}\r\n${fields}\r\n\r\n${body(at)}`);
+      await sendAndEnd(agent, at, restMs, `POST /ok?${n} HTTP/1.1\r\nHost: ${at}\r\n${fields}\r\n\r\n${body(at)}`);
     }
     expect(await sendThrough(agent, at, ok(at))).to.match(/^HTTP\/1.1 200 /); // after all others
-    const [targets, last] = [bound.seen.map(({ url }) => url).slice(0, -1), bound.seen.at(-1)?.url];
-    expect(last).to.equal("/ok");
+    const [first, last] = [bound.seen[0]?.url, bound.seen.at(-1)?.url];
+    const targets = bound.seen.map(({ url }) => url).slice(1, -1);
+    expect([first, last]).to.deep.equal(["/ok", "/ok"]);
     expect(targets.filter((url) => !/^\/ok\?\d+$/.test(url))).to.deep.equal([]);
     expect(new Set(targets)).to.have.property("size", targets.length);
     expect(targets, "those that are valid").to.have.length.above(3);
   });
 
   /** Ends the connection after the response's first bytes, or where none come because the body is not whole. */
-  async function sendAndEnd(agent: Agent, at: string, bytes: string): Promise<void> {
+  async function sendAndEnd(agent: Agent, at: string, restMs: number, bytes: string): Promise<void> {
     const opened = await openTunnel(agent, at);
     if (typeof opened === "string") throw new Error(opened);
     const secure: TLSSocket = await startTls(agent, opened, "localhost", "localhost");
     const end = () => secure.end();
-    const timer = setTimeout(end, 30);
+    const timer = setTimeout(end, restMs);
     secure.once("data", end);
     await exchange(secure, bytes);
     clearTimeout(timer);

@@ -61,8 +61,7 @@ const readers = [
 ] as const;
 
 for (const [what, open, missing] of readers) {
-  describe(`${what} as the log's reader`, function () {
-    this.timeout(60_000);
+  describe(`${what} as the log's reader`, () => {
     if (isMissing(missing)) return;
 
     const startPaused = async (...args: string[]) => {
