@@ -30,8 +30,7 @@ async function revokeAndKill(server: ServerProcess, name: string, random: Random
 }
 
 describe("a forced init and kill -9", () => {
-  it("right after it: programs with tokens of the old vault lock no one out", async function () {
-    this.timeout(60_000);
+  it("right after it: programs with tokens of the old vault lock no one out", async () => {
     const server = await startProcess();
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "ci" });

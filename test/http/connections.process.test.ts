@@ -287,7 +287,7 @@ describe("large bodies at the same time", () => {
     for (const { socket } of held.slice(1)) socket.write("}");
     await Promise.all(held.slice(1).map(({ received }) => untilContains(received, "BAD_REQUEST")));
     await mustLock(server);
-  }).timeout(60_000);
+  });
 
   /** Sends a large body until there is room for it. */
   async function untilTaken(server: TestServer): Promise<void> {

@@ -114,8 +114,7 @@ describe("rights to transit keys", () => {
     return send(server(), { method, path: at(name), ...content, ...(token !== undefined && { token }) });
   };
 
-  before(async function () {
-    this.timeout(120_000);
+  before(async () => {
     await mustInit(server());
     for (const [name, can] of Object.entries(callers)) {
       tokens.set(name as Caller, (await mustCreateToken(server(), { name, can, paths: ["in/"] })).token);
