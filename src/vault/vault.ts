@@ -172,7 +172,7 @@ export class Vault {
       this.#log.info({ event: "unlocked" });
       this.#unlocked("unlock");
     }
-    if (header !== null) await this.#raiseScryptCost(header);
+    if (header !== null) await this.#upgradeHeader(header);
     this.#sweep.wake();
     return response;
   }
@@ -219,13 +219,13 @@ export class Vault {
     }
   }
 
-  /** Replaces the header; an unlock succeeds, under the old cost, when storage refuses. */
-  async #raiseScryptCost(header: Bytes): Promise<void> {
+  /** Replaces a header of an earlier version or a lower cost; an unlock succeeds under the old one when storage refuses. */
+  async #upgradeHeader(header: Bytes): Promise<void> {
     try {
       await this.#header.replace(header);
-      this.#log.info({ event: "scrypt-cost-raised" });
+      this.#log.info({ event: "header-upgraded" });
     } catch (error) {
-      this.#log.warn({ event: "scrypt-cost-not-raised", error });
+      this.#log.warn({ event: "header-not-upgraded", error });
     }
   }
 

@@ -251,7 +251,7 @@ describe("a successful unlock", () => {
     await mustUnlock(dear);
     repair();
     expect(readFileSync(headerFile(dear), "utf8")).to.contain('"logN":10');
-    expect(dear.logged()).to.contain("scrypt-cost-not-raised");
+    expect(dear.logged()).to.contain("header-not-upgraded");
     await mustOpen(dear, passphrase);
     expect(readFileSync(headerFile(dear), "utf8")).to.contain('"logN":12');
   });

@@ -4,7 +4,7 @@
  *
  * The file is one line of JSON with the members in this order; binary members are base64url without padding:
  *
- *   {"format":"strongroom","version":2,"vaultId":<16>,"createdAt":<ISO 8601>,"slots":[…],"oldKey":<32>,
+ *   {"format":"strongroom","version":3,"vaultId":<16>,"createdAt":<ISO 8601>,"slots":[…],"oldKey":<32>,
  *    "oldKeyFor":"sealing","mac":<32>}
  *
  *   slots: 1 to 16; the passphrase's, if any, is the first
@@ -28,7 +28,10 @@
  * is a one-time pad. An AEAD would do too, but Node's deciphers leave halves of a 32-byte plaintext in freed memory
  * (measured on Node 24), where the master key would survive a lock.
  *
- * Version 1, which is read for ever (see `header-v1.ts`), has only the passphrase. The first change of a slot writes 2.
+ * Version 2 differs in its number alone. Programs that know no later one have no trash and no transit keys: a rotation by
+ * them would leave those under a key that is gone. So the first unlock by this program writes 3, and they refuse the vault.
+ *
+ * Version 1 (see `parseVersion1`) has only the passphrase. Both are read for ever.
  */
 import { maxLabelBytes, mostKeys } from "../body-limits.js";
 import { base64url, byteLength, equal, fromBase64url, textOf, utf8 } from "../memory.js";
@@ -64,8 +67,11 @@ export interface HeaderContent {
   readonly oldKeySigns: boolean;
 }
 
+/** Versions with slots; the last is written. */
+type SlotVersion = 2 | 3;
+
 export interface Header extends HeaderContent {
-  readonly version: 1 | 2;
+  readonly version: 1 | SlotVersion;
   /** The file, byte for byte. */
   readonly bytes: Bytes;
   readonly mac: Bytes;
@@ -112,23 +118,26 @@ export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
   if (bytes.length > maxHeaderBytes) return null;
   try {
     const members = JSON.parse(textOf(bytes)) as Members; // nothing in a header is secret
-    return members["version"] === 1 ? parseVersion1(bytes, members, minLogN) : parseVersion2(bytes, members, minLogN);
+    const { version } = members as { readonly version: unknown };
+    if (version === 1) return parseVersion1(bytes, members, minLogN);
+    return version === 2 || version === 3 ? parseSlotVersion(bytes, members, minLogN, version) : null;
   } catch {
     return null;
   }
 }
 
 /** Returns the text that the MAC covers. */
-export function signedText({ vaultId, createdAt, slots, oldKey, oldKeySigns }: HeaderContent): string {
+export function signedText(content: HeaderContent, version: SlotVersion = 3): string {
+  const { vaultId, createdAt, slots, oldKey, oldKeySigns } = content;
   const purpose = oldKeySigns ? "" : ',"oldKeyFor":"sealing"';
   return (
-    `{"format":"strongroom","version":2,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
+    `{"format":"strongroom","version":${version},"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
     `"slots":[${slots.map(slotText).join(",")}]${oldKey === null ? "" : `,"oldKey":${base64(oldKey)}${purpose}`}`
   );
 }
 
-export function signedHeader(content: HeaderContent, mac: Bytes): Header {
-  return { ...content, version: 2, bytes: utf8(`${signedText(content)},"mac":${base64(mac)}}\n`), mac };
+export function signedHeader(content: HeaderContent, mac: Bytes, version: SlotVersion = 3): Header {
+  return { ...content, version, bytes: utf8(`${signedText(content, version)},"mac":${base64(mac)}}\n`), mac };
 }
 
 /** Returns the text that a slot's check covers. */
@@ -145,7 +154,7 @@ function slotText(slot: Slot): string {
   return `${checkedText(slot)},"check":${base64(slot.check)}}`;
 }
 
-function parseVersion2(bytes: Bytes, members: Members, minLogN: number): Header | null {
+function parseSlotVersion(bytes: Bytes, members: Members, minLogN: number, version: SlotVersion): Header | null {
   const slots = parseSlots(members["slots"], minLogN);
   const content: HeaderContent = {
     vaultId: fromBase64(members["vaultId"], vaultIdBytes),
@@ -154,7 +163,7 @@ function parseVersion2(bytes: Bytes, members: Members, minLogN: number): Header 
     oldKey: members["oldKey"] === undefined ? null : fromBase64(members["oldKey"], masterKeyBytes),
     oldKeySigns: members["oldKeyFor"] === undefined,
   };
-  const header = signedHeader(content, fromBase64(members["mac"], macBytes));
+  const header = signedHeader(content, fromBase64(members["mac"], macBytes), version);
   return equal(bytes, header.bytes) ? { ...header, bytes } : null; // one encoding only
 }
 

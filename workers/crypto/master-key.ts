@@ -49,7 +49,7 @@ export async function createVault(
 /** Opens a header; null when something else than this program has changed it. */
 export function openHeader(header: Header, access: Access): VaultKeys | null {
   const masterKey = new XaesKey(unwrap(header, access));
-  if (header.version === 2 && !isSignedBy(header, masterKey)) {
+  if (header.version !== 1 && !isSignedBy(header, masterKey)) {
     masterKey.end();
     return null;
   }
@@ -133,10 +133,19 @@ function unwrapOldKey(wrapped: Bytes, masterKey: XaesKey): Bytes {
 /** A higher scrypt cost for the passphrase's slot, when an unlock has shown the passphrase; the caller wipes the KEK. */
 type StrongerKdf = { readonly kdf: Kdf; readonly kek: Bytes };
 
-/** Null when the slot's cost is not below, or a key opened it. */
-export async function strongerKdf({ slot }: Access, passphrase: Uint8Array, logN: number): Promise<StrongerKdf | null> {
-  if (slot.kind !== "passphrase" || slot.kdf.logN >= logN) return null;
-  const kdf = { logN, salt: newSalt() };
+/**
+ * Null when the slot's cost is not below, or a key opened it. A slot of version 1 is wrapped again in any case. `logN` 0: the
+ * header is not to be changed.
+ */
+export async function strongerKdf(
+  header: Header,
+  { slot }: Access,
+  passphrase: Uint8Array,
+  logN: number,
+): Promise<StrongerKdf | null> {
+  if (slot.kind !== "passphrase" || logN === 0) return null;
+  if (slot.kdf.logN >= logN && header.version !== 1) return null;
+  const kdf = { logN: Math.max(logN, slot.kdf.logN), salt: newSalt() };
   return { kdf, kek: await deriveKek(passphrase, kdf) };
 }
 
@@ -148,4 +157,9 @@ export function withStrongerKdf(header: Header, access: Access, { kdf, kek }: St
         : slot,
     ),
   );
+}
+
+/** Returns a header of version 2 as this program writes it; null for one that is. */
+export function inThisVersion(header: Header, { masterKey }: VaultKeys): Header | null {
+  return header.version === 2 ? withSlots(header, header.slots, masterKey) : null;
 }

@@ -1,7 +1,15 @@
 /** Lifecycle operations: load a header, init, adopt or discard a proposed header, unlock, lock. */
 import { type Header, parseHeader } from "../crypto/header.js";
 import type { Keyring } from "../crypto/keyring.js";
-import { createVault, endKeys, openHeader, rotationOf, strongerKdf, withStrongerKdf } from "../crypto/master-key.js";
+import {
+  createVault,
+  endKeys,
+  inThisVersion,
+  openHeader,
+  rotationOf,
+  strongerKdf,
+  withStrongerKdf,
+} from "../crypto/master-key.js";
 import { findAccess, isMistypedKey } from "../crypto/slots.js";
 import { concat, utf8, wipe, withScratch } from "../memory.js";
 import type { Done, Refusal, RequestOf, ResultOf } from "../protocol.js";
@@ -116,7 +124,7 @@ async function unlockInTurn(
   if (!header) return { response: notInitialized };
   const access = await findAccess(header, passphrase);
   if (access === null) return { response: wrongPassphrase };
-  const stronger = await strongerKdf(access, passphrase, logN).catch(() => null); // the unlock succeeds without it
+  const stronger = await strongerKdf(header, access, passphrase, logN).catch(() => null); // the unlock succeeds without it
   try {
     if (lockings !== keyring.lockings) return { response: lockedMeanwhile };
     return withScratch(() => {
@@ -124,7 +132,11 @@ async function unlockInTurn(
       if (keys === null) return { response: changedHeader };
       keyring.unlock(keys);
       const response = utf8('{"ok":true,"message":"the vault is unlocked"}');
-      const upgraded = stronger && withStrongerKdf(header, access, stronger);
+      const upgraded = stronger
+        ? withStrongerKdf(header, access, stronger)
+        : logN === 0
+          ? null
+          : inThisVersion(header, keys);
       if (upgraded === null) return { response: { ok: true, response, header: null } };
       const until = keyring.propose(upgraded, null);
       return { response: { ok: true, response, header: concat([upgraded.bytes]) }, until };
