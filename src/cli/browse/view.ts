@@ -93,15 +93,20 @@ function ruleOf(title: string, columns: number): string {
   return `──${label}${"─".repeat(Math.max(0, columns - 2 - widthOf(label)))}`;
 }
 
+/** As `toLocaleString` in English, which loads the data of all languages before the first screen. */
+function withCommas(number: number): string {
+  return String(number).replace(/\B(?=(?:\d{3})+$)/g, ",");
+}
+
 const typeWidth = "oauth-token".length;
 
 export function secretsPane(catalog: Catalog, folder: string, now: () => number): Pane {
-  const of = () => `${catalog.count === catalog.total ? "" : `${catalog.count.toLocaleString("en-US")} of `}`;
+  const of = () => `${catalog.count === catalog.total ? "" : `${withCommas(catalog.count)} of `}`;
   const place = folder === "" ? "" : ` under ${printable(folder)}`;
   return {
     title: () => {
       const more = catalog.isLoading ? " so far…" : catalog.damaged > 0 ? `, ${catalog.damaged} damaged not shown` : "";
-      const secrets = counted(catalog.total, "secret").replace(/^\d+/, catalog.total.toLocaleString("en-US"));
+      const secrets = counted(catalog.total, "secret").replace(/^\d+/, withCommas(catalog.total));
       const search = catalog.query === "" ? "" : `  search: ${printable(catalog.query)}`;
       return `Strongroom: ${of()}${secrets}${place}${more}${search}`;
     },

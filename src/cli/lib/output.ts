@@ -120,7 +120,7 @@ let widthOfAny: ((text: string) => number) | null = null;
 
 /** The library is loaded only where it is needed: loading it is most of a short command's time. */
 export function widthOf(text: string): number {
-  if (/^[ -~]*$/.test(text)) return text.length;
+  if (/^[ -~…─]*$/.test(text)) return text.length; // with what our own lines have beside ASCII
   widthOfAny ??= (require("string-width") as typeof import("string-width")).default;
   return widthOfAny(text);
 }
