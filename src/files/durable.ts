@@ -14,15 +14,16 @@ import { constants } from "node:fs";
 import * as nodeFiles from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { systemCode } from "../errors.js";
+import { flock } from "./flock.js";
 import { OpenFile, renameFile } from "./open-file.js";
 
 /** The file operations that storage uses: a parameter, so that tests can make each of them fail. */
 export type FileOperations = Pick<
   typeof nodeFiles,
   "copyFile" | "link" | "lstat" | "mkdir" | "opendir" | "readdir" | "rmdir" | "unlink"
-> & { readonly open: typeof OpenFile.open; readonly rename: typeof renameFile };
+> & { readonly open: typeof OpenFile.open; readonly rename: typeof renameFile; readonly flock: typeof flock };
 
-export const systemFiles: FileOperations = { ...nodeFiles, open: OpenFile.open, rename: renameFile };
+export const systemFiles: FileOperations = { ...nodeFiles, open: OpenFile.open, rename: renameFile, flock };
 
 /** Returns 16 random hex digits; of a UUID, because Node draws the randomness of many UUIDs at once. */
 export function randomName(): string {

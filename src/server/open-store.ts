@@ -52,7 +52,7 @@ function warnOfForeignFiles({ madeSecrets, foreignFiles }: FileStore, log: Log):
 /** Claims the home only: any number of servers share the database, each with its own home. */
 async function openShared(options: StoreOptions, url: string): Promise<ClaimedStore> {
   const { settings, home, files, claimed, log, clock } = options;
-  const claim = await claimVault(home.vault);
+  const claim = await claimVault(home.vault, files);
   try {
     claimed();
     const { openDatabase } = await import("../storage/postgres/open-database.js");

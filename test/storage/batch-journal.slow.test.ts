@@ -12,6 +12,7 @@ import { later, temporaryDirectory } from "../support/clean-up.js";
 import { everyDamage } from "../support/damage.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/latch.js";
+import { lightFiles } from "../support/light-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
 import { write } from "../support/store-changes.js";
 
@@ -30,7 +31,7 @@ function blobOf(text: string): Bytes {
   return new Uint8Array(Buffer.from(text));
 }
 
-async function open(vault: string, files: FileOperations = systemFiles): Promise<FileStore> {
+async function open(vault: string, files: FileOperations = lightFiles): Promise<FileStore> {
   const store = await FileStore.open(vault, files);
   later(() => store.close());
   return store;
@@ -38,7 +39,7 @@ async function open(vault: string, files: FileOperations = systemFiles): Promise
 
 async function madeVault(): Promise<string> {
   const vault = temporaryDirectory();
-  const store = await FileStore.open(vault);
+  const store = await FileStore.open(vault, lightFiles);
   await store.startNewVault(new Uint8Array(10));
   for (const [path, text] of Object.entries(old)) await write(store, path, blobOf(text));
   await store.close();
@@ -66,7 +67,7 @@ function picturesOf(vault: string) {
     };
   };
   const { rename, unlink, mkdir, rmdir } = systemFiles;
-  const files = { ...systemFiles, rename: before(rename), unlink: before(unlink), rmdir: before(rmdir) };
+  const files = { ...lightFiles, rename: before(rename), unlink: before(unlink), rmdir: before(rmdir) };
   return { pictures, files: { ...files, mkdir: before(mkdir as (path: string) => Promise<void>) } as FileOperations };
 }
 
@@ -177,7 +178,7 @@ describe("a batch", () => {
       };
       return path.endsWith("secrets") ? Object.assign(file, { sync }) : file;
     };
-    const store = await open(await madeVault(), { ...systemFiles, open: openHeld });
+    const store = await open(await madeVault(), { ...lightFiles, open: openHeld });
     await store.commit(inSecrets.map((change) => ({ ...change, blob: null })));
     await reached.passed; // its file is gone, and that is not durable yet
     const again = await store.commit([{ path: "a", blob: null, expected: "present" }]);
@@ -215,7 +216,7 @@ describe("a damaged journal", () => {
     const vault = await madeVault();
     const file = join(vault, "gen-1", "journal");
     writeFileSync(file, journal.subarray(1), { mode: 0o600 });
-    const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
+    const outcome = await FileStore.open(vault, lightFiles).catch((error: Error) => error.message);
     expect(outcome).to.contain(`${file}, which completes a batch of changes, is damaged`);
     expect(readFileSync(file)).to.deep.equal(journal.subarray(1));
   });

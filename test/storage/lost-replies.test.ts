@@ -4,18 +4,19 @@
  */
 import { join } from "node:path";
 import { expect } from "chai";
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import type { FileOperations } from "../../src/files/durable.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { type Change, type SecretStore, spaces } from "../../src/storage/secret-store.js";
 import { bytes } from "../support/bytes.js";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { lightFiles } from "../support/light-files.js";
 import { Random, runSeed } from "../support/random.js";
 import { VolatileDisk } from "../support/volatile-disk.js";
 
 const steps = ["rename", "unlink", "mkdir", "rmdir", "link"] as const;
 
 /** Operations on names, of which the k-th from `fail` on reports an error, once it has taken effect or instead of that. */
-function unreliableFiles(below: FileOperations = systemFiles) {
+function unreliableFiles(below: FileOperations = lightFiles) {
   let left = 0;
   let isAfter = false;
   const due = () => left > 0 && --left === 0;
@@ -138,7 +139,7 @@ async function violationOf(kind: Kind, k: number, isAfter: boolean, open: Open):
     () => false,
   );
   await store.close();
-  const again = await FileStore.open(directory).catch((error: Error) => error.message);
+  const again = await FileStore.open(directory, lightFiles).catch((error: Error) => error.message);
   if (typeof again === "string") return `no start: ${again}`;
   const found = await stateOf(again);
   await again.close();
@@ -265,7 +266,7 @@ async function violationAfterCut(
   disk.copyAfterCut(directory, copy);
   await store.close();
   if (!occurred) return "no fault";
-  const again = await FileStore.open(copy).catch((error: Error) => error.message);
+  const again = await FileStore.open(copy, lightFiles).catch((error: Error) => error.message);
   if (typeof again === "string") return `no start: ${again}`;
   const found = await stateOf(again);
   await again.close();

@@ -1,6 +1,7 @@
 /** File operations that fail on demand: simulates a full or failing disk. */
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import type { OpenFile } from "../../src/files/open-file.js";
+import { lightFiles } from "./light-files.js";
 
 type HandleStep = "writeFile" | "sync" | "truncate" | "read" | "stat" | "close";
 type Step = keyof FileOperations | HandleStep;
@@ -31,7 +32,10 @@ const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "truncate", "read
 export function failingFiles(): FailingFiles {
   const plan = new FaultPlan();
   return {
-    files: Object.fromEntries(pathSteps.map((step) => [step, failingOperation(step, plan)])) as FileOperations,
+    files: {
+      ...lightFiles,
+      ...Object.fromEntries(pathSteps.map((step) => [step, failingOperation(step, plan)])),
+    } as FileOperations,
     fail: (step, fault) => plan.fail(step, fault),
     failOnce: (k, fault) => plan.count(k, fault, false),
     failFrom: (k, fault) => plan.count(k, fault, true),

@@ -1,6 +1,7 @@
 /** File operations that block: opening a file chosen by a test waits until the test releases it. */
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { closedGate } from "./latch.js";
+import { lightFiles } from "./light-files.js";
 
 export type Hold = {
   /** Resolves once an open is blocked. */
@@ -29,5 +30,5 @@ export function heldFiles(): HeldFiles {
     };
     return { reached: reached.passed, release: released.open };
   };
-  return { files: { ...systemFiles, open }, hold };
+  return { files: { ...lightFiles, open }, hold };
 }

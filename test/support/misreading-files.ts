@@ -1,6 +1,7 @@
 /** File operations of which one read gets a wrong bit, as from a failing disk or memory. */
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
+import { lightFiles } from "./light-files.js";
 
 export type MisreadingFiles = {
   readonly files: FileOperations;
@@ -27,7 +28,7 @@ export function misreadingFiles(): MisreadingFiles {
     return Object.assign(handle, { read });
   };
   return {
-    files: { ...systemFiles, open } as FileOperations,
+    files: { ...lightFiles, open } as FileOperations,
     misreadOnce: (path, fromEnd) => {
       next = { path, fromEnd };
     },

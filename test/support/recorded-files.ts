@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
+import { lightFiles } from "./light-files.js";
 
 export type RecordedFiles = {
   readonly files: FileOperations;
@@ -32,5 +33,5 @@ export function recordedFiles(): RecordedFiles {
     await systemFiles.rename(from, to);
     steps.push(`rename ${to}`);
   };
-  return { files: { ...systemFiles, open, mkdir, rename } as FileOperations, steps };
+  return { files: { ...lightFiles, open, mkdir, rename } as FileOperations, steps };
 }

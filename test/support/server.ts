@@ -8,6 +8,7 @@ import { createLog } from "../../src/log.js";
 import type { Dependencies, Strongroom } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
 import { later, shared } from "./clean-up.js";
+import { lightFiles } from "./light-files.js";
 import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
@@ -36,7 +37,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
   const log = createLog("debug", (line) => lines.push(line), Date.now);
   const replaced = {
     ...(clock && { clock }),
-    ...(files && { files }),
+    files: files ?? lightFiles,
     ...(limits && { limits }),
     ...(observer && { observer }),
   };

@@ -6,6 +6,7 @@ import { constants, cpSync, existsSync, mkdirSync, readFileSync, rmSync, truncat
 import { dirname, join, relative } from "node:path";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import type { OpenFile } from "../../src/files/open-file.js";
+import { lightFiles } from "./light-files.js";
 
 export class VolatileDisk {
   readonly files: FileOperations;
@@ -16,7 +17,7 @@ export class VolatileDisk {
 
   constructor() {
     this.files = {
-      ...systemFiles,
+      ...lightFiles,
       open: (...args) => this.#open(...args),
       rename: (from, to) => this.#rename(from, to),
       link: async (from: string, to: string) => {

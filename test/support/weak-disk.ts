@@ -2,6 +2,7 @@
 import { constants, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { lightFiles } from "./light-files.js";
 
 /** `lost`: the fsync fails, and no later one covers the names; `late`: the process is killed before it, a later one does. */
 export type Fault = "lost" | "late";
@@ -32,7 +33,7 @@ export class WeakDisk {
       this.#changed.set(path, null);
     };
     const [unlink, rmdir] = [removing(systemFiles.unlink as Remove), removing(systemFiles.rmdir as Remove)];
-    this.files = { ...systemFiles, open, rename, unlink, rmdir } as FileOperations;
+    this.files = { ...lightFiles, open, rename, unlink, rmdir } as FileOperations;
   }
 
   failNextSync(directory: string, fault: Fault): void {

@@ -10,14 +10,13 @@
  * The pid file in the directory says which server holds the vault, and where it listens. It counts only while that process
  * (identified by pid and start time) is alive, and only in that directory, not in a copy of it.
  */
-import { spawnSync } from "node:child_process";
 import { constants } from "node:fs";
-import { type FileHandle, lstat, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { lstat, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError, systemCode, takesNoFiles } from "../../errors.js";
-import { ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files/durable.js";
+import { type FileOperations, ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files/durable.js";
 import { isAlive, startTime } from "../../files/process-identity.js";
 
 export interface Claim {
@@ -27,8 +26,8 @@ export interface Claim {
 }
 
 /** @throws StartError that names the server holding the vault. */
-export async function claimVault(vaultPath: string): Promise<Claim> {
-  const lock = await lockDirectory(vaultPath);
+export async function claimVault(vaultPath: string, files = systemFiles): Promise<Claim> {
+  const lock = await lockDirectory(vaultPath, files);
   if (lock === "taken") throw heldBy(vaultPath, await patientHolder(vaultPath));
   try {
     const holder = await enter(vaultPath, lock !== null);
@@ -165,10 +164,10 @@ interface Lock {
 }
 
 /** Returns null where the system has no such lock. @throws StartError when it is unknown whether it is taken. */
-async function lockDirectory(path: string): Promise<Lock | "taken" | null> {
+async function lockDirectory(path: string, { flock }: FileOperations): Promise<Lock | "taken" | null> {
   if (process.platform !== "linux") return null;
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  const outcome = await flock(directory).catch(async (error: unknown) => {
+  const outcome = await flock(directory.fd).catch(async (error: unknown) => {
     await directory.close();
     throw error;
   });
@@ -176,18 +175,6 @@ async function lockDirectory(path: string): Promise<Lock | "taken" | null> {
   await directory.close();
   return outcome === "taken" ? outcome : bindAbstract(path);
 }
-
-async function flock({ fd }: FileHandle): Promise<"ours" | "taken" | "impossible"> {
-  const env = { PATH: process.env["PATH"] ?? "" };
-  const { status, error, signal } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
-  if (error !== undefined && !missing.includes(systemCode(error) ?? "")) throw error;
-  if (signal !== null) throw new StartError(`flock, which locks the vault, was killed by ${signal}: start again`);
-  if (status === 0) return "ours";
-  return status === 1 ? "taken" : "impossible"; // no such command, or a file system without locks
-}
-
-/** The command is missing or not permitted. Any other error may be transient, and must not weaken the claim. */
-const missing: readonly string[] = ["ENOENT", "EACCES", "EPERM"];
 
 /** Named by device and inode, so that every path of the directory means the same lock. */
 async function bindAbstract(path: string): Promise<Lock | "taken"> {

@@ -109,7 +109,7 @@ export class FileStore implements SecretStore {
     claimed: () => void = () => {},
     clock = systemClock,
   ): Promise<FileStore> {
-    const claim = await claimVault(vaultPath);
+    const claim = await claimVault(vaultPath, files);
     try {
       claimed();
       return new FileStore(vaultPath, files, claim, clock, await load(files, vaultPath));
