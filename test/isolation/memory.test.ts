@@ -57,15 +57,6 @@ for (const way of ["TCP", "the Unix socket"] as const) {
         await mustInit(server, { passphrase: "another, for the forced re-init", force: true });
         expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
       });
-
-      it(`holds nothing after an idle lock (round ${round})`, async () => {
-        const server = await startWithCanary(way, "700");
-        await mustInit(server, { passphrase });
-        const keys = decodeKeys(server.home, passphrase);
-        while ((await mustStatus(server))["locked"] === false) await new Promise((resolve) => setTimeout(resolve, 50));
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-      });
     }
 
     it("holds no wrong passphrase", async () => {
@@ -98,6 +89,19 @@ for (const way of ["TCP", "the Unix socket"] as const) {
         });
       }
     });
+
+    if (way !== "TCP" && rounds === 1) return; // what follows does not depend on the way: both in the long form
+
+    for (let round = 1; round <= rounds; round++) {
+      it(`holds nothing after an idle lock (round ${round})`, async () => {
+        const server = await startWithCanary(way, "700");
+        await mustInit(server, { passphrase });
+        const keys = decodeKeys(server.home, passphrase);
+        while ((await mustStatus(server))["locked"] === false) await new Promise((resolve) => setTimeout(resolve, 50));
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
+      });
+    }
 
     it("holds no key after the lockout refuses a right passphrase", async () => {
       const server = await startWithCanary(way);
