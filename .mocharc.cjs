@@ -6,8 +6,6 @@
 const { readdirSync } = require("node:fs");
 const { join } = require("node:path");
 
-process.env.MALLOC_ARENA_MAX ??= "2"; // as above: threads that have ended leave less behind
-
 const longest = [
   "prove/prove",
   "prove/controls",
