@@ -41,6 +41,9 @@ type Lifetime = { readonly left: number | null; readonly whole: number | null };
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
+/** `maxDescendants`: the most child tokens, and theirs, of a client token; each change of a token writes all of them. */
+export type TokensOptions = LedgerOptions & { readonly maxDescendants?: number };
+
 export class ClientTokens {
   readonly #ledger: TokenLedger;
   readonly #credentials: Credentials;
@@ -48,13 +51,16 @@ export class ClientTokens {
   /** Names of tokens that are revoked only in memory, because the disk refused the change. */
   readonly #unsaved = new Set<string>();
 
-  private constructor(ledger: TokenLedger, { credentials, clock }: LedgerOptions) {
+  readonly #maxDescendants: number;
+
+  private constructor(ledger: TokenLedger, { credentials, clock, maxDescendants = 2000 }: TokensOptions) {
     this.#ledger = ledger;
     this.#credentials = credentials;
     this.#clock = clock;
+    this.#maxDescendants = maxDescendants;
   }
 
-  static async open(options: LedgerOptions): Promise<ClientTokens> {
+  static async open(options: TokensOptions): Promise<ClientTokens> {
     return new ClientTokens(await TokenLedger.open(options), options);
   }
 
@@ -123,6 +129,7 @@ export class ClientTokens {
       const { parent, rights, until } = this.#parentOf(text);
       const foreign = can?.find((scope) => !rights.can.includes(scope));
       if (foreign !== undefined) throw beyondParent(parent.name, foreign);
+      this.#refuseTooMany(state, parent.name);
       const createdAt = this.#clock.now();
       const expiresAt = earlier(endOf(createdAt, ttlSeconds), until);
       const name = this.#childName(state, parent.name, label);
@@ -235,6 +242,17 @@ export class ClientTokens {
     if (depth === maxDepth) throw new VaultError("BAD_REQUEST", `child tokens are at most ${maxDepth} deep`);
     const rights = rightsOf(caller);
     return { parent: { name: rights.name, digest }, rights, until };
+  }
+
+  /** Of the root token there may be any number. @throws VaultError BAD_REQUEST */
+  #refuseTooMany(state: TokenDocument, parent: string): void {
+    const tokens = this.#ledger.existing(state);
+    const named = (wanted: string | undefined) => tokens.find(({ name }) => name === wanted);
+    let ancestor = named(parent);
+    for (let depth = 1; depth < maxDepth; depth++) ancestor = named(ancestor?.parent?.name) ?? ancestor;
+    if (ancestor === undefined || withDescendants([ancestor], tokens).length <= this.#maxDescendants) return;
+    const limit = `the token ${ancestor.name} has ${this.#maxDescendants} child tokens, the most of one token`;
+    throw new VaultError("BAD_REQUEST", `${limit}: revoke some, or give them a shorter ttl`);
   }
 
   /** Returns a name that says whose child it is. */

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { expect } from "chai";
 import { Credentials } from "../../src/access/credentials.js";
 import { readDocument, signedText, writeDocument } from "../../src/access/token-record.js";
-import { ClientTokens } from "../../src/access/tokens.js";
+import { ClientTokens, type TokensOptions } from "../../src/access/tokens.js";
 import { createLog } from "../../src/log.js";
 import { Observers } from "../../src/observer.js";
 import { Vault } from "../../src/vault/vault.js";
@@ -15,16 +15,17 @@ import { passphrase, testSettings } from "../support/server.js";
 const rootText = `root-${"r".repeat(40)}`;
 const hour = 3600;
 
+type Limits = Pick<TokensOptions, "maxDescendants">;
 type Opened = { readonly vault: Vault; readonly tokens: ClientTokens; readonly credentials: Credentials };
 
-async function opened(kept: Kept, clock: FakeClock, root = rootText): Promise<Opened> {
+async function opened(kept: Kept, clock: FakeClock, root = rootText, limits: Limits = {}): Promise<Opened> {
   const log = createLog("error", () => {}, Date.now);
   const settings = { ...testSettings(), minScryptLogN: 10, idleTimeoutMs: 0 };
   const store = new MemoryStore(kept);
   const vault = await Vault.open({ store, settings, clock, log, observers: new Observers(log), audit: null });
   later(() => vault.close());
   const credentials = new Credentials(root, clock);
-  const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
+  const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log, ...limits });
   vault.setRecordStore(tokens);
   return { vault, tokens, credentials };
 }
@@ -36,9 +37,9 @@ function body(members: object): Uint8Array<SharedArrayBuffer> {
   return bytes;
 }
 
-async function unlocked(): Promise<Opened & { readonly kept: Kept; readonly clock: FakeClock }> {
+async function unlocked(limits: Limits = {}): Promise<Opened & { readonly kept: Kept; readonly clock: FakeClock }> {
   const [kept, clock] = [nothingKept(), new FakeClock()];
-  const open = await opened(kept, clock);
+  const open = await opened(kept, clock, rootText, limits);
   await open.vault.init(body({ passphrase }));
   return { ...open, kept, clock };
 }
@@ -89,6 +90,24 @@ describe("Child tokens", () => {
     let text = rootText;
     for (let i = 0; i < 8; i++) text = (await tokens.createChild(text, wish)).text;
     expect(await problemOf(tokens.createChild(text, wish))).to.equal("BAD_REQUEST");
+  });
+
+  it("are refused beyond a number for one client token, grandchildren included, until some have ended", async () => {
+    const { tokens, clock } = await unlocked({ maxDescendants: 3 });
+    const other = await tokens.create({ name: "other", can: ["get"], paths: [""], ttlSeconds: hour });
+    const { parent, child, grandchild } = await family(tokens);
+    const last = await tokens.createChild(grandchild, { ...wish, ttlSeconds: 60 });
+    for (const text of [parent, child, grandchild, last.text]) {
+      const refused = await tokens.createChild(text, wish).catch((error: unknown) => error);
+      expect(refused).to.include({ code: "BAD_REQUEST" });
+      expect((refused as Error).message).to.contain("the token ci has 3 child tokens");
+    }
+    expect(await problemOf(tokens.createChild(other.text, wish))).to.equal(null);
+    for (let i = 0; i < 5; i++) expect(await problemOf(tokens.createChild(rootText, wish))).to.equal(null);
+    clock.advance(60_000);
+    const next = await tokens.createChild(grandchild, wish);
+    await tokens.revoke(next.shown.name);
+    expect(await problemOf(tokens.createChild(child, wish))).to.equal(null);
   });
 
   it("are revoked with their parent, also after a restart", async () => {
