@@ -2,7 +2,7 @@
  * Memory of the key worker: nothing else in `workers/` may make a buffer. Everything that holds a secret is off V8's heap,
  * outside Node's pool, and wiped by the code that allocated it.
  */
-import { createCipheriv, type Decipher, randomFillSync } from "node:crypto";
+import { type Decipher, randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
 
 /**
@@ -112,10 +112,6 @@ export function scrubFreed(length: number): void {
   wipe(...blocks);
 }
 
-/** Nothing is secret in it: it only writes over freed memory. */
-const overwriter = createCipheriv("aes-256-ctr", randomize(allocate(32)), allocate(16));
-const zeros = allocate(2048);
-
 /** glibc's malloc rounds a block and a word of its own before it up to a multiple of this. */
 const blockStep = 16;
 const blockHead = 8;
@@ -125,34 +121,42 @@ const mostInList = 1016;
 /**
  * Decrypts into `target`, of the ciphertext's length, and leaves no other copy. A decipher's `update` decrypts into a block
  * with a byte more, copies that into a block of the exact size, and frees the first one unwiped. It goes back to its
- * thread's list, from which the next `update` takes it, unless the list is full. That is where the list was empty: malloc
- * fills it then. So the overwriter fills it before. The second block would fill it too: it gets another size by a length of
- * which malloc rounds only a byte more up. The few bytes that are left for this are decrypted apart; malloc's own links
- * overwrite them.
+ * thread's list, from which the next block of its size is taken, unless the list is full. That is where the list was empty:
+ * malloc fills it then. So a block is taken and freed before. The second block would fill it too: it gets another size by a
+ * length of which malloc rounds only a byte more up. The few bytes that are left for this are decrypted apart; malloc's own
+ * links overwrite them.
  */
 export function decryptInto(target: Uint8Array, decipher: Decipher, ciphertext: Uint8Array): void {
   let size = 0;
   for (let at = 0; at < ciphertext.length; at += size) {
     const next = partLength(ciphertext.length - at);
     if (next !== size) {
-      overwriteFreed(size);
-      overwriteFreed(next);
+      overwriteFreed(size + 1);
+      overwriteFreed(next + 1);
     }
     const plaintext = decipher.update(ciphertext.subarray(at, at + next));
     target.set(plaintext, at);
-    wipe(plaintext);
+    plaintext.fill(0);
     size = next;
   }
-  overwriteFreed(size);
+  overwriteFreed(size + 1);
 }
 
 function partLength(left: number): number {
   return left < blockStep ? left : Math.min(left - ((left + blockHead) % blockStep), mostInList);
 }
 
-/** Overwrites the block that another cipher's `update` with an input of this length has just freed, or will get. */
+const searched = asBuffer(allocate(2048));
+/** Texts to search for, each as long as a block of malloc. */
+const fillers = Array.from({ length: searched.length / blockStep }, (_, i) => " ".repeat(i * blockStep + blockHead));
+
+/**
+ * Overwrites the block of this length that the thread has just freed, or takes and frees one of the size: a search for text
+ * in Latin-1 copies the text into a block and frees that. It costs a quarter of an `update`, and leaves no garbage.
+ */
 export function overwriteFreed(length: number): void {
-  if (length >= blockStep && length <= zeros.length) overwriter.update(zeros.subarray(0, length));
+  const filler = length <= blockStep ? undefined : fillers[Math.ceil((length - blockHead) / blockStep)];
+  if (filler !== undefined) searched.indexOf(filler, searched.length - filler.length, "latin1");
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */

@@ -64,7 +64,7 @@ export class XaesKey {
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {
     const blocks = scratch(contexts.length * keyBytes);
     for (const [i, context] of contexts.entries()) this.#maskBlocks(blocks.subarray(i * keyBytes), label, context);
-    const sizeFreed = blocks.length + blockBytes / 2; // of this cipher: a block more than its input
+    const sizeFreed = blocks.length + blockBytes; // of this cipher: a block more than its input
     overwriteFreed(sizeFreed);
     const encrypted = this.#cipher.update(blocks);
     overwriteFreed(sizeFreed);
