@@ -220,7 +220,10 @@ export function uint32(value: number): Uint8Array {
 }
 
 export function putUint32(bytes: Uint8Array, at: number, value: number): void {
-  bytes.set(uint32(value), at);
+  bytes[at] = value >>> 24;
+  bytes[at + 1] = value >>> 16;
+  bytes[at + 2] = value >>> 8;
+  bytes[at + 3] = value;
 }
 
 export function readUint32(bytes: Uint8Array, at: number): number {

@@ -42,6 +42,7 @@ import {
 import type { BlobFault, Bytes } from "../protocol.js";
 import {
   type Box,
+  keyBytes,
   nonceBytes,
   open,
   openBox,
@@ -54,6 +55,7 @@ import {
 } from "./xaes.js";
 
 const magic = utf8("SRVB");
+const magicNumber = readUint32(magic, 0);
 const formatVersion = 2;
 const privateFormat = 3;
 const lineFeed = 0x0a;
@@ -188,7 +190,7 @@ export function metadataEnd(blob: Uint8Array): number {
 /** Checks the structure of a blob of this length that begins with `head`; null when nothing is wrong without the key. */
 export function faultOf(head: Uint8Array, length: number): BlobFault | null {
   if (head.length < boxesAt) return "length";
-  if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
+  if (readUint32(head, 0) !== magicNumber) return "foreign";
   const format = head[magic.length];
   if (format !== 1 && format !== formatVersion && format !== privateFormat) return "version";
   const behind = (format === 1 ? 0 : lengthBytes) + shortestBox;
@@ -303,23 +305,46 @@ export type HalfOpen = {
   readonly valueKey: Uint8Array;
 };
 
-/** Opens the metadata of a whole blob's current version into scratch memory; null when it is damaged, moved or foreign. */
-export function openHalf(key: SealingKey, path: PathText, blob: Uint8Array): HalfOpen | null {
-  const split = splitBlob(blob);
-  if (!split?.isWhole) return null;
-  const { current, currentLength } = split;
-  const nonces = [current.metadata, current.value].map((box) => box.subarray(0, nonceBytes));
-  const aad = metadataAad(key, path);
-  for (const candidate of [key.masterKey, key.oldKey]) {
-    const subkeys = candidate?.deriveSubkeys(nonces);
-    const metadata = subkeys && openBox(subkeyAt(subkeys, 0), current.metadata, aad);
-    if (!subkeys || !metadata) continue;
-    if (ofItsFormat(metadata, blob) === null) return null;
-    const valueBox = { box: current.value, aad: valueAad(key, path, nonces[0]) };
-    const valueLength = current.value.length - nonceBytes - tagBytes;
-    return { metadata, valueLength, currentLength, valueBox, valueKey: subkeyAt(subkeys, 1) };
-  }
-  return null;
+/**
+ * Opens the metadata of the current versions of whole blobs into scratch memory; null for what is damaged, moved or foreign.
+ * The subkeys of all of them are derived at once.
+ */
+export function openHalves(key: SealingKey, blobs: readonly LocatedBlob[]): (HalfOpen | null)[] {
+  const split = blobs.map(({ path, blob }) => ({ path, blob, found: splitBlob(blob) }));
+  const subkeys = key.masterKey.deriveSubkeys(split.flatMap(({ found }) => noncesOf(found)));
+  let derived = 0;
+  return split.map(({ path, blob, found }) => {
+    if (found === null) return null;
+    const own = subkeys.subarray(subkeyBytes * derived++);
+    if (!found.isWhole) return null;
+    const half = openHalf(key, path, blob, found, own);
+    return half ?? (key.oldKey && openHalf(key, path, blob, found, key.oldKey.deriveSubkeys(noncesOf(found))));
+  });
+}
+
+type LocatedBlob = { readonly path: PathText; readonly blob: Uint8Array };
+
+/** Of the two boxes of a version. */
+const subkeyBytes = 2 * keyBytes;
+
+function noncesOf(found: SplitBlob | null): Uint8Array[] {
+  if (found === null) return [];
+  const { current } = found;
+  return [current.metadata.subarray(0, nonceBytes), current.value.subarray(0, nonceBytes)];
+}
+
+function openHalf(
+  key: SealingKey,
+  path: PathText,
+  blob: Uint8Array,
+  { current, currentLength }: SplitBlob,
+  subkeys: Uint8Array,
+): HalfOpen | null {
+  const metadata = openBox(subkeyAt(subkeys, 0), current.metadata, metadataAad(key, path));
+  if (metadata === null || ofItsFormat(metadata, blob) === null) return null;
+  const valueBox = { box: current.value, aad: valueAad(key, path, current.metadata.subarray(0, nonceBytes)) };
+  const valueLength = current.value.length - nonceBytes - tagBytes;
+  return { metadata, valueLength, currentLength, valueBox, valueKey: subkeyAt(subkeys, 1) };
 }
 
 /** Opens the value, into `target` of its length if there is one, else into scratch memory; null when it is damaged. */
@@ -329,7 +354,7 @@ export function openValue({ valueBox, valueKey }: HalfOpen, target: Uint8Array |
 
 /** Opens the current version of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
 export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): OpenedVersion | null {
-  const half = openHalf(key, path, blob);
+  const [half = null] = openHalves(key, [{ path, blob }]);
   const value = half && openValue(half);
   return value && { metadata: half.metadata, value };
 }
@@ -340,7 +365,7 @@ export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): Op
  */
 function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
   if (blob === undefined || hasNumber(metadata) !== isNumbered(blob)) return null;
-  return (privatePart(metadata) !== null) === isPrivate(blob) ? metadata : null;
+  return metadata.includes(lineFeed) === isPrivate(blob) ? metadata : null;
 }
 
 /** Whether the public part of opened metadata ends with the number of its version. */

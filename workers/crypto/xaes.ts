@@ -13,6 +13,8 @@ const blockBytes = 16;
 /** Of a nonce, or of the name of another use, in a block that derives a key. */
 const useBytes = 12;
 const zeroBlock = allocate(blockBytes);
+/** Bytes of keys that are derived at once: `overwriteFreed` reaches what is freed of them. */
+const mostDerived = 30 * keyBytes;
 
 /** "X", as XAES prescribes, and "K" for other uses. */
 const xaesLabel = 0x58;
@@ -63,26 +65,28 @@ export class XaesKey {
 
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {
     const blocks = scratch(contexts.length * keyBytes);
-    for (const [i, context] of contexts.entries()) this.#maskBlocks(blocks.subarray(i * keyBytes), label, context);
+    for (const [i, context] of contexts.entries()) this.#maskBlocks(blocks, i * keyBytes, label, context);
+    for (let at = 0; at < blocks.length; at += mostDerived) this.#encrypt(blocks.subarray(at, at + mostDerived));
+    return blocks;
+  }
+
+  #encrypt(blocks: Uint8Array): void {
     const sizeFreed = blocks.length + blockBytes; // of this cipher: a block more than its input
     overwriteFreed(sizeFreed);
     const encrypted = this.#cipher.update(blocks);
     overwriteFreed(sizeFreed);
-    try {
-      return scratchOf(encrypted);
-    } finally {
-      wipe(blocks, encrypted);
-    }
+    blocks.set(encrypted);
+    wipe(encrypted);
   }
 
   /** Two blocks, with the counters 1 and 2: K1 xor (counter (2, big endian) ‖ label ‖ 0 ‖ the context's first 12 bytes). */
-  #maskBlocks(blocks: Uint8Array, label: number, context: Uint8Array): void {
+  #maskBlocks(blocks: Uint8Array, start: number, label: number, context: Uint8Array): void {
     for (let counter = 1; counter <= 2; counter++) {
-      const block = blocks.subarray((counter - 1) * blockBytes);
-      block[1] = counter;
-      block[2] = label;
-      block.set(context.subarray(0, useBytes), 4);
-      for (let i = 0; i < blockBytes; i++) block[i] = (block[i] ?? 0) ^ (this.#k1[i] ?? 0);
+      const at = start + (counter - 1) * blockBytes;
+      blocks[at + 1] = counter;
+      blocks[at + 2] = label;
+      for (let i = 0; i < useBytes; i++) blocks[at + 4 + i] = context[i] ?? 0;
+      for (let i = 0; i < blockBytes; i++) blocks[at + i] = (blocks[at + i] ?? 0) ^ (this.#k1[i] ?? 0);
     }
   }
 }

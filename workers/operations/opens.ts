@@ -1,5 +1,5 @@
 /** Opens of secrets for gets, packed in one message: see `Call` and `Opened` for the forms. */
-import { etagOfCurrent, type HalfOpen, openHalf, openValue, type SealingKey } from "../crypto/blob.js";
+import { etagOfCurrent, type HalfOpen, openHalves, openValue, type SealingKey } from "../crypto/blob.js";
 import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts } from "../memory.js";
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, noSecret, unexpected } from "../refusals.js";
@@ -47,21 +47,23 @@ function* unpacked(packed: Bytes): Iterable<Open> {
 /** All metadata first: then the length of every response is known, and the values are opened into their places. */
 function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
   const refusals = new Map<number, Refusal>();
-  const prepared = opens.map(({ path, blob, forVault }, i) => {
-    const half = openHalf(key, path, blob);
-    const isKept = half !== null && stateOf(half.metadata, now) === "kept";
-    const found = isKept ? (forVault ? prepareForVault(blob, half) : prepare(path, blob, half)) : null;
-    if (found === null) refusals.set(i, half === null || isKept ? damaged(textOf(path)) : noSecret(textOf(path)));
-    return found;
-  });
-  const bytes = allocate(prepared.reduce((sum, one) => sum + (one === null ? 0 : fieldsLength + one.length), 0));
+  const halves = openHalves(key, opens);
+  const prepared = opens.map((open, i) => prepareKept(open, halves[i] ?? null, now));
+  const bytes = allocate(prepared.reduce((sum, one) => sum + ("ok" in one ? 0 : fieldsLength + one.length), 0));
   let at = 0;
   for (const [i, one] of prepared.entries()) {
-    if (one === null) continue;
-    if (writeResponse(bytes, at, one)) at += fieldsLength + one.length;
+    if ("ok" in one) refusals.set(i, one);
+    else if (writeResponse(bytes, at, one)) at += fieldsLength + one.length;
     else refusals.set(i, damaged(textOf(opens[i]?.path ?? bytes.subarray(0, 0))));
   }
   return { bytes, refusals };
+}
+
+function prepareKept({ path, blob, forVault }: Open, half: HalfOpen | null, now: number): Prepared | Refusal {
+  if (half === null) return damaged(textOf(path));
+  if (stateOf(half.metadata, now) !== "kept") return noSecret(textOf(path));
+  if (forVault) return prepareForVault(blob, half) ?? damaged(textOf(path));
+  return prepare(path, blob, half);
 }
 
 function prepare(path: Uint8Array, blob: Uint8Array, half: HalfOpen): Prepared {
