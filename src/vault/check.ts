@@ -15,7 +15,7 @@ export type CheckQuery = NameQuery & {
 };
 
 /** In one message to the key worker, which takes a millisecond or two. */
-const secretsAtOnce = 8;
+const secretsAtOnce = 16;
 const bytesAtOnce = 512 * 1024;
 
 /** Pause after a message, in milliseconds. */
