@@ -1,0 +1,50 @@
+/** `npm run demo:isolation`: its flags, and that it leaves no server behind when its reader ends early. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { later } from "../support/clean-up.js";
+import { collect } from "../support/process.js";
+
+const demonstration = fileURLToPath(new URL("../../demo/isolation.js", import.meta.url));
+
+/** In a process group of its own, by which its servers are found. */
+function begin(...flags: readonly string[]) {
+  const child = spawn(process.execPath, [demonstration, ...flags], { detached: true });
+  const output = collect(child);
+  later(() => {
+    if (isRunning(child.pid)) process.kill(-(child.pid ?? 0), "SIGKILL");
+  });
+  return { child, output };
+}
+
+/** Whether any process of the group is left. */
+function isRunning(group = 0): boolean {
+  try {
+    return process.kill(-group, 0);
+  } catch {
+    return false;
+  }
+}
+
+describe("the demonstration of key isolation", () => {
+  it("refuses an unknown flag, and names the one that it has", async () => {
+    const { child, output } = begin("--jsn");
+    const { code, stdout, stderr } = await output.ended;
+    expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
+    expect(stderr).to.match(/^unknown argument "--jsn": the only flag is --json.*\n$/);
+    expect(isRunning(child.pid)).to.equal(false);
+  });
+
+  it("leaves no server behind when its reader ends, as head does", async function () {
+    if (!existsSync("/proc/self/mem")) this.skip();
+    const { child, output } = begin();
+    const legend = "does not work.\n";
+    while (!/\S/.test(output.stdout().split(legend)[1] ?? "")) await once(child.stdout, "data");
+    child.stdout.destroy();
+    const [code] = await once(child, "exit");
+    expect(code).to.equal(1);
+    while (isRunning(child.pid)) await new Promise((next) => setTimeout(next, 20));
+  });
+});
