@@ -1,6 +1,7 @@
-/** The credential helpers: git's judged by git, docker's by docker's protocol. */
-import { spawn } from "node:child_process";
-import { symlinkSync, writeFileSync } from "node:fs";
+/** The credential helpers: git's judged by git; docker's by its protocol, and by docker, podman and skopeo where they are. */
+import { spawn, spawnSync } from "node:child_process";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer as createCleartextServer } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { delimiter, join, resolve } from "node:path";
@@ -173,4 +174,59 @@ describe("docker-credential-strongroom", function () {
     expect(await docker("get", "")).to.include({ code: 2 });
     expect(await docker("login")).to.include({ code: 2 });
   });
+});
+
+/** A registry that wants Basic authentication (the distribution specification, "Determining Support"); the logins it has seen. */
+async function startRegistry(): Promise<{ readonly host: string; readonly seen: string[] }> {
+  const seen: string[] = [];
+  const registry = createCleartextServer((req, res) => {
+    const [, credential = ""] = /^Basic (.*)$/.exec(req.headers.authorization ?? "") ?? [];
+    if (credential !== "") seen.push(Buffer.from(credential, "base64").toString());
+    const isKnown = seen.at(-1) === "me:token-of-me" && credential !== "";
+    res.setHeader("Docker-Distribution-Api-Version", "registry/2.0");
+    res.writeHead(isKnown ? 200 : 401, isKnown ? {} : { "WWW-Authenticate": 'Basic realm="r"' }).end("{}");
+  });
+  await new Promise<void>((done) => registry.listen(0, "127.0.0.1", done));
+  later(() => void registry.close());
+  return { host: `127.0.0.1:${(registry.address() as AddressInfo).port}`, seen };
+}
+
+describe("docker-credential-strongroom, called by", function () {
+  this.timeout(0);
+
+  /** `again`: what a second login says that the helper's credential was used. */
+  type Tool = { readonly program: string; readonly flags: readonly string[]; readonly again: string };
+  const tools: readonly Tool[] = [
+    { program: "docker", flags: [], again: "existing credentials... [Username: me]" }, // and then asks a daemon
+    { program: "podman", flags: ["--tls-verify=false"], again: "Existing credentials are valid" },
+    { program: "skopeo", flags: ["--tls-verify=false"], again: "Existing credentials are valid" },
+  ];
+  for (const { program, flags, again } of tools) {
+    it(`${program} login and logout`, async function () {
+      if (spawnSync(program, ["--version"]).status !== 0) return this.skip();
+      const { host, seen } = await startRegistry();
+      const config = temporaryDirectory();
+      const file = join(config, "config.json");
+      writeFileSync(file, JSON.stringify({ credHelpers: { [host]: "strongroom" } }));
+      // No daemon: docker then asks the registry itself.
+      const env = { DOCKER_CONFIG: config, DOCKER_HOST: `unix://${config}/none`, REGISTRY_AUTH_FILE: file };
+      const made = await execute(
+        program,
+        ["login", ...flags, "-u", "me", "--password-stdin", host],
+        "token-of-me\n",
+        env,
+      );
+      expect(made.code, made.stderr).to.equal(0);
+      expect(seen).to.include("me:token-of-me");
+      expect(readFileSync(file, "utf8")).not.to.contain(Buffer.from("me:token-of-me").toString("base64"));
+      expect(await mustGet(server(), `docker/${host}/me`)).to.include({ value: "token-of-me" });
+      const { stdout, stderr } = await execute(program, ["login", ...flags, host], "", env);
+      expect(stdout + stderr).to.contain(again);
+      const ended = await execute(program, ["logout", host], "", env);
+      expect(ended.code, ended.stderr).to.equal(0);
+      const { status } = await send(server(), { path: `/v1/secrets/docker/${host}/me` });
+      expect(status).to.equal(404);
+      return undefined;
+    });
+  }
 });
