@@ -118,7 +118,11 @@ describe("strongroom mcp", function () {
       .to.contain("HTTP 403")
       .and.contain("no binding");
     expect(await call("request", { url: "http://localhost/" })).to.match(/^failed: .*https/);
-    expect(await call("request", { url: "https://x:y@localhost/" })).to.match(/^failed: /);
+    for (const url of ["https://x:y@localhost/", "file:///etc/passwd", "unix:/run/docker.sock", "ftp://localhost/"])
+      expect(await call("request", { url }), url).to.match(/^failed: .*https/);
+    const url = `https://localhost:${upstream.port}/key`;
+    expect(await call("request", { url, headers: { RANGE: "bytes=0-3" } })).to.match(/^failed: .*without Range/);
+    expect(await call("request", { url, headers: { "X-A": "b\r\nX-C: d" } })).to.match(/^failed: /);
   });
 
   it("works again after its session was revoked", async () => {
