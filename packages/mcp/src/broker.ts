@@ -2,7 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import { connect } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 import type { Agent, StrongroomClient } from "../../../src/client/client.js";
 
 /** What the agent may use; no path: every secret that is bound to a host. */
@@ -92,22 +92,31 @@ function refusal(status: number, body: Buffer): Received {
   return { status, headers: { "strongroom-broker": "refused" }, body, isCut: false };
 }
 
-function exchange(socket: Socket, { certificate }: Agent, { url, method, headers, body }: Sent): Promise<Received> {
-  const name = url.hostname.replace(/^\[|\]$/g, "");
+async function exchange(socket: Socket, { certificate }: Agent, sent: Sent): Promise<Received> {
+  const name = sent.url.hostname.replace(/^\[|\]$/g, "");
   const secure = connect({ socket, ca: certificate, host: name, ...(/[a-z]/i.test(name) && { servername: name }) });
-  const request = httpsRequest({
-    createConnection: () => secure,
-    host: name,
-    path: `${url.pathname}${url.search}`,
-    method,
-    headers: { ...headers, host: url.host, "accept-encoding": "identity" },
-    timeout: timeoutMs,
-  });
+  try {
+    return await requestOver(secure, name, sent);
+  } finally {
+    secure.destroy();
+  }
+}
+
+/** Rejects for a header that Node does not send. */
+function requestOver(secure: TLSSocket, host: string, { url, method, headers, body }: Sent): Promise<Received> {
   return new Promise((resolve, reject) => {
+    secure.on("error", reject);
+    const request = httpsRequest({
+      createConnection: () => secure,
+      host,
+      path: `${url.pathname}${url.search}`,
+      method,
+      headers: { ...headers, host: url.host, "accept-encoding": "identity" },
+      timeout: timeoutMs,
+    });
     request.on("response", (response) => void receive(response).then(resolve, reject));
     request.on("timeout", () => request.destroy(new Error(`${url.host} did not respond`)));
     request.on("error", reject).end(body);
-    secure.on("error", reject);
   });
 }
 
