@@ -69,9 +69,10 @@ describe("strongroom run, isolation", () => {
 
   it("survives SIGUSR1 without opening the debugger, while a command waits for its input", async () => {
     const { child, finished } = startWaiting();
-    await new Promise((resolve) => setTimeout(resolve, 1000)); // it has no output before its input ends
+    const more = "v".repeat(1_000_000); // than the channel holds: once it is written, the command reads
+    await new Promise((resolve) => child.stdin.write(more, resolve));
     child.kill("SIGUSR1");
-    child.stdin.end("v");
+    child.stdin.end();
     const { code, stderr } = await finished;
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
   });

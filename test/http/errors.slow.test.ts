@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { keyWorkerAsked } from "../support/asked-worker.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { failingFiles } from "../support/failing-files.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
@@ -83,9 +84,10 @@ describe("errors", () => {
   for (const [code, status] of Object.entries(statusOf)) {
     it(`${code} has status ${status} and a JSON object with error and code`, async () => {
       const { server, request, during } = await causes[code as ErrorCode]();
+      const deriving = during && keyWorkerAsked("unlock");
       const answer = send(server, request);
       if (during) {
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await deriving;
         await during();
       }
       mustRefuse(await answer, status, code);
@@ -94,8 +96,9 @@ describe("errors", () => {
 
   it("an INTERNAL error has a request id that the log has too, with stack frames", async () => {
     const server = await unlockedServer({ scryptLogN: 17 });
+    const deriving = keyWorkerAsked("unlock");
     const answer = send(server, unlock);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await deriving;
     await crashKeyWorkers();
     const { json } = await answer;
     const line = server

@@ -11,6 +11,7 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { defaultLimits } from "../../src/http/listener.js";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
@@ -506,9 +507,10 @@ describe("limits", () => {
     later(() => {
       for (const socket of sockets) socket?.destroy();
     });
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    const open = sockets.filter((socket) => socket !== null && !socket.destroyed);
-    expect(open).to.have.lengthOf(10);
+    const open = () => sockets.filter((socket) => socket !== null && !socket.destroyed).length;
+    while (open() > 10) await new Promise((resolve) => setTimeout(resolve, 5));
+    await turns();
+    expect(open()).to.equal(10);
   });
 
   it("closes a silent handshake", async () => {

@@ -2,8 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ReadWriteLock } from "../../src/vault/locks.js";
+import { keyWorkerAsked } from "../support/asked-worker.js";
 import { crashKeyWorkers, threadsAlive } from "../support/crash-key-worker.js";
 import { heldFiles } from "../support/held-files.js";
+import { turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
@@ -29,9 +31,8 @@ const second = "the second vault's passphrase";
 const forced = { method: "POST", path: "/v1/init", body: { passphrase: second, force: true } };
 const unlockWith = (text: string): Send => ({ method: "POST", path: "/v1/unlock", body: { passphrase: text } });
 
-/** Enough that a derivation is still running after `begun`. */
+/** Enough that a derivation still runs when a lock comes after its beginning. */
 const slow = { scryptLogN: 17 };
-const begun = () => sleep(150);
 
 async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await condition())) await sleep(10);
@@ -78,8 +79,9 @@ describe("a forced init", () => {
     const server = await startTestServer(slow);
     await mustInit(server);
     await mustPut(server, "a", "kept");
+    const deriving = keyWorkerAsked("init");
     const init = send(server, forced);
-    await begun();
+    await deriving;
     await mustLock(server);
     mustRefuse(await init, 403, "VAULT_LOCKED");
     expect(await isLocked(server)).to.equal(true);
@@ -92,8 +94,9 @@ describe("an unlock", () => {
   it("is refused, and the vault stays locked, when a lock comes while its key is derived", async () => {
     const server = await startTestServer(slow);
     await mustInit(server);
+    const deriving = keyWorkerAsked("unlock");
     const unlock = send(server, unlockWith(passphrase));
-    await begun();
+    await deriving;
     await mustLock(server);
     mustRefuse(await unlock, 403, "VAULT_LOCKED");
     expect(await isLocked(server)).to.equal(true);
@@ -104,8 +107,9 @@ describe("an unlock", () => {
     const server = await startTestServer({ clock, scryptLogN: 18, idleTimeoutMs: 0 });
     await mustInit(server);
     const before = threadsAlive();
+    const deriving = keyWorkerAsked("unlock");
     const refused = send(server, unlockWith(passphrase));
-    await begun();
+    await deriving;
     let isAnswered = false;
     const locking = mustLock(server).finally(() => {
       isAnswered = true;
@@ -177,16 +181,20 @@ describe("key derivation overload", () => {
 describe("a delete", () => {
   it("is refused when the vault was locked while it waited for a forced init", async () => {
     const { files, hold } = heldFiles();
-    const server = await startTestServer({ ...uncached, files });
+    let derivations = 0;
+    const observer = { derivationEnded: () => derivations++ };
+    const server = await startTestServer({ ...uncached, files, observer });
     await mustInit(server);
     for (const path of ["a", "read"]) await mustPut(server, path, "v");
     const { reached, release } = hold("read.sealed");
     const get = send(server, { path: "/v1/secrets/read" });
     await reached;
+    const before = derivations;
     const init = send(server, forced);
-    await sleep(1_000); // its key is derived, and it waits for the get: nothing else starts
+    await until(() => derivations > before); // it waits for the get: nothing else starts
+    await turns();
     const remove = send(server, { method: "DELETE", path: "/v1/secrets/a" });
-    await sleep(100);
+    await turns(100); // it waits for the init
     const locking = send(server, lock);
     await until(() => isLocked(server));
     release();
