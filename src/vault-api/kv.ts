@@ -7,7 +7,7 @@ import type { Handler, Service } from "../http/endpoint.js";
 import { authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "../http/guards.js";
 import { sharedMemory } from "../http/memory.js";
 import { contextOf, queryOf } from "../http/request.js";
-import { percentDecode } from "../paths/secret-path.js";
+import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
 import { sendData, sendNothing, sendObject } from "./response.js";
 
@@ -134,8 +134,8 @@ type Within = Parameters<VaultSecrets["names"]>[0]["within"];
 
 const pageNames = 1_000;
 
-/** Sorts behind every path in a folder. */
-const behindAll = "\u{10ffff}";
+/** Sorts behind nearly every path in a folder; segments may begin with it. */
+const behindMost = "\u{10ffff}";
 
 /** Jumps over a folder once it has one of its names. `still`: throws once the caller's token has ended. */
 export async function keysIn(
@@ -152,14 +152,19 @@ export async function keysIn(
       const key = keyOf(name.slice(prefix.length));
       if (key !== keys.at(-1)) keys.push(key);
     }
-    after = names.length < pageNames ? undefined : endOf(`${prefix}${keys.at(-1)}`);
+    // DANGER: a page must begin behind the one before, or a folder of names behind its own end would be read for ever.
+    after = names.length < pageNames ? undefined : later(names.at(-1) ?? "", endOf(`${prefix}${keys.at(-1)}`));
   }
   return keys;
 }
 
-/** Returns what sorts behind a name, and behind all names in it if it is a folder. */
+/** Returns what sorts behind a name, and behind nearly all names in it if it is a folder. */
 function endOf(name: string): string {
-  return name.endsWith("/") ? `${name}${behindAll}` : name;
+  return name.endsWith("/") ? `${name}${behindMost}` : name;
+}
+
+function later(one: string, other: string): string {
+  return compareUtf8(one, other) > 0 ? one : other;
 }
 
 /** Returns the name in the folder, up to its first slash. */

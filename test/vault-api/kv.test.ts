@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
 import { shareTestServer } from "../support/server.js";
-import { mustCreateToken, mustGet, mustInit, mustList, mustPut, send } from "../support/test-client.js";
+import { mustCreateToken, mustGet, mustInit, mustList, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { startVaultServer, type VaultAnswer, type VaultServer, vault, withPort } from "./vault-client.js";
 
 const shared = shareTestServer({ vaultPort: 0 }, mustInit);
@@ -212,6 +212,18 @@ describe("versions on the port for Vault's clients", () => {
     expect((await vault(own, "GET", `secret/data/${path}`)).status).to.equal(404);
     expect((await send(own, { path: `/v1/secrets/${path}` })).status).to.equal(404);
     expect(await mustList(own)).to.deep.equal([]);
+  });
+});
+
+describe("lists on the port for Vault's clients", () => {
+  it("end where a page is full of names that sort behind their folder's end", async () => {
+    const folder = freshPath();
+    const names = Array.from({ length: 1001 }, (_, n) => `${folder}/deep/\u{10ffff}${n}`);
+    for (const paths of [names.slice(0, 1000), [...names.slice(1000), `${folder}/last`]]) {
+      const operations = paths.map((path) => ({ put: path, value: "v" }));
+      mustSucceed(await send(server(), { method: "POST", path: "/v1/batch", body: { operations } }));
+    }
+    expect((await must("LIST", `secret/metadata/${folder}`)).data.keys).to.deep.equal(["deep/", "last"]);
   });
 });
 
