@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { run } from "../support/process.js";
+import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { mustPut, mustSucceed, send } from "../support/test-client.js";
 import { brokerRig, value } from "./broker-rig.js";
 
@@ -170,6 +171,28 @@ describe("an approval", () => {
     mustSucceed(await send(server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve: false } }));
     expect((await running).stdout).to.contain("not approved");
     expect(upstream.seen.some(({ url }) => url === "/no")).to.equal(false);
+  });
+
+  it("is not given by keys that were typed before the question", async function () {
+    if (!hasPython()) return this.skip();
+    const { server, upstream } = rig();
+    const url = `https://localhost:${upstream.port}/early`;
+    const running = strongroom("agent", "run", "-q", "--use", "asked/key", "--", "curl", "-sS", url);
+    await firstApproval();
+    const home = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+    const { code, shown } = await runOnTerminal(
+      ["approve", "--once"],
+      [
+        { question: "", keys: "y\r" },
+        { question: "[n]o: ", keys: "n\r" },
+      ],
+      home,
+    );
+    expect(code, shown).to.equal(0);
+    expect(shown).to.contain("wants to use asked/key for GET https://localhost/early");
+    expect((await running).stdout).to.contain("not approved");
+    expect(upstream.seen.some(({ url: seen }) => seen === "/early")).to.equal(false);
+    return undefined;
   });
 
   async function firstApproval(): Promise<Record<string, unknown>> {

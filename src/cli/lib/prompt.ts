@@ -18,6 +18,8 @@ type HiddenQuestion = {
   readonly endsAtControlD?: boolean;
   /** What to say when more came after the end, as from a paste of several lines. */
   readonly trailingInput: string;
+  /** What was typed before the question was shown is no reply to it. */
+  readonly discardsEarly?: true;
   /** What to say after Ctrl-C. */
   readonly cancelled?: string | undefined;
 };
@@ -48,7 +50,7 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
   if (terminal === null) return null;
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(terminal, question.text, line, echo);
+    const state = await readLine(terminal, question, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
     if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
@@ -71,7 +73,12 @@ function openTerminal(): number | null {
 }
 
 /** Resolves once nothing more comes and the terminal is restored. */
-function readLine(terminal: number, question: string, line: HiddenLine, echo: Echo): Promise<LineState> {
+function readLine(
+  terminal: number,
+  { text, discardsEarly }: HiddenQuestion,
+  line: HiddenLine,
+  echo: Echo,
+): Promise<LineState> {
   return new Promise((resolve) => {
     const keys: Bytes = new Uint8Array(new ArrayBuffer(65_536));
     let quiet: NodeJS.Timeout | undefined;
@@ -105,7 +112,7 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
       restore();
       suspend(() => {
         restore = rawMode(terminal, input);
-        show(terminal, question); // what was typed before is kept
+        show(terminal, text); // what was typed before is kept
       });
     };
     const hangUp = () => {
@@ -114,7 +121,8 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
     };
     input.once("end", hangUp);
     input.once("error", hangUp);
-    show(terminal, question);
+    if (discardsEarly) discardInput();
+    show(terminal, text);
     input.resume();
   });
 }
@@ -208,12 +216,18 @@ export async function confirm(question: string): Promise<boolean | null> {
 }
 
 /**
- * Returns the letter that the user chooses, asking again after any other reply; null without a terminal.
+ * Returns the letter that the user chooses, asking again after any other reply; null without a terminal. Keys that were typed
+ * before the question was shown do not count.
  * @throws CommandFailure as `confirm`
  */
 export async function choose(question: string, letters: readonly string[]): Promise<string | null> {
   for (;;) {
-    const typed = await askShown({ text: question, limit: maxBytes, trailingInput: severalLines });
+    const typed = await askShown({
+      text: question,
+      limit: maxBytes,
+      trailingInput: severalLines,
+      discardsEarly: true,
+    });
     if (typed === null) return null;
     const letter = Buffer.from(typed).toString("latin1").trim().toLowerCase()[0] ?? "";
     if (letters.includes(letter)) return letter;
