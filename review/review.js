@@ -93,7 +93,20 @@ function textOfProve(last) {
   return `The last strongroom prove ran ${age} ago: ${verdicts[last.verdict]}.`;
 }
 
-async function showAudit() {
+function verdictOf({ records, firstSeq, covered, problemCount }) {
+  const checked = `The server has checked all ${records} records from ${firstSeq} on.`;
+  const signed =
+    covered > 0 ? `Checkpoints of this vault cover them up to ${covered}.` : "No checkpoint covers them yet.";
+  return problemCount === 0
+    ? `${checked} The chain is unbroken. ${signed}`
+    : `${checked} ${problemCount} places do not match: run  strongroom audit verify`;
+}
+
+async function showAudit(verdict) {
+  const unchecked =
+    "The server has not checked the log, which is off, empty, unreadable or long: run  strongroom audit verify";
+  element("audit-verdict").textContent = verdict === null ? unchecked : verdictOf(verdict);
+  element("audit-problems").replaceChildren(...(verdict?.problems ?? []).map((text) => make("li", text)));
   try {
     const { head, records } = await call("GET", "/v1/audit?limit=1000");
     const checkpoints = records.filter(({ event }) => event === "checkpoint").length;
@@ -205,8 +218,9 @@ async function start() {
   element("lock").disabled = false;
   element("lock").addEventListener("click", () => lock().catch((error) => say(error.message)));
   element("storm").addEventListener("submit", storm);
-  showFacts(await call("GET", "/v1/review"));
-  await showAudit();
+  const facts = await call("GET", "/v1/review");
+  showFacts(facts);
+  await showAudit(facts.audit);
   say("Connected. This page ends after 15 minutes.");
   await watching;
   if (token !== null) end("The server has ended this page: run  strongroom review  again.");

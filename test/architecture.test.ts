@@ -133,6 +133,7 @@ const entrances: readonly string[] = [
   "src/access/token-record",
   "src/access/token-request",
   "src/access/token-value",
+  "src/audit/check",
   "src/audit/format",
   "src/audit/audit-log",
   "src/audit/record",

@@ -70,6 +70,11 @@ export class AuditLog {
     }
   }
 
+  /** Resolves when the records so far are in the file, or lost. */
+  flush(): Promise<void> {
+    return this.#options.writer.flush();
+  }
+
   /** See `AuditWriter.losses`. */
   get losses(): AuditWriter["losses"] {
     return this.#options.writer.losses;

@@ -3,6 +3,7 @@
  * numbers or the files do not match. Needs no key; `judgeCheckpoints` checks the MACs where the key is at hand.
  */
 
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
@@ -60,6 +61,9 @@ export type VerifiedLog = {
 /** More are not listed. */
 const maxProblems = 1_000;
 
+/** Takes about a millisecond. */
+const linesInStep = 100;
+
 type RecordMembers = { readonly [name: string]: unknown };
 
 /** The group that is being read. */
@@ -90,6 +94,12 @@ export class LogVerifier {
 
   /** Reads one file; `file` is its number. Files are added in ascending order. */
   add(file: number, bytes: Uint8Array): void {
+    const steps = this.steps(file, bytes);
+    while (!steps.next().done);
+  }
+
+  /** As `add`, in steps of a few lines. */
+  *steps(file: number, bytes: Uint8Array): Generator<void, void> {
     if (this.#unfinished > 0)
       this.#problem("unfinished", `the end of the file is missing, ${this.#unfinished} bytes are left`);
     this.#unfinished = 0;
@@ -97,7 +107,7 @@ export class LogVerifier {
     else this.#missingBetween(this.#newest + 1, file);
     this.#newest = file;
     this.#files++;
-    this.#readLines(file, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    yield* this.#readLines(file, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   }
 
   /** Names a file whose number is far from all others. */
@@ -124,7 +134,7 @@ export class LogVerifier {
     };
   }
 
-  #readLines(file: number, bytes: Buffer): void {
+  *#readLines(file: number, bytes: Buffer): Generator<void, void> {
     const group: OpenGroup = { start: 0, first: null, last: 0, line: 1 };
     let [start, number] = [0, 1];
     for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, start)) {
@@ -138,6 +148,7 @@ export class LogVerifier {
       }
       start = at + 1;
       number++;
+      if (number % linesInStep === 0) yield;
     }
     this.#unfinished = bytes.length - group.start;
   }
@@ -298,17 +309,26 @@ type OldestPart = { readonly log: string; readonly firstSeq: number | null };
 /** Attempts while a server removes the oldest file. */
 const maxAttempts = 3;
 
-export async function verifyLog(directory: string, head: LogHead | null = null): Promise<VerifiedLog> {
+/** `pause` is awaited after each step. */
+type Pause = () => Promise<void>;
+
+const noPause: Pause = async () => {};
+
+export async function verifyLog(
+  directory: string,
+  head: LogHead | null = null,
+  pause: Pause = noPause,
+): Promise<VerifiedLog> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await verifyOnce(directory, head);
+      return await verifyOnce(directory, head, pause);
     } catch (error) {
       if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
     }
   }
 }
 
-async function verifyOnce(directory: string, head: LogHead | null): Promise<VerifiedLog> {
+async function verifyOnce(directory: string, head: LogHead | null, pause: Pause): Promise<VerifiedLog> {
   const verifier = new LogVerifier(head);
   const { numbers, strays } = await logFilesIn(systemFiles, directory);
   for (const file of strays) verifier.addStray(file);
@@ -316,9 +336,17 @@ async function verifyOnce(directory: string, head: LogHead | null): Promise<Veri
     const path = join(directory, fileNameOf(file));
     const bytes = await readFileBytes(systemFiles, path, longestFile);
     if (bytes === null) throw Object.assign(new Error(`${path} is gone`), { code: "ENOENT", path });
-    verifier.add(file, bytes);
+    const steps = verifier.steps(file, bytes);
+    while (!steps.next().done) await pause();
   }
   return verifier.end();
+}
+
+/** Returns the bytes of all files of a log. */
+export async function lengthOfLog(directory: string): Promise<number> {
+  const { numbers } = await logFilesIn(systemFiles, directory);
+  const sizes = await Promise.all(numbers.map(async (file) => (await stat(join(directory, fileNameOf(file)))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 /** Checks the MACs of checkpoints. */

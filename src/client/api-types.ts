@@ -801,6 +801,8 @@ export interface ReviewFacts {
   readonly weaknesses: readonly string[];
   /** The last `strongroom prove` of this server; null before the first one. */
   readonly lastProve: unknown;
+  /** A check of the audit log, at most 30 seconds old; null while the vault is locked, and when the log is off, empty, longer than 16 MiB or cannot be read. */
+  readonly audit: unknown;
   readonly files: readonly ProgramFile[];
 }
 
@@ -812,6 +814,20 @@ export interface LastProve {
   readonly checks: number;
   /** Checks that do not hold. */
   readonly failed: number;
+}
+
+/** What a check of the audit log found. */
+export interface AuditCheck {
+  /** Records that were checked. */
+  readonly records: number;
+  /** Number of the oldest of them. */
+  readonly firstSeq: number;
+  /** The last record that a checkpoint of this vault covers; 0: none. */
+  readonly covered: number;
+  /** Places where the chain or a checkpoint does not match. */
+  readonly problemCount: number;
+  /** The first ten of them. */
+  readonly problems: readonly string[];
 }
 
 /** Keys that each part of the server holds. */

@@ -7,6 +7,7 @@ import type { RootRotation } from "../access/root-token.js";
 import type { Need } from "../access/scopes.js";
 import type { ClientTokens } from "../access/tokens.js";
 import type { AuditLog } from "../audit/audit-log.js";
+import type { AuditVerdict } from "../audit/check.js";
 import type { AuditedEvent } from "../audit/record.js";
 import type { Broker } from "../broker/broker.js";
 import { VaultError } from "../errors.js";
@@ -46,6 +47,8 @@ export type Service = {
   readonly vitals: Vitals;
   /** What `strongroom prove` left in the home; null before its first run. */
   readonly lastProve: () => Promise<LastProve | null>;
+  /** Checks the audit log; null when it is off, empty, unreadable, or too long to be checked while the server works. */
+  readonly checkAuditLog: () => Promise<AuditVerdict | null>;
   readonly isShuttingDown: () => boolean;
   /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;

@@ -119,6 +119,7 @@ export async function reviewFacts(service: Service, _req: Request, res: Response
     tokens: tokens.list(),
     weaknesses: await weaknesses(),
     lastProve: await service.lastProve(),
+    audit: locked ? null : await service.checkAuditLog(),
     files: programFiles(),
   });
 }

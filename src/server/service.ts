@@ -4,6 +4,9 @@ import { Credentials } from "../access/credentials.js";
 import { ReviewAccess } from "../access/review.js";
 import { findToken, RootRotation, type Token } from "../access/root-token.js";
 import { ClientTokens } from "../access/tokens.js";
+import { auditCheck } from "../audit/check.js";
+import { auditDirectory, signedOf } from "../audit/format.js";
+import type { Judge } from "../audit/verify.js";
 import type { Broker } from "../broker/broker.js";
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
@@ -58,7 +61,7 @@ export async function serveStore(
   const broker = await openOrRelease(vault, () => startBroker(settings, guarded, observed, lockouts, around));
   const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
   const service = {
-    ...serviceOf(home, settings, guarded, observed),
+    ...serviceOf(home, settings, guarded, observed, clock),
     ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock),
@@ -175,8 +178,29 @@ async function connectionsOf(listeners: readonly { readonly server: Server }[]):
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
+function auditCheckOf(
+  home: Home,
+  { vault }: GuardedVault,
+  audit: Telemetry["audit"],
+  clock: Clock,
+): Service["checkAuditLog"] {
+  if (audit === null) return async () => null;
+  const judge: Judge = (checkpoints) => vault.records.verifyCheckpoints(checkpoints.map(signedOf));
+  const check = auditCheck(auditDirectory(home.path), judge, () => clock.now());
+  return async () => {
+    await audit.flush();
+    return check().catch(() => null); // `audit verify`, which the page then names, says why
+  };
+}
+
 /** What the endpoints work with, as far as it is known before the server listens. */
-function serviceOf(home: Home, settings: Settings, guarded: GuardedVault, { audit, metrics, vitals }: Telemetry) {
+function serviceOf(
+  home: Home,
+  settings: Settings,
+  guarded: GuardedVault,
+  { audit, metrics, vitals }: Telemetry,
+  clock: Clock,
+) {
   const manifest = readManifest();
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
@@ -189,6 +213,7 @@ function serviceOf(home: Home, settings: Settings, guarded: GuardedVault, { audi
     approveWith: settings.approveWith,
     vitals,
     lastProve: () => readLastProve(home.path),
+    checkAuditLog: auditCheckOf(home, guarded, audit, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(openApiDocument(settings)),

@@ -48,6 +48,9 @@ describe("the review page in chromium", function () {
     expect(await page.evaluate("location.hash")).to.equal("");
     expect(await textOf(page, "#keys")).to.match(/Front end.*0 keys.*Key worker.*1 key/s);
     expect(await textOf(page, "#slots")).to.contain("scrypt, N = 2^16");
+    expect(await textOf(page, "#audit-verdict")).to.match(
+      /has checked all \d+ records from 1 on\. The chain is unbroken/,
+    );
     await page.type("#passphrase", passphrase);
     await page.keyboard.press("Enter");
     await page.waitForFunction("/waiting\\s*[1-9]/.test(document.querySelector('#vitals').innerText)", {

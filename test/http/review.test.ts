@@ -1,5 +1,5 @@
 /** The review page's access: its code, and what its token can do and when it ends. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,6 +7,7 @@ import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import {
   type ApiResponse,
+  type Json,
   mustInit,
   mustLock,
   mustPut,
@@ -146,6 +147,25 @@ describe("the review page's token", () => {
       writeFileSync(file, text);
       expect(await last()).to.equal(null);
     }
+  });
+
+  it("shows what a check of the audit log finds, at most 30 seconds old", async () => {
+    const server = await startWithPage();
+    for (let i = 0; i < 150; i++) await mustPut(server, `app/${i}`, "value");
+    const token = await tokenOf(server);
+    const { close } = await watch(server, token); // otherwise the token ends within 30 seconds
+    const check = async () => mustSucceed(await send(server, { path: "/v1/review", token }))["audit"] as Json;
+    const before = await check();
+    expect(before).to.include({ firstSeq: 1, problemCount: 0 });
+    expect(before["records"]).to.be.above(100);
+    const file = join(server.home, "audit", "audit-000001.jsonl");
+    writeFileSync(file, readFileSync(file, "utf8").replace("app/70", "app/71"));
+    expect(await check()).to.deep.equal(before);
+    server.clock.advance(30_000);
+    const after = await check();
+    expect(after["problemCount"]).to.be.above(0);
+    expect(JSON.stringify(after["problems"])).to.contain("audit-000001.jsonl");
+    close();
   });
 
   it("starts a storm of 16 unlocks, of which a wrong passphrase is checked once", async () => {
