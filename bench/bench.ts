@@ -2,6 +2,7 @@
 import { arch, cpus } from "node:os";
 import { cleanUpMark, cleanUpTo } from "../test/support/clean-up.js";
 import { measureBroker } from "./broker.js";
+import { measureEvidence } from "./evidence.js";
 import type { Outcome } from "./figures.js";
 import { compareGets, comparePuts } from "./get-and-put.js";
 import { type Loaders, startLoaders } from "./measure.js";
@@ -20,6 +21,7 @@ const questions = {
   transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
   openbao: "uses of transit keys on the port for Vault's clients, beside OpenBao's own server (only if named)",
   broker: "gets beside 1,000 streams through the broker; a body of 1 GB beside a plain CONNECT tunnel (needs curl)",
+  evidence: "gets beside an open review page, and beside a strongroom prove (Linux; root, or ptrace_scope 0)",
   scale: "start, list, backup, restore and doctor with 1,000 to 100,000 secrets (--million: 1,000,000)",
 } as const;
 
@@ -59,5 +61,6 @@ function answer(question: Question, loaders: Loaders, options: Options): AsyncGe
   if (question === "storm") return measureStorm(loaders, options);
   if (question === "transit") return measureTransit(loaders, options);
   if (question === "broker") return measureBroker(loaders, options);
+  if (question === "evidence") return measureEvidence(loaders, options);
   return measureScale(options);
 }

@@ -2,7 +2,7 @@
 
 export type Spread = { readonly median: number; readonly min: number; readonly max: number };
 
-export type Unit = "×" | "ms" | "µs" | "MiB" | "KiB" | "MB/s" | "/s" | "";
+export type Unit = "×" | "s" | "ms" | "µs" | "MiB" | "KiB" | "MB/s" | "/s" | "";
 
 /** One line of a table. */
 export type Finding = { readonly what: string; readonly value: Spread; readonly unit: Unit };
