@@ -13,8 +13,8 @@ import { isAsymmetricName } from "./transit-keys.js";
 /** A failure counts only when it is still there in the last of these copies: a request may hold a key for milliseconds. */
 const mostLooks = 3;
 const pauseMs = 400;
-/** Copies that do not count, because the vault changed during the copy. */
-const mostDisturbed = 30;
+/** For how long copies may be repeated that do not count, because the vault changed around them. */
+const disturbedMs = 180_000;
 
 /** What is looked for. `keys`: null without the passphrase. */
 export type Wanted = {
@@ -45,15 +45,16 @@ type Circumstances = {
 /** Copies and judges until everything holds, or a failure has lasted. @throws CouldNotLook */
 export async function lookAt(circumstances: Circumstances): Promise<Look> {
   let last: Look | null = null;
-  for (let looks = 0, disturbed = 0; looks < mostLooks; ) {
+  let deadline = performance.now() + disturbedMs;
+  for (let looks = 0; looks < mostLooks; ) {
     const look = await lookOnce(circumstances);
     if (look === null) {
-      disturbed++;
-      if (disturbed > mostDisturbed)
+      if (performance.now() > deadline)
         throw new CouldNotLook("keys are being derived all the time: try again when the server is less busy");
       await sleep(pauseMs / 4);
       continue;
     }
+    deadline = performance.now() + disturbedMs;
     last = last === null ? look : lasting(last, look);
     if (last.checks.every(({ holds }) => holds)) return last;
     looks++;
