@@ -126,6 +126,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     ],
     numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100", STRONGROOM_PUTS: "200" },
   },
+  prove: {
+    meaning:
+      "20 rounds of strongroom prove on a busy server, with dumps that tools/prove.py judges too, and 100 runs without a false alarm",
+    files: ["prove/prove.test"],
+    numbers: { STRONGROOM_PROVE_ROUNDS: "20", STRONGROOM_PROVE_RUNS: "100" },
+  },
   rights: {
     meaning: "10,000 random requests of transit keys, none of which may show a private part",
     files: ["transit/rights.slow.test"],

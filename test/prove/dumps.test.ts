@@ -1,68 +1,18 @@
 /** Dumps: what `strongroom prove --dump` and `tools/prove.py` find in them, which must be the same. */
-import { execFile } from "node:child_process";
 import { createCipheriv, createHmac, generateKeyPairSync, randomBytes } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { expect } from "chai";
 import { encryptBlock, expandKey, scheduleWords } from "../../prove/aes.js";
 import { fitsSlot, isSigned, type Keys, openHeader, parseHeader } from "../../prove/format.js";
-import { copyMemory } from "../../prove/memory.js";
 import { HmacLanes } from "../../prove/sha256-lanes.js";
-import { temporaryDirectory } from "../support/clean-up.js";
 import { startProcess } from "../support/process.js";
 import { passphrase, startTestServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
-import { needsForeignMemory, passphraseFile, prove } from "./run-prove.js";
+import { dumpOf, file, hasPython, proveDump, pythonDump } from "./both-programs.js";
+import { needsForeignMemory } from "./run-prove.js";
 
 const header = parseHeader(Buffer.from(headerOfVersion2.text));
-const python = "tools/prove.py";
-const hasPython = existsSync("/usr/bin/python3") || existsSync("/usr/local/bin/python3");
-
-type Result = {
-  readonly attacker: number;
-  readonly known: Readonly<Record<string, number>>;
-  readonly code: number | null;
-};
-
-function file(name: string, bytes: Uint8Array | string): string {
-  const path = join(temporaryDirectory(), name);
-  writeFileSync(path, bytes);
-  return path;
-}
-
-/** By `strongroom prove --dump`. */
-async function proveDump(headerFile: string, dump: string, ...flags: readonly string[]): Promise<Result> {
-  const { code, report } = await prove("/nonexistent", "--header", headerFile, "--dump", dump, ...flags);
-  const attacker = report.checks.filter(({ step }) => step === "attacker").map(({ found }) => Number(found));
-  const known = report.checks.flatMap(({ step, what, found }) => {
-    const [, name = ""] = /^copies of the (.*), in any form/.exec(what) ?? [];
-    return step === "known-keys" ? [[name, Number(found)] as const] : [];
-  });
-  return { attacker: attacker[0] ?? -1, known: Object.fromEntries(known), code };
-}
-
-/** By the Python file. */
-async function pythonDump(headerFile: string, dump: string, ...flags: readonly string[]): Promise<Result> {
-  const args = [
-    python,
-    "--header",
-    headerFile,
-    "--dump",
-    dump,
-    "--passphrase-file",
-    passphraseFile(),
-    "--json",
-    ...flags,
-  ];
-  const { stdout, code } = await promisify(execFile)("python3", args).then(
-    (ended) => ({ ...ended, code: 0 }),
-    (error: { stdout: string; code: number }) => error,
-  );
-  return { ...(JSON.parse(stdout) as Omit<Result, "code">), code };
-}
-
 function keysOfFrozen(): Keys {
   const keys = openHeader(header, Buffer.from(passphrase));
   if (keys === null) throw new Error("the frozen header does not open");
@@ -80,30 +30,6 @@ function scheduleOf(key: Uint8Array, order: "bytes" | "words"): Buffer {
     else bytes.writeUInt32LE(word, 4 * i);
   }
   return bytes;
-}
-
-/** A core dump (ELF) of segments with these contents. */
-function coreOf(segments: readonly { readonly address: number; readonly bytes: Uint8Array }[]): Buffer {
-  const head = Buffer.alloc(64 + 56 * segments.length);
-  head.write("7f454c460201", "hex");
-  head.writeUInt16LE(4, 16);
-  head.writeBigUInt64LE(64n, 32);
-  head.writeUInt16LE(56, 54);
-  head.writeUInt16LE(segments.length, 56);
-  let offset = head.length;
-  for (const [i, { address, bytes }] of segments.entries()) {
-    const at = 64 + 56 * i;
-    head.writeUInt32LE(1, at);
-    for (const [field, value] of [
-      [8, offset],
-      [16, address],
-      [32, bytes.length],
-    ] as const) {
-      head.writeBigUInt64LE(BigInt(value), at + field);
-    }
-    offset += bytes.length;
-  }
-  return Buffer.concat([head, ...segments.map(({ bytes }) => bytes)]);
 }
 
 describe("dumps", function () {
@@ -149,12 +75,7 @@ describe("dumps", function () {
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "a", "a value");
-    const { bytes, regions } = await copyMemory(server.child.pid ?? 0);
-    const segments = regions.map(({ address, offset, length }) => ({
-      address,
-      bytes: bytes.subarray(offset, offset + length),
-    }));
-    const [headerFile, dump] = [join(server.vaultPath, "gen-1", "header.json"), file("core", coreOf(segments))];
+    const [headerFile, dump] = [join(server.vaultPath, "gen-1", "header.json"), await dumpOf(server)];
     const expected = { attacker: 1, known: { "master key": 1, "KEK of the passphrase": 0, passphrase: 0 } };
     expect(await proveDump(headerFile, dump)).to.deep.equal({ ...expected, code: 0 });
     expect(await pythonDump(headerFile, dump, "--state", "locked")).to.deep.equal({ ...expected, code: 12 });
