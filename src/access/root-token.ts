@@ -6,8 +6,8 @@ import { isToken, minTokenLength } from "../config/readers.js";
 import { StartError, systemCode, VaultError } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
+import { Mutex } from "../locks.js";
 import type { Credentials } from "./credentials.js";
-import { oneAtATime } from "./in-turn.js";
 import { isDamagedValue, newTokenValue } from "./token-value.js";
 
 export type Token = {
@@ -63,7 +63,7 @@ export class RootRotation {
   readonly #file: string | null;
   readonly #credentials: Credentials;
   readonly #clock: Clock;
-  readonly #inTurn = oneAtATime();
+  readonly #inTurn = new Mutex();
 
   constructor({ file }: Token, credentials: Credentials, clock: Clock) {
     this.#file = file;
@@ -77,7 +77,7 @@ export class RootRotation {
     if (file === null) {
       throw new VaultError("BAD_REQUEST", "the root token comes from STRONGROOM_TOKEN: change it there, then restart");
     }
-    return this.#inTurn(async () => {
+    return this.#inTurn.run(async () => {
       const text = await writeNewToken(file).catch((cause: unknown) => {
         throw new VaultError("UNAVAILABLE", "the token file cannot be written: the old token stays valid", { cause });
       });

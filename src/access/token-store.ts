@@ -4,10 +4,10 @@
  */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import { Mutex, sharedRuns } from "../locks.js";
 import type { Log } from "../log.js";
 import { rangesOf } from "../paths/path-scope.js";
 import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
-import { oneAtATime, sharedRuns } from "./in-turn.js";
 import {
   type DocumentChange,
   documentName,
@@ -59,8 +59,8 @@ export class TokenLedger {
   /** By name. */
   readonly #lastUsed = new Map<string, number>();
   readonly #genuine: GenuineRecords;
-  readonly #inTurn = oneAtATime();
-  readonly #readChanges = sharedRuns(() => this.#vault.hold(() => this.#inTurn(() => this.#readIfChanged())));
+  readonly #inTurn = new Mutex();
+  readonly #readChanges = sharedRuns(() => this.#vault.hold(() => this.#inTurn.run(() => this.#readIfChanged())));
   #cancelWrite: (() => void) | null = null;
 
   private constructor({ vault, credentials, clock, log }: LedgerOptions) {
@@ -117,7 +117,7 @@ export class TokenLedger {
    * @throws VaultError INTEGRITY for a damaged document, UNAVAILABLE, BAD_REQUEST for too many tokens
    */
   change<T>(make: Change<T>): Promise<T> {
-    return this.#vault.hold(() => this.#inTurn(() => this.#changeNow(make)));
+    return this.#vault.hold(() => this.#inTurn.run(() => this.#changeNow(make)));
   }
 
   /**
@@ -155,7 +155,7 @@ export class TokenLedger {
       await this.#readMissedOrLog();
       this.#adopt(await this.#genuine.withoutForged(this.#state, this.#lastUsed));
     };
-    return this.#vault.hold(() => this.#inTurn(verify));
+    return this.#vault.hold(() => this.#inTurn.run(verify));
   }
 
   /** See `RecordStore.documentForRotation`. A damaged document has no genuine record. */

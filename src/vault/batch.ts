@@ -5,6 +5,7 @@
 import type { Bytes, PlannedOperation, SealResult, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import { type KeyedMutex, Mutex } from "../locks.js";
 import type { Log } from "../log.js";
 import type { Change, Expected, ReadVersion } from "../storage/secret-store.js";
 import {
@@ -36,7 +37,6 @@ import {
   unconditional,
 } from "./conditions.js";
 import type { LockState } from "./lock-state.js";
-import { type KeyedMutex, Mutex } from "./locks.js";
 import type { VaultTrash } from "./trash.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */

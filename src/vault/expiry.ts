@@ -7,11 +7,11 @@
  * files can make the counts wrong by it, and nothing else.
  */
 import type { Clock } from "../clock.js";
+import { Mutex } from "../locks.js";
 import type { Log } from "../log.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { SecretChange } from "./cache.js";
 import type { LastLock, LockState } from "./lock-state.js";
-import { Mutex } from "./locks.js";
 import type { VaultSecrets } from "./secrets.js";
 
 /** Numbers of secrets. Those that have expired are not among those that will. */

@@ -15,10 +15,10 @@
 import type { Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import type { ReadWriteLock } from "../locks.js";
 import type { Log } from "../log.js";
 import type { DocumentChange, NamedDocument, SecretStore } from "../storage/secret-store.js";
 import type { LockState } from "./lock-state.js";
-import type { ReadWriteLock } from "./locks.js";
 
 type HeaderOptions = {
   readonly store: SecretStore;

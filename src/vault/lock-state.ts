@@ -5,10 +5,10 @@
 import type { Bytes, Request, WorkerSettings } from "../../workers/protocol.js";
 import { type Clock, withTimeout } from "../clock.js";
 import { VaultError } from "../errors.js";
+import type { ReadWriteLock } from "../locks.js";
 import type { Log } from "../log.js";
 import type { LockReason, Observers } from "../observer.js";
 import { type DerivingRequest, KeyWorker, type LastCheckpoint, type Success } from "./key-worker.js";
-import type { ReadWriteLock } from "./locks.js";
 
 export type LockSettings = WorkerSettings & { readonly idleTimeoutMs: number };
 

@@ -1,9 +1,9 @@
 /** Records in the vault's documents, such as client tokens, with MACs that only its key worker can make. */
 import type { Bytes, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
+import type { ReadWriteLock } from "../locks.js";
 import type { DocumentChange, NamedDocument, SecretStore, StoredDocument } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
-import type { ReadWriteLock } from "./locks.js";
 
 /** What keeps records in the vault's documents. */
 export interface RecordStore {

@@ -16,6 +16,7 @@ import type {
 } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import type { Log } from "../log.js";
 import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
 import type { Expected, SecretStore } from "../storage/secret-store.js";
@@ -42,7 +43,6 @@ import {
 import { type Success, wipingAfter } from "./key-worker.js";
 import { Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
 import type { LockState } from "./lock-state.js";
-import { KeyedMutex, type ReadWriteLock } from "./locks.js";
 import { VaultTrash } from "./trash.js";
 
 export type ReadDecision = Exclude<ResultOf<"readDecision">, { readonly ok: false }>;

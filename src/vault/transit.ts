@@ -5,13 +5,13 @@
 import type { Bytes, RequestOf, SharedBytes, TransitUse, VaultForm } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache, headOf } from "./cache.js";
 import { Conflict, expectedAs, repeating } from "./conditions.js";
 import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
-import { KeyedMutex, type ReadWriteLock } from "./locks.js";
 
 export type TransitOptions = {
   readonly store: SecretStore;

@@ -6,6 +6,7 @@ import pMap from "p-map";
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import type { KeyedMutex, ReadWriteLock } from "../locks.js";
 import { tagOf } from "../storage/blob-tag.js";
 import type { Change, Expected, Listed, SecretStore } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
@@ -13,7 +14,6 @@ import { type CachedStore, headBytes, headOf } from "./cache.js";
 import { type Condition, conflictAt, expectedAs, notFound, repeating, requireOf, unconditional } from "./conditions.js";
 import { Lister, type ListPart, type ListQuery, type ListSource } from "./list.js";
 import type { LockState } from "./lock-state.js";
-import type { KeyedMutex, ReadWriteLock } from "./locks.js";
 
 /** Throws when a change is no longer permitted. */
 type Permit = () => void;

@@ -5,6 +5,7 @@
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
+import { ReadWriteLock } from "../locks.js";
 import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
 import type { BackupProcess, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
@@ -14,7 +15,6 @@ import { wipingAfter } from "./key-worker.js";
 import { KeySlots, type Permit } from "./keys.js";
 import { VaultKv } from "./kv.js";
 import { type LockSettings, LockState, type VaultAudit } from "./lock-state.js";
-import { ReadWriteLock } from "./locks.js";
 import { type RecordStore, VaultRecords } from "./records.js";
 import { RotationSweep } from "./rotation.js";
 import { VaultSecrets } from "./secrets.js";

@@ -1,7 +1,7 @@
 /** Races of requests with a lock, a forced init, a crash and one another: every outcome is that of some serial order. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { ReadWriteLock } from "../../src/vault/locks.js";
+import { ReadWriteLock } from "../../src/locks.js";
 import { keyWorkerAsked } from "../support/asked-worker.js";
 import { crashKeyWorkers, threadsAlive } from "../support/crash-key-worker.js";
 import { heldFiles } from "../support/held-files.js";

@@ -11,7 +11,7 @@ import { open, unlink } from "node:fs/promises";
 import { StartError, systemCode, VaultError } from "../../errors.js";
 import { ignoring } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
-import { Semaphore } from "../../files/semaphore.js";
+import { Semaphore } from "../../locks.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 import { BufferedFile } from "./buffered-file.js";

@@ -12,7 +12,7 @@ import {
   syncDirectory,
   UncertainChange,
 } from "../../files/durable.js";
-import { Semaphore } from "../../files/semaphore.js";
+import { Semaphore } from "../../locks.js";
 import type { Space } from "../secret-store.js";
 import { type BlobChange, encodeJournal, journalFile, readJournals } from "./journal.js";
 import type { Names } from "./name-index.js";

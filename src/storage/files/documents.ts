@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { type FileOperations, readFileBytes, replaceFile } from "../../files/durable.js";
-import { Semaphore } from "../../files/semaphore.js";
+import { Semaphore } from "../../locks.js";
 import { documentName, maxDocumentBytes, type StoredDocument } from "../secret-store.js";
 import { cannotRead, cannotWrite } from "./errors.js";
 

@@ -13,7 +13,7 @@ import {
   systemFiles,
   UncertainChange,
 } from "../../files/durable.js";
-import { Semaphore } from "../../files/semaphore.js";
+import { Semaphore } from "../../locks.js";
 import { tagHeadBytes, tagOf } from "../blob-tag.js";
 import {
   type BackupProcess,

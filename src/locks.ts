@@ -1,4 +1,7 @@
-/** Locks of the main thread: read-write lock, mutex, and mutex by key. Which may be held while taking which: docs/architecture.md. */
+/**
+ * Locks of the main thread: read-write lock, mutex, mutex by key, semaphore and shared runs. Which may be held while taking which:
+ * docs/locks-and-threads.md.
+ */
 
 /** Any number of shared holders, or one exclusive holder, who goes first. */
 export class ReadWriteLock {
@@ -93,4 +96,56 @@ export class Mutex {
     this.#last = current.catch(() => {});
     return current;
   }
+}
+
+/** Limit on how many operations run at once; the others wait in order. */
+export class Semaphore {
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  /** `slots`: how many may run at once. */
+  constructor(slots: number) {
+    this.#free = slots;
+  }
+
+  /** Waits for a slot. Call `release` once the operation has ended. */
+  acquire(): Promise<void> | undefined {
+    if (this.#free > 0) {
+      this.#free--;
+      return undefined;
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  release(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free++;
+    else next();
+  }
+
+  /** Runs an operation in a slot. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    await this.acquire();
+    try {
+      return await work();
+    } finally {
+      this.release();
+    }
+  }
+}
+
+/** Returns a function that runs the work for each call, or once for all calls that wait for the previous run to end. */
+export function sharedRuns(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve();
+  let next: Promise<void> | null = null;
+  const begin = () => {
+    next = null;
+    const run = work();
+    running = run.catch(() => {}); // its callers get the error
+    return run;
+  };
+  return () => {
+    next ??= running.then(begin);
+    return next;
+  };
 }
