@@ -158,7 +158,6 @@ const entrances: readonly string[] = [
   "src/http/guards",
   "src/http/keys",
   "src/http/listener",
-  "src/http/memory",
   "src/http/request",
   "src/http/response",
   "src/maintenance/backup/archive",

@@ -1,4 +1,5 @@
 /** Application: the checks of a request, in their order, its handler, and the error as a response. */
+
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type Request, type Response } from "express";
 import type { Caller } from "../access/credentials.js";
@@ -10,11 +11,11 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { FinishedRequest, Observers } from "../observer.js";
-import { isAfterClose } from "./body.js";
+import { discardBody, isAfterClose } from "./body.js";
+import { keepsPlaintext } from "./connections.js";
 import { type Endpoint, type EndpointTable, parseTarget, type Service, takesPassphrase } from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
 import { BearerCheck, bearerOf, type GuardSettings, OriginGuard, type TokenReader } from "./guards.js";
-import { discardBody, keepsPlaintext } from "./memory.js";
 import { beginContext, contextOf, type Report } from "./request.js";
 import { type ErrorForm, nativeErrors, sendError } from "./response.js";
 import { sendReviewPage } from "./review.js";

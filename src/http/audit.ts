@@ -3,9 +3,8 @@ import type { Request, Response } from "express";
 import type { SignedCheckpoint } from "../../workers/protocol.js";
 import { maxCheckpoints, signedOf } from "../audit/format.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "./body.js";
+import { ownMemory, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
-import { ownMemory } from "./memory.js";
 import { callerOf, queryOf } from "./request.js";
 import { sendJson } from "./response.js";
 

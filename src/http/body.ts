@@ -7,9 +7,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Request, Response } from "express";
+import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { endInput } from "./connections.js";
-import { overwriteStackSoon } from "./memory.js";
+import { endInput, overwriteStackSoon } from "./connections.js";
 import { contextOf, isAuthenticatedRequest } from "./request.js";
 
 /**
@@ -201,4 +201,21 @@ const lingerMs = 1_000;
 export function endLingering(socket: Duplex): void {
   socket.end();
   setTimeout(() => socket.destroy(), lingerMs).unref();
+}
+
+/** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped and transferred. */
+export function ownMemory(length: number): Bytes {
+  return new Uint8Array(new ArrayBuffer(length));
+}
+
+/** For passphrases. The vault wipes it when the request has ended, even if the key worker's thread has crashed. */
+export function sharedMemory(length: number): SharedBytes {
+  return new Uint8Array(new SharedArrayBuffer(length));
+}
+
+/** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
+export function discardBody(req: IncomingMessage): void {
+  if (req.readableEnded) return;
+  req.on("data", (chunk: Buffer) => chunk.fill(0));
+  req.once("close", overwriteStackSoon).resume();
 }

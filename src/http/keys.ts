@@ -2,9 +2,8 @@
 import type { Request, Response } from "express";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { maxFieldsBytes, readBody } from "./body.js";
+import { maxFieldsBytes, readBody, sharedMemory } from "./body.js";
 import type { Handler, Service } from "./endpoint.js";
-import { sharedMemory } from "./memory.js";
 import { contextOf, type RequestContext } from "./request.js";
 import { sendBytes } from "./response.js";
 

@@ -9,9 +9,17 @@ import { type AddressInfo, type OnReadOpts, Socket, type SocketConstructorOpts }
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
 import type { MessageClasses } from "./app.js";
-import { addPipeline, type Handle, inTurn, isResponding, longestIdle, OpenConnections } from "./connections.js";
+import { ownMemory } from "./body.js";
+import {
+  addPipeline,
+  cleansePlaintext,
+  type Handle,
+  inTurn,
+  isResponding,
+  longestIdle,
+  OpenConnections,
+} from "./connections.js";
 import { refuseMalformedRequests } from "./malformed.js";
-import { cleansePlaintext, ownMemory } from "./memory.js";
 import type { ErrorForm } from "./response.js";
 
 export type TlsPair = { readonly cert: string; readonly key: string };

@@ -9,8 +9,7 @@ import type { Request, Response } from "express";
 import helmet from "helmet";
 import { statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import { ClientGone, closeIfUnread } from "./body.js";
-import { discardBody } from "./memory.js";
+import { ClientGone, closeIfUnread, discardBody } from "./body.js";
 import { contextOf, reportFinished } from "./request.js";
 import { sendOwned } from "./sending.js";
 

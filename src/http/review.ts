@@ -8,9 +8,8 @@ import { VaultError } from "../errors.js";
 import { weaknesses } from "../hardening.js";
 import { readPackageFile } from "../manifest.js";
 import { packageDirectory } from "../program-files.js";
-import { maxFieldsBytes, readBody } from "./body.js";
+import { maxFieldsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
 import type { Service } from "./endpoint.js";
-import { ownMemory, sharedMemory } from "./memory.js";
 import { callerOf, contextOf, queryOf } from "./request.js";
 import { beginStream, sendJson, sendPage } from "./response.js";
 

@@ -6,10 +6,9 @@ import type { BatchItem } from "../observer.js";
 import { isSecretPath } from "../paths/secret-path.js";
 import type { BatchPermit } from "../vault/batch-plan.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
-import { maxFieldsBytes, maxPathsBytes, readBody } from "./body.js";
+import { maxFieldsBytes, maxPathsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { authorizeBody, authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "./guards.js";
-import { ownMemory, sharedMemory } from "./memory.js";
 import { callerOf, conditionOf, contextOf, queryOf, type RequestContext, unlessTagged } from "./request.js";
 import { sendBytes, sendJson, sendNotModified, sendParts } from "./response.js";
 

@@ -1,9 +1,8 @@
 /** Handlers of the vault's lifecycle and of the server itself. */
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
-import { maxFieldsBytes, readBody } from "./body.js";
+import { maxFieldsBytes, readBody, sharedMemory } from "./body.js";
 import { hasParameter, type Service } from "./endpoint.js";
-import { sharedMemory } from "./memory.js";
 import { contextOf, queryOf } from "./request.js";
 import { sendBytes, sendJson, sendText } from "./response.js";
 

@@ -3,9 +3,8 @@ import type { Request, Response } from "express";
 import { scopes } from "../access/scopes.js";
 import { readRotation, readTokenRequest, rootName } from "../access/token-request.js";
 import type { NewToken } from "../access/tokens.js";
-import { readBody } from "./body.js";
+import { ownMemory, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
-import { ownMemory } from "./memory.js";
 import { callerOf, contextOf } from "./request.js";
 import { sendJson } from "./response.js";
 

@@ -2,10 +2,9 @@
 import type { Request, Response } from "express";
 import type { SharedBytes, TransitUse } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "./body.js";
+import { readBody, sharedMemory } from "./body.js";
 import type { Handler, Service } from "./endpoint.js";
 import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "./guards.js";
-import { sharedMemory } from "./memory.js";
 import { contextOf } from "./request.js";
 import { sendBytes, sendJson } from "./response.js";
 

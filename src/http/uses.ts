@@ -6,10 +6,9 @@ import type { Broker } from "../broker/broker.js";
 import { canonicalHost } from "../broker/host-name.js";
 import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
-import { maxFieldsBytes, readBody } from "./body.js";
+import { maxFieldsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { secretPathOf } from "./guards.js";
-import { ownMemory, sharedMemory } from "./memory.js";
 import { callerOf, contextOf, queryOf } from "./request.js";
 import { sendJson } from "./response.js";
 

@@ -2,10 +2,9 @@
 import type { Request, Response } from "express";
 import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "../http/body.js";
+import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
 import { authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "../http/guards.js";
-import { sharedMemory } from "../http/memory.js";
 import { contextOf, queryOf } from "../http/request.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";

@@ -4,10 +4,9 @@
  */
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
-import { readBody } from "../http/body.js";
+import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";
 import { stillValid, visibleRanges } from "../http/guards.js";
-import { ownMemory } from "../http/memory.js";
 import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
 import { sendNothing, sendObject } from "./response.js";

@@ -5,10 +5,9 @@ import { type Scope, scopes } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "../http/body.js";
+import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";
 import { bearerOf } from "../http/guards.js";
-import { ownMemory } from "../http/memory.js";
 import { callerOf, contextOf, onlyHeader } from "../http/request.js";
 import { sendNothing, sendObject } from "./response.js";
 

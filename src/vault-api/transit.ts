@@ -2,10 +2,9 @@
 import type { Request, Response } from "express";
 import type { TransitUse, VaultForm } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { readBody } from "../http/body.js";
+import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
 import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "../http/guards.js";
-import { sharedMemory } from "../http/memory.js";
 import { contextOf } from "../http/request.js";
 import { sendData, sendNothing, sendObject } from "./response.js";
 import { wholeVault } from "./table.js";
