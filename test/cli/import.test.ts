@@ -520,10 +520,8 @@ describe("strongroom import, through the real command", () => {
   describe("import: many secrets, and interruptions", () => {
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`n-${i}`, `value ${i}`]));
 
-    /** So large that a batch holds 15 of them. */
-    const large = (count: number) => {
-      return Object.fromEntries(Array.from({ length: count }, (_, i) => [`n-${i}`, String(i % 10).repeat(2 ** 20)]));
-    };
+    /** Four batches, since one has at most 1,000. */
+    const inBatches = Object.fromEntries(Array.from({ length: 3_046 }, (_, i) => [`n-${i}`, "v"]));
 
     it("reports what was stored when the storage fails half-way, and continues when run again", async () => {
       let isFull = false;
@@ -533,17 +531,17 @@ describe("strongroom import, through the real command", () => {
       };
       const failing = await startTestServer({ files: { ...systemFiles, rename } });
       await mustInit(failing);
-      const source = { format: "json", input: large(46), args: ["--json"] }; // 4 batches
+      const source = { format: "json", input: inBatches, args: ["--json"] };
       isFull = true;
       const { code, stdout, stderr } = await importText("m", source, failing);
       expect(code, stdout).to.equal(1);
       isFull = false;
       const { created } = JSON.parse(stdout) as { created: number };
-      expect(created).to.be.above(0).and.below(46);
-      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 45);
-      expect(stderr).to.contain(`stopped after ${created} of 46 entries: run it again to continue`);
+      expect(created).to.be.above(0).and.below(3_046);
+      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 3_045);
+      expect(stderr).to.contain(`stopped after ${created} of 3046 entries: run it again to continue`);
       mustDo(await importText("m", source, failing));
-      expect((await mustStatus(failing))["secretCount"]).to.equal(46);
+      expect((await mustStatus(failing))["secretCount"]).to.equal(3_046);
     });
 
     it("exits 13 on SIGINT, and reports what was stored", async () => {
@@ -554,7 +552,7 @@ describe("strongroom import, through the real command", () => {
       };
       const slow = await startTestServer({ files: { ...systemFiles, rename } });
       await mustInit(slow);
-      const input = JSON.stringify(large(46)); // 4 batches, of which 2 are sent at a time
+      const input = JSON.stringify(inBatches); // 2 batches are sent at a time
       const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input });
       atBatch = () => {
         atBatch = () => {}; // a second signal would end it at once
@@ -564,7 +562,7 @@ describe("strongroom import, through the real command", () => {
       expect(code, stderr).to.equal(13);
       const [, created] = /^(\d+) created/m.exec(stdout) ?? [];
       expect(Number(created)).to.be.above(0);
-      expect(stderr).to.contain(`interrupted\nstrongroom: stopped after ${String(created)} of 46 entries`);
+      expect(stderr).to.contain(`interrupted\nstrongroom: stopped after ${String(created)} of 3046 entries`);
       expect((await mustStatus(slow))["secretCount"]).to.equal(Number(created));
     });
 
