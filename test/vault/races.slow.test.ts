@@ -104,7 +104,7 @@ describe("an unlock", () => {
 
   it("delays a lock for a limited time; it ends unused, and the next unlock waits for that", async () => {
     const clock = new FakeClock();
-    const server = await startTestServer({ clock, scryptLogN: 18, idleTimeoutMs: 0 });
+    const server = await startTestServer({ clock, scryptLogN: 17, idleTimeoutMs: 0 });
     await mustInit(server);
     const before = threadsAlive();
     const deriving = keyWorkerAsked("unlock");
@@ -141,7 +141,7 @@ describe("an unlock", () => {
   });
 
   it("does not delay a get right before it", async () => {
-    const server = await startTestServer({ scryptLogN: 18 });
+    const server = await startTestServer({ scryptLogN: 17 });
     await mustInit(server);
     await mustPut(server, "a", "v");
     await mustGet(server, "a");
