@@ -1,5 +1,5 @@
 /** `strongroom restore`: finds the home, and prints the result. */
-import { access, constants, stat } from "node:fs/promises";
+import { access, constants, rmdir, stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { StartError, systemCode } from "../../errors.js";
@@ -54,10 +54,21 @@ async function restore(file: string, flags: Flags): Promise<void> {
 type Restored = { readonly vaultPath: string; readonly secrets: number; readonly place: string };
 
 async function restoreFiles(file: string, home: string, isUsable: HeaderCheck, { dryRun }: Flags): Promise<Restored> {
-  const { vault: vaultPath } = dryRun ? await plannedHome(home) : await openHome(home);
+  const isNew = (await missingAsNull(stat(home)).catch(() => "unusable")) === null;
+  const opened = dryRun ? await plannedHome(home) : await openHome(home);
   const work = dryRun ? judge : restoreVault;
-  const secrets = await watched((watch) => work(file, vaultPath, isUsable, watch));
-  return { vaultPath, secrets, place: home };
+  try {
+    const secrets = await watched((watch) => work(file, opened.vault, isUsable, watch));
+    return { vaultPath: opened.vault, secrets, place: home };
+  } catch (error) {
+    if (isNew && !dryRun) await removeEmpty(opened);
+    throw error;
+  }
+}
+
+/** Removes the directories of a home in which nothing is. */
+async function removeEmpty({ vault, tls, path }: Home): Promise<void> {
+  for (const directory of [vault, tls, path]) await rmdir(directory).catch(() => {}); // the first error is what matters
 }
 
 async function restoreDatabase(
