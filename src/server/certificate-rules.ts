@@ -37,9 +37,14 @@ export function isPair(certificate: X509Certificate, privateKey: KeyObject): boo
   }
 }
 
-/** Nothing can be said here of one that another authority has signed. */
+/**
+ * Nothing can be said here of one that another authority has signed. One that has our name once was made here: the other
+ * name is damaged.
+ */
 function isIntact(certificate: X509Certificate): boolean {
-  return certificate.subject !== certificate.issuer || certificate.verify(certificate.publicKey);
+  const { subject, issuer, publicKey } = certificate;
+  const signsItself = subject === issuer || subject === commonName || issuer === commonName;
+  return !signsItself || certificate.verify(publicKey);
 }
 
 /** Milliseconds since 1970. */

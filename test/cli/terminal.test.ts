@@ -3,7 +3,8 @@ import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
 import { pasteMode } from "../../src/cli/lib/hidden-line.js";
-import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
+import { mainFile, node } from "../support/process.js";
+import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
@@ -20,6 +21,25 @@ describe("the command line on a terminal", () => {
   const silent: Reaction = { question: "never asked" };
   before(function () {
     if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+  });
+
+  it("a prompt gives the shell its terminal back at Ctrl-Z, and asks on after fg with what was typed", async () => {
+    const steps: Reaction[] = [
+      { question: "bash-", keys: `"${node}" "${mainFile}" put typed/value\r` },
+      { question: "Value of typed/value: ", keys: "s3c" },
+      { question: "", keys: "\u001a" },
+      { question: "Stopped", keys: "echo visi''ble\r" },
+      { question: "visible", keys: "fg\r" },
+      { question: "Value of typed/value: ", keys: "r3t\r" },
+      { question: "typed/value", keys: "" },
+      { question: "bash-", keys: "exit\r" },
+    ];
+    const shell = ["/bin/bash", "--norc", "--noprofile", "-i"];
+    const { shown, echoesAfter } = await runProgramOnTerminal(shell, steps, here(), [24, 200]);
+    expect(shown).to.contain("echo visi''ble"); // the shell's terminal echoes
+    expect(shown).not.to.contain("s3c").and.not.to.contain("r3t");
+    expect(echoesAfter).to.equal(true);
+    expect((await mustGet(server(), "typed/value"))["value"]).to.equal("s3cr3t");
   });
 
   describe("init on a terminal", () => {

@@ -46,6 +46,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/claim.test"],
     numbers: { STRONGROOM_CLAIM_ROUNDS: "100" },
   },
+  pair: {
+    meaning: "starts a server on 200 pairs of a damaged certificate or key",
+    files: ["server/certificate-pair.test"],
+    numbers: { STRONGROOM_PAIR_FLIPS: "200" },
+  },
   "lost-replies": {
     meaning:
       "file operations report errors before or after their effect, in every kind of change and in 500 different random ones, on a disk that loses what was not synced",

@@ -1,8 +1,18 @@
 /** A TLS pair with a damaged key or certificate is never taken for a pair. */
+
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { connect } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
+import { StartError } from "../../src/errors.js";
 import { isPair } from "../../src/server/certificate-rules.js";
+import { startTestServer, type TestServer } from "../support/server.js";
+
+/** Long form: 200. */
+const flips = Number(process.env["STRONGROOM_PAIR_FLIPS"] ?? 10);
 
 function derOf(pem: string): Buffer {
   return Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ""), "base64");
@@ -42,14 +52,49 @@ describe("a TLS pair", () => {
     expect(accepted).to.deep.equal([]);
   });
 
-  it("is refused with any bit of its certificate flipped, while that still names itself as its authority", async () => {
-    const { cert, private: key } = await generate([{ name: "commonName", value: "test" }], { keyType: "ec" });
+  it("is refused with any bit of the server's own certificate flipped", async () => {
+    const { cert, private: key } = await generate([{ name: "commonName", value: "strongroom" }], { keyType: "ec" });
     const [certDer, privateKey] = [derOf(cert), createPrivateKey(key)];
     const accepted: number[] = [];
-    for (let bit = 0; bit < 8 * certDer.length; bit += 7) {
+    for (let bit = 0; bit < 8 * certDer.length; bit += 3) {
       const damaged = parsed(() => new X509Certificate(flipped(certDer, bit)));
-      if (damaged?.subject === damaged?.issuer && damaged && isPair(damaged, privateKey)) accepted.push(bit);
+      if (damaged && isPair(damaged, privateKey)) accepted.push(bit);
     }
     expect(accepted).to.deep.equal([]);
   });
+
+  it("with a flipped bit in its files is refused at the start, replaced, or the same pair", async () => {
+    const { home, stop } = await startTestServer();
+    await stop();
+    const outcomes = new Set<string>();
+    for (let i = 0; i < flips; i++) {
+      const file = join(home, "tls", i % 2 === 0 ? "cert.pem" : "key.pem");
+      const whole = readFileSync(file);
+      writeFileSync(file, flipped(whole, Math.floor((i * 8 * whole.length) / flips) + (i % 8)));
+      outcomes.add(await outcomeOfStart(home));
+      writeFileSync(file, whole);
+    }
+    expect([...outcomes].sort()).to.deep.equal(["refused", "served"]);
+  });
 });
+
+async function outcomeOfStart(home: string): Promise<"refused" | "served"> {
+  try {
+    await mustServe(await startTestServer({ home }));
+    return "served";
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    expect(error.message).to.contain(join(home, "tls"));
+    return "refused";
+  }
+}
+
+/** A client that trusts the home's certificate alone gets a response. */
+async function mustServe(server: TestServer): Promise<void> {
+  const cert = readFileSync(join(server.home, "tls", "cert.pem"));
+  expect(new X509Certificate(cert).verify(new X509Certificate(cert).publicKey)).to.equal(true);
+  const socket = connect({ host: "localhost", port: server.port, ca: cert });
+  await once(socket, "secureConnect");
+  socket.destroy();
+  await server.stop();
+}
