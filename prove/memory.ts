@@ -4,7 +4,8 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, read, readdirSync, readFileSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, read, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
+import { constants, getPriority, setPriority } from "node:os";
 import { promisify } from "node:util";
 
 /** Bytes that follow each other in memory. `offset`: in the copy. */
@@ -177,15 +178,42 @@ async function readPages(memory: number, bytes: Uint8Array, { address, offset, l
 async function whileStopped(pid: number, copy: () => Promise<Omit<MemoryCopy, "stoodStillMs">>): Promise<MemoryCopy> {
   const guard = await continueAtTheLatest(pid);
   const begun = performance.now();
+  const usual = ownPriority();
   try {
+    setOwnPriority({ threads: constants.priority.PRIORITY_HIGHEST, session: constants.priority.PRIORITY_HIGHEST });
     process.kill(pid, "SIGSTOP");
     waitUntilStopped(pid);
     const copied = await copy();
     process.kill(pid, "SIGCONT");
     return { ...copied, stoodStillMs: performance.now() - begun };
   } finally {
+    setOwnPriority(usual);
     guard.stdin?.end(); // the guard lets the process continue
     await once(guard, "close");
+  }
+}
+
+/** Nice values: of this process's threads, and of its session among the others (sched(7), autogroup). */
+type Priority = { readonly threads: number; readonly session: number };
+
+const autogroup = "/proc/self/autogroup";
+
+function ownPriority(): Priority {
+  const text = existsSync(autogroup) ? readFileSync(autogroup, "latin1") : "";
+  return { threads: getPriority(), session: Number(/nice (-?\d+)/.exec(text)?.[1] ?? 0) };
+}
+
+/** Only root may raise it: then the stopped process does not wait for other programs that keep the processors busy. */
+function setOwnPriority({ threads, session }: Priority): void {
+  unlessRefused(() => existsSync(autogroup) && writeFileSync(autogroup, String(session)));
+  for (const thread of readdirSync("/proc/self/task")) unlessRefused(() => setPriority(Number(thread), threads));
+}
+
+function unlessRefused(change: () => unknown): void {
+  try {
+    change();
+  } catch {
+    // it stays as it is
   }
 }
 
