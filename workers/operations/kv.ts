@@ -10,7 +10,7 @@ import {
   sealBlob,
   splitBlob,
 } from "../crypto/blob.js";
-import { isObjectText, mergePatch, nameOf, withoutValues } from "../json/json-object.js";
+import { isNullText, isObjectText, mergePatch, nameOf, withoutValues } from "../json/json-object.js";
 import { type Member, readElements, readMembers } from "../json/json-reader.js";
 import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
 import type { Refusal, RequestOf, ResultOf, WorkerSettings } from "../protocol.js";
@@ -89,7 +89,7 @@ function memberOf(members: readonly Member[], name: string): Uint8Array | undefi
 
 function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refusal | null {
   if (given === undefined) return last?.attributes.secret?.kv?.casRequired === true ? casRequired : null;
-  const cas = given.length > 20 ? undefined : /^"?(\d{1,15})"?$/.exec(textOf(given))?.[1];
+  const cas = isNullText(given) ? "0" : given.length > 20 ? undefined : /^"?(-?\d{1,15})"?$/.exec(textOf(given))?.[1];
   if (cas === undefined) return badRequest(notCas);
   return Number(cas) === (last?.version ?? 0) ? null : casMismatch;
 }
