@@ -5,14 +5,16 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect } from "chai";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
-import { type Ended, run } from "../support/process.js";
+import { type Ended, environment, run } from "../support/process.js";
 import type { TestServer } from "../support/server.js";
 import { mustPut } from "../support/test-client.js";
 import { bind, startUpstream, startWithBroker, type Upstream, value } from "./broker-rig.js";
@@ -342,6 +344,27 @@ const load = (name) => require(require.resolve(name, { paths: [process.cwd()] })
       const { stdout, stderr } = await agent(use, [process.execPath, "-e", script, name]);
       expect(stdout, stderr).to.equal("hello from upstream\n");
     }
+  });
+
+  it("strongroom mcp from its packages, called by the SDK's client", async () => {
+    const directory = temporaryDirectory();
+    const npm = (cwd: string, ...args: readonly string[]) =>
+      execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+    const pack = (from: string) =>
+      join(directory, npm(from, "pack", "--ignore-scripts", "--silent", "--pack-destination", directory));
+    const mcp = join(directory, "mcp");
+    cpSync("packages/mcp", mcp, { recursive: true });
+    cpSync("dist/mcp", join(mcp, "dist"), { recursive: true }); // as its prepack does
+    npm(directory, "install", "--no-audit", "--no-fund", "--prefix", directory, pack("."), pack(mcp));
+    const { server } = rig();
+    const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url });
+    const command = join(directory, "node_modules", ".bin", "strongroom");
+    const args = ["mcp", "--use", "app/"];
+    const client = new Client({ name: "test", version: "1.0.0" });
+    await client.connect(new StdioClientTransport({ command, args, env: env as Record<string, string> }));
+    const { content } = await client.callTool({ name: "request", arguments: { url: `${rig().at}/mcp` } });
+    await client.close();
+    expect(JSON.stringify(content)).to.contain("HTTP 200").and.contain("GET /mcp 0");
   });
 
   it("the SDKs of Anthropic and OpenAI, requests and httpx from PyPI", async () => {
