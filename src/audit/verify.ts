@@ -156,7 +156,7 @@ export class LogVerifier {
   #header(file: number, line: string): void {
     const header = parseHeaderLine(line);
     if (header === null) {
-      this.#problem("header", "its first line is missing or was changed");
+      this.#problem("header", "its first line is missing, was changed, or is of a later version");
       this.#chain = null;
       this.#nextSeq = null;
       return;

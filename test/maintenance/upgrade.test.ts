@@ -1,7 +1,9 @@
 /** Upgrades and downgrades: homes of earlier versions open and serve; what a later version wrote is refused clearly. */
+import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import { encodeJournal } from "../../src/storage/files/journal.js";
 import { unlockWith } from "../support/key-requests.js";
 import { preparedHome } from "../support/prepared-home.js";
 import { NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
@@ -91,5 +93,42 @@ describe("what a later version wrote", () => {
     expect(answer.text).to.contain("newer version");
     expect((await mustGet(server, "Ümlaut B"))["value"]).to.equal("värde ☃");
     expect(readFileSync(file).equals(blob)).to.equal(true);
+  });
+
+  const journal = encodeJournal([{ space: "secrets", path: "a", blob: null }]).subarray(0, -32);
+  journal[4] = 9;
+  const laterJournal = Buffer.concat([journal, createHash("sha256").update(journal).digest()]);
+  const audit = (version: number) =>
+    `{"format":"strongroom audit","version":${version},"file":1,"log":"YZe8ulrMPFTImRiJ7RU5yA","seq":1}\n`;
+  for (const [what, name, bytes, says] of [
+    [
+      "the client tokens",
+      "vault/gen-1/tokens.document",
+      '{"format":"strongroom tokens","version":9,"tokens":[]}\n',
+      "tokens-damaged",
+    ],
+    ["the journal of a batch", "vault/gen-1/journal-1", laterJournal, "journal-damaged"],
+    ["the audit log", "audit/audit-000001.jsonl", audit(9), "audit-changed"],
+  ] as const) {
+    it(`is named by doctor, which leaves it as it is, if it is ${what}`, async () => {
+      const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
+      const file = join(home, name);
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+      writeFileSync(file, bytes, { mode: 0o600 });
+      const { code, stdout } = await run(["doctor", "--fix"], { STRONGROOM_HOME: home });
+      expect(code, stdout).to.equal(12);
+      expect(stdout)
+        .to.match(/(?:of|by) a later version/)
+        .and.to.contain(says);
+      expect(readFileSync(file).equals(Buffer.from(bytes))).to.equal(true);
+    });
+  }
+
+  it("stops the start with the file's name if it is the journal of a batch", async () => {
+    const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
+    writeFileSync(join(home, "vault/gen-1/journal-1"), laterJournal, { mode: 0o600 });
+    const failed = await startProcess([], { STRONGROOM_HOME: home }).catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(NotStarted);
+    expect((failed as NotStarted).ended.stderr).to.match(/journal-1, .* newer version/);
   });
 });

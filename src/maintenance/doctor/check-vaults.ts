@@ -174,7 +174,8 @@ async function examineJournal(inspection: Inspection, path: string): Promise<voi
   if ((await examine(inspection, path, "file")) === null) return;
   const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxJournalBytes));
   if (bytes === null || decodeJournal(bytes) !== null) return;
-  const message = "it is damaged: a batch of changes cannot be completed, and the server does not start";
+  const message =
+    "it is damaged, or was written by a later version: a batch of changes cannot be completed, and the server does not start";
   const remedy = "restore the vault from a backup, or move it away; the batch may then be incomplete";
   inspection.report({ code: "journal-damaged", path, message, remedy, fix: null });
 }

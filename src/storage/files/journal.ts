@@ -55,7 +55,7 @@ export async function readJournals(files: FileOperations, directory: string): Pr
 
 function damagedJournal(file: string): StartError {
   return new StartError(
-    `${file}, which completes a batch of changes, is damaged: restore the vault from a backup, or move it away ` +
+    `${file}, which completes a batch of changes, is damaged or from a newer version: install that, restore the vault from a backup, or move it away ` +
       "(the batch may then be incomplete), then start again",
   );
 }
