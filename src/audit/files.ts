@@ -9,10 +9,10 @@ import {
   makeDirectory,
   missingAsNull,
   noFollow,
+  type OpenFile,
   readFileBytes,
   syncDirectory,
 } from "../files/durable.js";
-import type { OpenFile } from "../files/open-file.js";
 import {
   type Bytes,
   base64url,

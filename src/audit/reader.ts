@@ -1,8 +1,7 @@
 /** Pages of an audit log: finds a record by its number, and reads those that follow. */
 import { constants } from "node:fs";
 import { join } from "node:path";
-import { type FileOperations, noFollow } from "../files/durable.js";
-import type { OpenFile } from "../files/open-file.js";
+import { type FileOperations, noFollow, type OpenFile } from "../files/durable.js";
 import { fileNumbers } from "./files.js";
 import { type Bytes, fileNameOf, firstLine, parseHeaderLine, seqOf, textOf } from "./format.js";
 

@@ -2,8 +2,7 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { OpenFile } from "../../src/files/open-file.js";
+import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { decodeJournal, encodeJournal } from "../../src/storage/files/journal.js";
 import type { Change } from "../../src/storage/secret-store.js";

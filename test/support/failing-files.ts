@@ -1,6 +1,5 @@
 /** File operations that fail on demand: simulates a full or failing disk. */
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import type { OpenFile } from "../../src/files/open-file.js";
+import { type FileOperations, type OpenFile, systemFiles } from "../../src/files/durable.js";
 import { lightFiles } from "./light-files.js";
 
 type HandleStep = "writeFile" | "sync" | "truncate" | "read" | "stat" | "close";

@@ -1,6 +1,5 @@
 /** File operations of which one read gets a wrong bit, as from a failing disk or memory. */
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { OpenFile } from "../../src/files/open-file.js";
+import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
 import { lightFiles } from "./light-files.js";
 
 export type MisreadingFiles = {

@@ -1,7 +1,6 @@
 /** File operations that record creations, renames and syncs in order. */
 import { constants } from "node:fs";
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { OpenFile } from "../../src/files/open-file.js";
+import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
 import { lightFiles } from "./light-files.js";
 
 export type RecordedFiles = {

@@ -4,8 +4,7 @@
  */
 import { constants, cpSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import type { OpenFile } from "../../src/files/open-file.js";
+import { type FileOperations, type OpenFile, systemFiles } from "../../src/files/durable.js";
 import { lightFiles } from "./light-files.js";
 
 export class VolatileDisk {

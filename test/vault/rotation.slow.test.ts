@@ -2,8 +2,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { OpenFile } from "../../src/files/open-file.js";
+import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
 import { Keys } from "../../src/maintenance/offline-keys.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { blobFile, damage, headerFile } from "../support/damage.js";

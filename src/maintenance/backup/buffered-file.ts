@@ -1,7 +1,6 @@
 /** New file that collects small writes into large ones. */
 import { constants } from "node:fs";
-import { noFollow } from "../../files/durable.js";
-import { OpenFile } from "../../files/open-file.js";
+import { noFollow, OpenFile } from "../../files/durable.js";
 
 const bufferBytes = 2 ** 20;
 

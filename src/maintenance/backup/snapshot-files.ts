@@ -3,8 +3,7 @@ import { constants, createReadStream } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { pMapIterable } from "p-map";
-import { missingAsNull, noFollow } from "../../files/durable.js";
-import { OpenFile } from "../../files/open-file.js";
+import { missingAsNull, noFollow, OpenFile } from "../../files/durable.js";
 
 export type SnapshotFile = {
   readonly name: string;
