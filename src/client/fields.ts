@@ -14,7 +14,7 @@ export function findField(value: string, field: string): FoundField {
   const json = markedJson(value);
   if (typeof json !== "object" || json === null) return null;
   const found = memberAt(json, field);
-  if (found === undefined) return { names: namesIn(json) };
+  if (found === undefined) return { names: namesNear(json, field) };
   return { text: typeof found === "string" ? found.slice(1) : jsonOf(found) };
 }
 
@@ -50,6 +50,15 @@ function memberOf(value: Marked, name: string): Marked | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const object = value as { readonly [name: string]: Marked };
   return Object.hasOwn(object, `s${name}`) ? object[`s${name}`] : undefined;
+}
+
+/** Returns what there is where a field is missing: the members of the innermost object on its way, with that way. */
+function namesNear(value: Marked, field: string, way = ""): string[] {
+  const dot = field.indexOf(".");
+  const inner = dot < 0 ? undefined : memberOf(value, field.slice(0, dot));
+  if (typeof inner === "object" && inner !== null)
+    return namesNear(inner, field.slice(dot + 1), `${way}${field.slice(0, dot)}.`);
+  return typeof value === "object" && value !== null ? namesIn(value).map((name) => `${way}${name}`) : [];
 }
 
 function namesIn(value: object): string[] {

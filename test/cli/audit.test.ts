@@ -107,6 +107,15 @@ describe("audit", () => {
     expect(text).not.to.contain("never-shown");
   });
 
+  it("tail --notify says at once that notify-send is missing", async () => {
+    const { finished } = start(server(), ["audit", "tail", "--notify"], {
+      environment: { PATH: temporaryDirectory() },
+    });
+    const { code, stderr, stdout } = await finished;
+    expect({ code, stdout }).to.deep.equal({ code: 1, stdout: "" });
+    expect(stderr).to.contain("notify-send is not installed: install libnotify");
+  });
+
   it("tail -f prints records as they come, until it is interrupted", async () => {
     const { child, finished } = start(server(), ["audit", "tail", "-f", "--limit", "1", "--json"]);
     await once(child.stdout, "data");

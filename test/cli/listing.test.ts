@@ -110,6 +110,11 @@ describe("strongroom ls and find", () => {
     expect(await must(here(), ["ls"])).to.equal("app/db/name\napp/db/password\napp/key\n");
   });
 
+  it("ls --expiring says on a terminal that nothing expires, and prints nothing elsewhere", async () => {
+    expect(await shown("ls", "--expiring", "5d")).to.equal("nothing has expired or expires within this time\n");
+    expect(await must(here(), ["ls", "--expiring", "5d"])).to.equal("");
+  });
+
   it("ls --json controls no terminal, and is the same JSON elsewhere", async () => {
     const description = "\u009b31m red \u202e";
     await mustPut(server(), "evil/a", { value: "v", description });

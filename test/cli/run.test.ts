@@ -244,6 +244,11 @@ describe("strongroom run, through the real command", () => {
       ).to.equal("plain|");
     });
 
+    it("says how to set a variable where one is given to -e in the place of a file", async () => {
+      const ended = await strongroom(server(), ["run", "-e", "API_KEY=strongroom://app/pin", ...show("API_KEY")]);
+      mustRefuseWith(ended, 2, "--env-file takes a file", "--set API_KEY=path");
+    });
+
     it("does not start the command when secrets are missing, flags are wrong or the vault is locked", async () => {
       const marker = join(temporaryDirectory(), "started");
       const touch = ["--", "touch", marker];

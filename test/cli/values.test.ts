@@ -131,7 +131,8 @@ describe("fields of a JSON value, through the real command", () => {
   }
 
   for (const [field, problem] of [
-    ["user.nam", /app\/db has no field user\.nam/],
+    ["user.nam", /app\/db has no field user\.nam\. Did you mean user\.name\?/],
+    ["user.password", /app\/db has no field user\.password: it has user\.name, user\.id/],
     ["usr", /app\/db has no field usr\. Did you mean user\?/],
     ["toString", /app\/db has no field toString/],
     ["hosts.2", /app\/db has no field hosts\.2/],

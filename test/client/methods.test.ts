@@ -243,7 +243,7 @@ describe("the client library", () => {
     await client.put("json/a#b", '{"user":{"name":"me"},"id":12345678901234567890}');
     const secret = await client.get("json/a#b");
     expect([secret.field("user.name"), secret.field("id")]).to.deep.equal(["me", "12345678901234567890"]);
-    expect(() => secret.field("user.mail")).to.throw("json/a#b has no field user.mail: it has user, id");
+    expect(() => secret.field("user.mail")).to.throw("json/a#b has no field user.mail: it has user.name");
     expect(await client.resolve("strongroom://json/a%23b#user.name")).to.equal("me");
     expect(await client.resolve("strongroom://json/a%23b")).to.equal(secret.reveal());
     await mustFail(client.resolve("strongroom://json/a%23b#none"), "NOT_FOUND", /no field none/);

@@ -25,6 +25,7 @@ import {
   withOutput,
 } from "../lib/output.js";
 import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { isInPath } from "../lib/programs.js";
 import { breakable } from "../lib/progress.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
 import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
@@ -209,7 +210,8 @@ async function showRecords(flags: ShowFlags): Promise<void> {
 }
 
 /** The latest records, and with `follow` or `notify` those that come. */
-function tailRecords(flags: ShowFlags): Promise<void> {
+async function tailRecords(flags: ShowFlags): Promise<void> {
+  if (flags.notify && !isInPath("notify-send", process.env["PATH"] ?? "")) throw noNotifier(); // not at the first record
   return withClient(flags, async (client) => {
     const begin = Math.max(0, (await endOf(client)) - (flags.limit ?? tailLimit));
     let { last } = await printAfter(client, begin, flags);
@@ -242,10 +244,14 @@ async function notifyOf(records: readonly AuditRecord[]): Promise<void> {
   const texts = [`Strongroom: ${summary}`, marked].map((text) => text.split("\n").map(printable).join("\n"));
   const child = spawn("notify-send", ["--app-name=Strongroom", "--", ...texts], { stdio: "ignore" });
   const problem = await new Promise<string | null>((resolve) => {
-    child.once("error", () => resolve("notify-send is not installed: install libnotify, or leave out --notify"));
+    child.once("error", () => resolve("notify-send cannot be run"));
     child.once("close", (code) => resolve(code === 0 ? null : "notify-send failed: is a desktop session running?"));
   });
   if (problem !== null) throw new CommandFailure("unexpected", problem);
+}
+
+function noNotifier(): CommandFailure {
+  return new CommandFailure("unexpected", "notify-send is not installed: install libnotify, or leave out --notify");
 }
 
 async function latestMatching(

@@ -33,5 +33,8 @@ async function listExpiring(client: StrongroomClient, folder: string, withinMs: 
   const limit = Date.now() + withinMs;
   const expires = ({ metadata: { expiresAt } }: SecretEntry) =>
     expiresAt !== undefined && Date.parse(expiresAt) <= limit;
-  await printList(pagesOf(client, folder), expires, asPaths, process.stdout.isTTY ? { ...flags, long: true } : flags);
+  const shown = process.stdout.isTTY ? { ...flags, long: true as const } : flags;
+  const count = await printList(pagesOf(client, folder), expires, asPaths, shown);
+  const isSaid = count === 0 && process.stdout.isTTY && flags.json !== true;
+  if (isSaid) process.stderr.write("nothing has expired or expires within this time\n");
 }

@@ -1,4 +1,5 @@
 /** Environment of the child of `strongroom run`: the sources of its variables and their precedence. */
+import { existsSync } from "node:fs";
 import type { StrongroomClient } from "../../client/client.js";
 import { parseDotenv } from "../import/dotenv.js";
 import { CommandFailure } from "../lib/errors.js";
@@ -87,6 +88,7 @@ async function namedByPrefix(
 }
 
 async function readEnvFile({ file, sha256 }: EnvFile): Promise<Variable[]> {
+  if (/^[A-Za-z_]\w*=/.test(file) && !existsSync(file)) throw noFile(file);
   const name = `the env file ${printable(file)}`;
   const bytes = sha256 === undefined ? await readInputFile(file, name) : await readAllowed(file, sha256);
   const text = textOfInput(bytes, name);
@@ -100,6 +102,13 @@ async function readEnvFile({ file, sha256 }: EnvFile): Promise<Variable[]> {
     if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
     return variable;
   });
+}
+
+/** What was given looks like a variable, as other programs take with -e. */
+function noFile(given: string): CommandFailure {
+  const name = given.slice(0, given.indexOf("="));
+  const problem = "--env-file takes a file. For one variable, use";
+  return new CommandFailure("usage", `${problem}  --set ${name}=path  or  --set ${name}=strongroom://path#field`);
 }
 
 /** The project file was judged by another process: its env file must still be what the user has allowed. */
