@@ -177,10 +177,10 @@ async function readPages(memory: number, bytes: Uint8Array, { address, offset, l
 /** Stops a process, runs `copy`, and lets it continue, also if this process is killed in between. */
 async function whileStopped(pid: number, copy: () => Promise<Omit<MemoryCopy, "stoodStillMs">>): Promise<MemoryCopy> {
   const guard = await continueAtTheLatest(pid);
-  const begun = performance.now();
   const usual = ownPriority();
   try {
     setOwnPriority({ threads: constants.priority.PRIORITY_HIGHEST, session: constants.priority.PRIORITY_HIGHEST });
+    const begun = performance.now();
     process.kill(pid, "SIGSTOP");
     waitUntilStopped(pid);
     const copied = await copy();
