@@ -143,7 +143,7 @@ async function joinStreams(client: ByteStream, upstream: ByteStream): Promise<fa
   const toUpstream = pump(client, upstream, endless());
   const toClient = pump(upstream, client, endless());
   await Promise.race([toUpstream, toClient]);
-  upstream.socket.end();
+  for (const { socket } of [upstream, client]) socket.end();
   await within(Promise.all([toUpstream, toClient]));
   return false;
 }
