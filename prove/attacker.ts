@@ -142,7 +142,7 @@ class KeyTrial {
 
   #try(): void {
     this.tried += this.#filled;
-    if (this.#header.version !== 1) {
+    if (this.#header.version === 2) {
       for (let lane = 0; lane < this.#filled; lane++) deriveHeaderKey(this.#keys, this.#derived, lane);
       this.#compare(this.#signed, this.#mac, "header");
     }

@@ -20,7 +20,7 @@ export type Slot = {
 
 /** `signed`: the bytes that the MAC covers. */
 export type Header = {
-  readonly version: 1 | 2 | 3;
+  readonly version: 1 | 2;
   readonly vaultId: Buffer;
   readonly slots: readonly Slot[];
   readonly oldKey: Buffer | null;
@@ -36,8 +36,8 @@ export function parseHeader(file: Uint8Array): Header {
   const text = Buffer.from(file).toString("utf8");
   const members = objectOf(text);
   const version = members["version"];
-  if (members["format"] !== "strongroom" || (version !== 1 && version !== 2 && version !== 3)) {
-    throw new FormatError("the header is not of format version 1, 2 or 3");
+  if (members["format"] !== "strongroom" || (version !== 1 && version !== 2)) {
+    throw new FormatError("the header is not of format version 1 or 2");
   }
   const signed = Buffer.from(text.slice(0, text.lastIndexOf(',"mac":')));
   const mac = binary(members["mac"], 32);
@@ -117,7 +117,7 @@ export function openHeader(header: Header, passphrase: Uint8Array): Keys | null 
 }
 
 function keysOf(header: Header, slot: Slot, kek: Buffer): Keys {
-  const pad = hmac(kek, `strongroom v${header.version === 1 ? 1 : 2} key wrap`, header.vaultId);
+  const pad = hmac(kek, `strongroom v${header.version} key wrap`, header.vaultId);
   const masterKey = xor(slot.wrappedKey, pad);
   const oldPad = header.oldKey && derivedKey(masterKey, "old key wrap");
   const oldKey = header.oldKey && oldPad && xor(header.oldKey, oldPad);
@@ -152,7 +152,7 @@ export function fitsSlot({ version, vaultId }: Header, { check, checked }: Slot,
   return timingSafeEqual(hmac(hmac(kek, slotUse(version)), ...covered), check);
 }
 
-export function slotUse(version: Header["version"]): string {
+export function slotUse(version: 1 | 2): string {
   return version === 1 ? "strongroom v1 header key" : "strongroom v2 slot check";
 }
 

@@ -47,8 +47,8 @@ class Header:
             text = file.decode("utf-8")
             members = json.loads(text)
             self.version = members["version"]
-            if members["format"] != "strongroom" or self.version not in (1, 2, 3):
-                raise Unreadable("the header is not of format version 1, 2 or 3")
+            if members["format"] != "strongroom" or self.version not in (1, 2):
+                raise Unreadable("the header is not of format version 1 or 2")
             self.vault_id = binary(members["vaultId"], 16)
             self.mac = binary(members["mac"], 32)
             self.signed = text[: text.rindex(',"mac":')].encode()
@@ -109,7 +109,7 @@ def open_header(header, passphrase):
             kek = hashlib.scrypt(passphrase, salt=slot.salt, n=2**slot.log_n, r=8, p=1, maxmem=2**31 - 1, dklen=32)
         if mac(mac(kek, header.slot_use()), header.covered(slot)) != slot.check:
             continue
-        pad = mac(kek, b"strongroom v%d key wrap" % min(header.version, 2) + header.vault_id)
+        pad = mac(kek, b"strongroom v%d key wrap" % header.version + header.vault_id)
         master_key = xor(slot.wrapped_key, pad)
         known = {"master key": master_key}
         if header.old_key is not None:
@@ -297,7 +297,7 @@ def attack(header, segments):
     places, batch = set(), []
 
     def try_batch():
-        derived = derive([key for _, key in batch], b"header check") if header.version != 1 else []
+        derived = derive([key for _, key in batch], b"header check") if header.version == 2 else []
         for i, (address, key) in enumerate(batch):
             if derived and mac(derived[i], header.signed) == header.mac:
                 places.add(address)

@@ -381,7 +381,7 @@ const rows: readonly Row[] = [
     ["that is longer", (at: string) => appendFileSync(at, " ")] as const,
     [
       "of a later version",
-      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('n":3', 'n":4')),
+      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('n":2', 'n":3')),
     ] as const,
     [
       "with a hostile cost",

@@ -4,9 +4,12 @@
  *
  * The file is one line of JSON with the members in this order; binary members are base64url without padding:
  *
- *   {"format":"strongroom","version":3,"vaultId":<16>,"createdAt":<ISO 8601>,"slots":[…],"oldKey":<32>,
- *    "oldKeyFor":"sealing","mac":<32>}
+ *   {"format":"strongroom","version":2,"vaultId":<16>,"createdAt":<ISO 8601>,"spaces":["secrets","trash","keys"],
+ *    "slots":[…],"oldKey":<32>,"oldKeyFor":"sealing","mac":<32>}
  *
+ *   spaces: what is sealed under the master key. A program that does not know the member refuses the header, as it must: it
+ *     knows neither the trash nor transit keys, and a rotation by it would leave both under a key that is gone. Missing in a
+ *     header of an earlier program; the first unlock adds it
  *   slots: 1 to 16; the passphrase's, if any, is the first
  *     {"kind":"passphrase","createdAt":<ISO 8601>,"kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},
  *      "wrappedKey":<32>,"check":<32>}
@@ -28,10 +31,7 @@
  * is a one-time pad. An AEAD would do too, but Node's deciphers leave halves of a 32-byte plaintext in freed memory
  * (measured on Node 24), where the master key would survive a lock.
  *
- * Version 2 differs in its number alone. Programs that know no later one have no trash and no transit keys: a rotation by
- * them would leave those under a key that is gone. So the first unlock by this program writes 3, and they refuse the vault.
- *
- * Version 1 (see `parseVersion1`) has only the passphrase. Both are read for ever.
+ * Version 1, which is read for ever (see `parseVersion1`), has only the passphrase. The first unlock writes 2.
  */
 import { maxLabelBytes, mostKeys } from "../body-limits.js";
 import { base64url, byteLength, equal, fromBase64url, textOf, utf8 } from "../memory.js";
@@ -67,11 +67,10 @@ export interface HeaderContent {
   readonly oldKeySigns: boolean;
 }
 
-/** Versions with slots; the last is written. */
-type SlotVersion = 2 | 3;
-
 export interface Header extends HeaderContent {
-  readonly version: 1 | SlotVersion;
+  readonly version: 1 | 2;
+  /** Whether it has the member `spaces`. */
+  readonly namesSpaces: boolean;
   /** The file, byte for byte. */
   readonly bytes: Bytes;
   readonly mac: Bytes;
@@ -118,26 +117,27 @@ export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
   if (bytes.length > maxHeaderBytes) return null;
   try {
     const members = JSON.parse(textOf(bytes)) as Members; // nothing in a header is secret
-    const { version } = members as { readonly version: unknown };
-    if (version === 1) return parseVersion1(bytes, members, minLogN);
-    return version === 2 || version === 3 ? parseSlotVersion(bytes, members, minLogN, version) : null;
+    return members["version"] === 1 ? parseVersion1(bytes, members, minLogN) : parseVersion2(bytes, members, minLogN);
   } catch {
     return null;
   }
 }
 
+const spaces = '"spaces":["secrets","trash","keys"],';
+
 /** Returns the text that the MAC covers. */
-export function signedText(content: HeaderContent, version: SlotVersion = 3): string {
+export function signedText(content: HeaderContent, namesSpaces = true): string {
   const { vaultId, createdAt, slots, oldKey, oldKeySigns } = content;
   const purpose = oldKeySigns ? "" : ',"oldKeyFor":"sealing"';
   return (
-    `{"format":"strongroom","version":${version},"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
+    `{"format":"strongroom","version":2,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",${namesSpaces ? spaces : ""}` +
     `"slots":[${slots.map(slotText).join(",")}]${oldKey === null ? "" : `,"oldKey":${base64(oldKey)}${purpose}`}`
   );
 }
 
-export function signedHeader(content: HeaderContent, mac: Bytes, version: SlotVersion = 3): Header {
-  return { ...content, version, bytes: utf8(`${signedText(content, version)},"mac":${base64(mac)}}\n`), mac };
+export function signedHeader(content: HeaderContent, mac: Bytes, namesSpaces = true): Header {
+  const bytes = utf8(`${signedText(content, namesSpaces)},"mac":${base64(mac)}}\n`);
+  return { ...content, version: 2, namesSpaces, bytes, mac };
 }
 
 /** Returns the text that a slot's check covers. */
@@ -154,7 +154,7 @@ function slotText(slot: Slot): string {
   return `${checkedText(slot)},"check":${base64(slot.check)}}`;
 }
 
-function parseSlotVersion(bytes: Bytes, members: Members, minLogN: number, version: SlotVersion): Header | null {
+function parseVersion2(bytes: Bytes, members: Members, minLogN: number): Header | null {
   const slots = parseSlots(members["slots"], minLogN);
   const content: HeaderContent = {
     vaultId: fromBase64(members["vaultId"], vaultIdBytes),
@@ -163,7 +163,7 @@ function parseSlotVersion(bytes: Bytes, members: Members, minLogN: number, versi
     oldKey: members["oldKey"] === undefined ? null : fromBase64(members["oldKey"], masterKeyBytes),
     oldKeySigns: members["oldKeyFor"] === undefined,
   };
-  const header = signedHeader(content, fromBase64(members["mac"], macBytes), version);
+  const header = signedHeader(content, fromBase64(members["mac"], macBytes), members["spaces"] !== undefined);
   return equal(bytes, header.bytes) ? { ...header, bytes } : null; // one encoding only
 }
 
@@ -230,5 +230,5 @@ function parseVersion1(bytes: Bytes, members: Members, minLogN: number): Header 
     `"kdf":${kdfText(kdf)},"wrappedKey":${base64(wrappedKey)}`;
   if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
   const slots = [{ kind: "passphrase", createdAt, kdf, wrappedKey, check: mac }] as const;
-  return { version: 1, bytes, vaultId, createdAt, slots, oldKey: null, oldKeySigns: true, mac };
+  return { version: 1, namesSpaces: false, bytes, vaultId, createdAt, slots, oldKey: null, oldKeySigns: true, mac };
 }

@@ -49,7 +49,7 @@ export async function createVault(
 /** Opens a header; null when something else than this program has changed it. */
 export function openHeader(header: Header, access: Access): VaultKeys | null {
   const masterKey = new XaesKey(unwrap(header, access));
-  if (header.version !== 1 && !isSignedBy(header, masterKey)) {
+  if (header.version === 2 && !isSignedBy(header, masterKey)) {
     masterKey.end();
     return null;
   }
@@ -159,7 +159,7 @@ export function withStrongerKdf(header: Header, access: Access, { kdf, kek }: St
   );
 }
 
-/** Returns a header of version 2 as this program writes it; null for one that is. */
-export function inThisVersion(header: Header, { masterKey }: VaultKeys): Header | null {
-  return header.version === 2 ? withSlots(header, header.slots, masterKey) : null;
+/** Returns a header of version 2 that names the vault's spaces; null for one that does. */
+export function withSpaces(header: Header, { masterKey }: VaultKeys): Header | null {
+  return header.version === 2 && !header.namesSpaces ? withSlots(header, header.slots, masterKey) : null;
 }

@@ -109,7 +109,7 @@ function fits(header: Header, slot: Slot, kek: Bytes): boolean {
 export function unwrap({ version, vaultId }: Header, { slot, kek }: Access): Bytes {
   return xor(
     slot.wrappedKey,
-    hmac(kek, utf8(`strongroom v${version === 1 ? 1 : 2} key wrap`), vaultId),
+    hmac(kek, utf8(`strongroom v${version} key wrap`), vaultId),
     allocateMapped(masterKeyBytes),
   );
 }

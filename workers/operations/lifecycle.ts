@@ -4,10 +4,10 @@ import type { Keyring } from "../crypto/keyring.js";
 import {
   createVault,
   endKeys,
-  inThisVersion,
   openHeader,
   rotationOf,
   strongerKdf,
+  withSpaces,
   withStrongerKdf,
 } from "../crypto/master-key.js";
 import { findAccess, isMistypedKey } from "../crypto/slots.js";
@@ -136,7 +136,7 @@ async function unlockInTurn(
         ? withStrongerKdf(header, access, stronger)
         : logN === 0
           ? null
-          : inThisVersion(header, keys);
+          : withSpaces(header, keys);
       if (upgraded === null) return { response: { ok: true, response, header: null } };
       const until = keyring.propose(upgraded, null);
       return { response: { ok: true, response, header: concat([upgraded.bytes]) }, until };
