@@ -146,25 +146,18 @@ function partLength(left: number): number {
   return left < blockStep ? left : Math.min(left - ((left + blockHead) % blockStep), mostInList);
 }
 
-const searched = asBuffer(allocate(2048));
-/** Texts to search for, each as long as a block of malloc. */
-const fillers = Array.from({ length: searched.length / blockStep }, (_, i) => " ".repeat(i * blockStep + blockHead));
-
 /** Nothing is secret in it: it only writes over freed memory. */
 const overwriter = createCipheriv("aes-256-ctr", randomize(allocate(32)), allocate(16));
-
-/** Whether a search for text in Latin-1 copies the text into a block of its size, and frees that: on Node 22 and 24 values were left. */
-const isCopiedBySearch = Number.parseInt(process.versions.node, 10) < 22;
+const zeros = allocate(2048);
 
 /**
- * Overwrites the block of this length that the thread has just freed, or takes and frees one of the size: by a search, which
- * leaves no garbage, or else by a cipher's `update`, four times as slow, with a result of another size.
+ * Overwrites the block of this length that the thread has just freed, or takes and frees one of the size. DANGER: not by a
+ * cheaper function that copies into a block and frees it: values were left then.
  */
 export function overwriteFreed(length: number): void {
-  const filler = length <= blockStep ? undefined : fillers[Math.ceil((length - blockHead) / blockStep)];
-  if (filler === undefined) return;
-  if (isCopiedBySearch) searched.indexOf(filler, searched.length - filler.length, "latin1");
-  else overwriter.update(searched.subarray(0, filler.length - blockStep));
+  if (length <= blockStep || length > zeros.length) return;
+  const ofSameSize = length - ((length + blockHead - 1) % blockStep); // the shortest; a result a byte shorter has another
+  overwriter.update(zeros.subarray(0, ofSameSize - 1));
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */
