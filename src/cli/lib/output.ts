@@ -1,8 +1,7 @@
 /** Output of commands: text, JSON (`--json`) or nothing (`--quiet`); colour only on terminals; times and columns. */
-
-import { createRequire } from "node:module";
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import stringWidth from "string-width";
 
 /** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };
@@ -115,14 +114,9 @@ function zoneOf(offset: number): string {
   return `${offset < 0 ? "-" : "+"}${hour}:${minute}`;
 }
 
-const require = createRequire(import.meta.url);
-let widthOfAny: ((text: string) => number) | null = null;
-
-/** The library is loaded only where it is needed: loading it is most of a short command's time. */
 export function widthOf(text: string): number {
   if (/^[ -~…─]*$/.test(text)) return text.length; // with what our own lines have beside ASCII
-  widthOfAny ??= (require("string-width") as typeof import("string-width")).default;
-  return widthOfAny(text);
+  return stringWidth(text);
 }
 
 /** Fills up with spaces to `width` columns. */
