@@ -29,6 +29,7 @@ child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=sla
 shown, asked, seen, steps, keys = b"", None, 0, order["steps"], b""
 last = time.monotonic()
 while True:
+    ended = child.poll() is not None  # before the look at what it has shown, which is then all
     ready, writable, _ = select.select([master], [master] if keys else [], [], 0.1)
     if ready:
         shown, last = shown + os.read(master, 65536), time.monotonic()
@@ -50,7 +51,7 @@ while True:
             os.close(master)
             print(json.dumps({"code": child.wait(), "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": False, "left": ""}))
             sys.exit()
-    if not ready and child.poll() is not None:
+    if ended and not ready:
         break
 echo = echoes()
 tty.setraw(slave, termios.TCSANOW)
