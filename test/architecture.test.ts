@@ -100,12 +100,12 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "bcrypt-pbkdf",
     "commander",
     "csv-parse/sync",
+    "fast-string-width",
     "leven",
 
     "p-map",
     "shamir-secret-sharing",
     "smol-toml",
-    "string-width",
     "@zxcvbn-ts/*",
     ...leaves,
     "src/client",

@@ -1,7 +1,7 @@
 /** Output of commands: text, JSON (`--json`) or nothing (`--quiet`); colour only on terminals; times and columns. */
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import stringWidth from "string-width";
+import stringWidth from "fast-string-width";
 
 /** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };
