@@ -4,8 +4,22 @@
  */
 import { constants, cpSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { systemCode } from "../../src/errors.js";
 import { type FileOperations, type OpenFile, systemFiles } from "../../src/files/durable.js";
 import { lightFiles } from "./light-files.js";
+
+/** The store may remove an empty folder between two looks at it, in the background: then all is copied again. */
+function copyWhole(directory: string, copy: string): void {
+  for (;;) {
+    try {
+      cpSync(directory, copy, { recursive: true });
+      return;
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      rmSync(copy, { recursive: true, force: true });
+    }
+  }
+}
 
 export class VolatileDisk {
   readonly files: FileOperations;
@@ -32,7 +46,7 @@ export class VolatileDisk {
 
   /** Copies the directory as it is after a power cut now. */
   copyAfterCut(directory: string, copy: string): void {
-    cpSync(directory, copy, { recursive: true });
+    copyWhole(directory, copy);
     const placeOf = (path: string) => join(copy, relative(directory, path));
     for (const path of this.#unsynced) if (existsSync(placeOf(path))) truncateSync(placeOf(path));
     for (const [path, bytes] of this.#durable) {
