@@ -1,8 +1,9 @@
 /** `strongroom import`: the formats, the summary, and that nothing is lost silently. */
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { readOnePassword } from "../../src/cli/import/one-password.js";
 import { CommandFailure } from "../../src/cli/lib/errors.js";
@@ -544,19 +545,24 @@ describe("strongroom import, through the real command", () => {
       expect((await mustStatus(failing))["secretCount"]).to.equal(3_046);
     });
 
-    it("exits 13 on SIGINT, and reports what was stored", async () => {
-      let atBatch = () => {};
-      const rename: FileOperations["rename"] = (from, to) => {
-        if (/journal-\d+$/.test(to)) atBatch(); // another file may be written before the command can take a signal
+    it("exits 13 on SIGINT, and reports what was stored", async function () {
+      if (!existsSync("/proc/self/status")) this.skip(); // it tells when the command waits
+      let atBatch = async () => {};
+      const rename: FileOperations["rename"] = async (from, to) => {
+        if (/journal-\d+$/.test(to)) await atBatch(); // another file may be written before the command can take a signal
         return systemFiles.rename(from, to);
       };
       const slow = await startTestServer({ files: { ...systemFiles, rename } });
       await mustInit(slow);
       const input = JSON.stringify(inBatches); // 2 batches are sent at a time
       const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input });
-      atBatch = () => {
-        atBatch = () => {}; // a second signal would end it at once
+      const waits = () =>
+        Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]);
+      atBatch = async () => {
+        atBatch = async () => {}; // a second signal would end it at once
+        const before = waits();
         child.kill("SIGINT");
+        while (waits() === before) await sleep(5); // until it has taken the signal, and waits for this batch again
       };
       const { code, stdout, stderr } = await finished;
       expect(code, stderr).to.equal(13);
