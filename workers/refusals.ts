@@ -33,14 +33,14 @@ export const keyLikePassphrase = refuse(
 );
 export const unfitLabel = refuse(
   "BAD_REQUEST",
-  "label must be a text of 1 to 64 bytes of UTF-8, without control characters and outer white space",
+  "label must be a text of 1 to 64 bytes of UTF-8, without control characters or leading or trailing white space",
 );
 export const sameLabel = refuse("ALREADY_EXISTS", "there is a key with this label: choose another, or delete that key");
 export const tooManyKeys = refuse("BAD_REQUEST", "the vault has 15 keys, the most it can have: delete one first");
 export const unknownKey = refuse("UNAUTHORIZED", "`keys` contains an unknown key: GET /v1/keys lists the valid ones");
 export const alreadyRotating = refuse(
   "ALREADY_EXISTS",
-  "the master key is being rotated: wait until GET /v1/status says no rotation",
+  "a rotation of the master key is in progress: try again when GET /v1/status no longer reports it",
 );
 export const notRotating = refuse("BAD_REQUEST", "the master key is not being rotated");
 export const needsPassphrase = refuse(

@@ -209,6 +209,6 @@ function untrusted(code: string, { address, certificateSource }: TlsLocation): s
   }
   return (
     `the certificate of ${address.origin} is not the one in ${certificateSource} (${code}): ` +
-    "name the server's own certificate, or find out who listens there; nothing was sent to it"
+    "another server answers there, and nothing was sent to it; start yours, or name its certificate"
   );
 }

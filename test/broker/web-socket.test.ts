@@ -164,7 +164,7 @@ describe("a WebSocket through the broker", () => {
     frames.socket.destroy();
   });
 
-  it("carries frames on after a lock, while a new one gets 503", async () => {
+  it("keeps carrying frames after a lock, while a new one gets 503", async () => {
     const { server, agent, at, atUpstream } = rig();
     const frames = await openWebSocket();
     await mustLock(server);

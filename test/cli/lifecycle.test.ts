@@ -157,7 +157,7 @@ describe("the command line in each state of the vault", () => {
       const other = await startTestServer({ home: emptyHome() });
       const { code, stderr } = await strongroom(here(), ["ls", "--cacert", other.certificateFile]);
       expect(code).to.equal(11);
-      expect(stderr).to.contain("find out who listens there");
+      expect(stderr).to.contain("another server answers there");
     });
   });
 

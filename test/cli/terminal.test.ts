@@ -23,7 +23,7 @@ describe("the command line on a terminal", () => {
     if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
   });
 
-  it("a prompt gives the shell its terminal back at Ctrl-Z, and asks on after fg with what was typed", async () => {
+  it("a prompt gives the shell its terminal back at Ctrl-Z, and asks again after fg with what was typed", async () => {
     const steps: Reaction[] = [
       { question: "bash-", keys: `"${node}" "${mainFile}" put typed/value\r` },
       { question: "Value of typed/value: ", keys: "s3c" },

@@ -46,7 +46,7 @@ describe("commands of transit keys with a token for another folder", () => {
     "transit show --ssh": { args: (folder) => ["transit", "show", ed25519(folder), "--ssh"] },
     otp: { args: (folder) => ["otp", `${folder}/code`] },
   };
-  /** The root token alone may do this. */
+  /** Only the root token may do this. */
   const changes: Readonly<Record<string, Row>> = {
     "transit create": { args: (folder) => ["transit", "create", `${folder}/new`] },
     "transit rotate": { args: (folder) => ["transit", "rotate", aes(folder)] },
@@ -91,7 +91,7 @@ describe("commands of transit keys with a token for another folder", () => {
     for (const [name, row] of Object.entries(changes)) expect((await outcome(row, "in")).code, name).to.equal(14);
   });
 
-  it("lists, and offers to ssh, the keys inside of its paths alone", async () => {
+  it("lists, and offers to ssh, only the keys inside of its paths", async () => {
     expect(await must(insider(), ["transit", "ls"])).to.equal("in/aes256-gcm96\nin/ed25519\n");
     const listed = await must(insider(), ["ssh-agent", "--", "ssh-add", "-L"]);
     expect(listed).to.match(/^ssh-ed25519 \S+ in\/ed25519\n$/);

@@ -39,7 +39,7 @@ describe("others than the owner's command line", () => {
   }
 
   it("a second user of the machine uses the vault with a token, and nothing beyond it", async function () {
-    const otherUser = 65_534; // conventionally "nobody": owns no files
+    const otherUser = 65_534; // owns no files
     if (process.getuid?.() !== 0) this.skip(); // only root can become another user
     const directory = mkdtempSync(join(tmpdir(), "second-user-"));
     later(() => rmSync(directory, { recursive: true }));

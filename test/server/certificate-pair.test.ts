@@ -89,7 +89,7 @@ async function outcomeOfStart(home: string): Promise<"refused" | "served"> {
   }
 }
 
-/** A client that trusts the home's certificate alone gets a response. */
+/** A client that trusts only the home's certificate gets a response. */
 async function mustServe(server: TestServer): Promise<void> {
   const cert = readFileSync(join(server.home, "tls", "cert.pem"));
   expect(new X509Certificate(cert).verify(new X509Certificate(cert).publicKey)).to.equal(true);

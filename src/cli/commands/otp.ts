@@ -10,8 +10,8 @@ type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
 const details = `
 The secret's value is an otpauth://totp/ URL, whose digits, period and algorithm
-are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). Unless it is a
-URL, the secret totp in the folder of this name goes first, as import stores it.
+are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). Unless web/wiki
+is a URL, otp web/wiki first looks for web/wiki/totp, where import stores it.
 The server computes the code by its clock. The secret's value stays there: a
 token with the scope use gets codes and can read nothing.`;
 

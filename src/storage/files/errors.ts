@@ -22,11 +22,11 @@ export function cannotRead(cause: unknown): VaultError {
 export function writeFailure(path: string, error: unknown): VaultError {
   if (systemCode(error) === "EISDIR") return directoryAt(path, error);
   if (systemCode(error) !== "ENAMETOOLONG") return cannotWrite(error);
-  return unavailable("the secret's file is too long a path for this system: shorten the secret's or the home's", error);
+  return unavailable("the file path is too long: use a shorter secret path or home directory", error);
 }
 
 export function cannotWrite(cause: unknown): VaultError {
-  return unavailable("the storage cannot take the write: free space or repair the disk, then try again", cause);
+  return unavailable("the write failed: free disk space or check the disk, then try again", cause);
 }
 
 export function removalFailure(path: string, error: unknown): VaultError {
@@ -37,7 +37,7 @@ export function removalFailure(path: string, error: unknown): VaultError {
 export function snapshotFailure(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   if (error instanceof NotPlainFile) return unavailable(`${error.message}: ${askDoctor}`, error);
-  return unavailable("the storage cannot take a snapshot: free space or repair the disk, then try again", error);
+  return unavailable("the snapshot failed: free disk space or check the disk, then try again", error);
 }
 
 export function lostSecrets(vaultPath: string): VaultError {

@@ -95,7 +95,7 @@ describe("the agent's protocol", () => {
     expect(await exchange(Buffer.from("000000060d7fffffff00", "hex"))).to.equal("0000000105");
   });
 
-  it("stops to respond to a client that does not read", async () => {
+  it("stops responding to a client that does not read", async () => {
     let lists = 0;
     const server = agentServer({
       list: async () => {
