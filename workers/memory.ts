@@ -119,12 +119,14 @@ const blockHead = 8;
 const mostInList = 1016;
 
 /**
- * Decrypts into `target`, of the ciphertext's length, and leaves no other copy. A decipher's `update` decrypts into a block
- * with a byte more, copies that into a block of the exact size, and frees the first one unwiped. It goes back to its
- * thread's list, from which the next block of its size is taken, unless the list is full. That is where the list was empty:
- * malloc fills it then. So a block is taken and freed before. The second block would fill it too: it gets another size by a
- * length of which malloc rounds only a byte more up. The few bytes that are left for this are decrypted apart; malloc's own
- * links overwrite them.
+ * Decrypts into `target`, of the ciphertext's length, and leaves no other copy.
+ *
+ * A decipher's `update` decrypts into a block that is one byte too long, copies it into a block of the exact length, and frees
+ * the first one without wiping it. The next allocation of that size gets the freed block back and overwrites it, but only if
+ * malloc put it into the thread's list of freed blocks, and it does so only while that list is not full. malloc fills an
+ * empty list by itself, so a block of each size is allocated and freed first. The two blocks of an `update` must not share
+ * a list either: parts have lengths for which malloc gives them different sizes. The up to 15 bytes that remain are decrypted
+ * by themselves, and malloc's own links overwrite what is left of them.
  */
 export function decryptInto(target: Uint8Array, decipher: Decipher, ciphertext: Uint8Array): void {
   let size = 0;

@@ -1,5 +1,4 @@
 /** Application: the checks of a request, in their order, its handler, and the error as a response. */
-
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type Request, type Response } from "express";
 import type { Caller } from "../access/credentials.js";

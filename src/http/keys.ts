@@ -35,12 +35,12 @@ type Attempt = (service: Service, body: SharedBytes, permit: () => void, context
 
 type Send = (service: Service, res: Response, response: Bytes) => void;
 
-function sendReply(_service: Service, res: Response, response: Bytes): void {
+function sendResponse(_service: Service, res: Response, response: Bytes): void {
   sendBytes(res, 200, [response]);
 }
 
 /** Counts a wrong passphrase towards the lockout. */
-export function withPassphrase(attempt: Attempt, send: Send = sendReply): Handler {
+export function withPassphrase(attempt: Attempt, send: Send = sendResponse): Handler {
   return async (service, req, res) => {
     const { passphraseLockout } = service;
     const body = await readBody(req, res, maxFieldsBytes, sharedMemory);

@@ -149,7 +149,7 @@ export async function strongerKdf(
   return { kdf, kek: await deriveKek(passphrase, kdf) };
 }
 
-export function withStrongerKdf(header: Header, access: Access, { kdf, kek }: StrongerKdf): Header | null {
+function withStrongerKdf(header: Header, access: Access, { kdf, kek }: StrongerKdf): Header | null {
   return changeSlots(header, access, (masterKey) =>
     header.slots.map((slot) =>
       slot === access.slot
@@ -159,7 +159,13 @@ export function withStrongerKdf(header: Header, access: Access, { kdf, kek }: St
   );
 }
 
-/** Returns a header of version 2 that names the vault's spaces; null for one that does. */
-export function withSpaces(header: Header, { masterKey }: VaultKeys): Header | null {
+/** Returns the header of an opened vault with the higher cost, if there is one, and the vault's spaces; null for one that has both. */
+export function upgradedHeader(
+  header: Header,
+  access: Access,
+  { masterKey }: VaultKeys,
+  stronger: StrongerKdf | null,
+): Header | null {
+  if (stronger !== null) return withStrongerKdf(header, access, stronger);
   return header.version === 2 && !header.namesSpaces ? withSlots(header, header.slots, masterKey) : null;
 }

@@ -1,15 +1,7 @@
 /** Lifecycle operations: load a header, init, adopt or discard a proposed header, unlock, lock. */
 import { type Header, parseHeader } from "../crypto/header.js";
 import type { Keyring } from "../crypto/keyring.js";
-import {
-  createVault,
-  endKeys,
-  openHeader,
-  rotationOf,
-  strongerKdf,
-  withSpaces,
-  withStrongerKdf,
-} from "../crypto/master-key.js";
+import { createVault, endKeys, openHeader, rotationOf, strongerKdf, upgradedHeader } from "../crypto/master-key.js";
 import { findAccess, isMistypedKey } from "../crypto/slots.js";
 import { concat, utf8, wipe, withScratch } from "../memory.js";
 import type { Done, Refusal, RequestOf, ResultOf } from "../protocol.js";
@@ -132,11 +124,7 @@ async function unlockInTurn(
       if (keys === null) return { response: changedHeader };
       keyring.unlock(keys);
       const response = utf8('{"ok":true,"message":"the vault is unlocked"}');
-      const upgraded = stronger
-        ? withStrongerKdf(header, access, stronger)
-        : logN === 0
-          ? null
-          : withSpaces(header, keys);
+      const upgraded = logN === 0 ? null : upgradedHeader(header, access, keys, stronger);
       if (upgraded === null) return { response: { ok: true, response, header: null } };
       const until = keyring.propose(upgraded, null);
       return { response: { ok: true, response, header: concat([upgraded.bytes]) }, until };

@@ -1,7 +1,7 @@
 /** Output of commands: text, JSON (`--json`) or nothing (`--quiet`); colour only on terminals; times and columns. */
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import stringWidth from "fast-string-width";
+import widthOf from "fast-string-width";
 
 /** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };
@@ -114,10 +114,7 @@ function zoneOf(offset: number): string {
   return `${offset < 0 ? "-" : "+"}${hour}:${minute}`;
 }
 
-export function widthOf(text: string): number {
-  if (/^[ -~…─]*$/.test(text)) return text.length; // with what our own lines have beside ASCII
-  return stringWidth(text);
-}
+export { widthOf };
 
 /** Fills up with spaces to `width` columns. */
 export function padded(text: string, width: number): string {

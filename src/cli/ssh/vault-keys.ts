@@ -1,5 +1,6 @@
 /** Transit keys as an ssh-agent offers them: public keys from the server, signatures made there. */
 import { type StrongroomClient, StrongroomError, type TransitKeyEntry } from "../../client/client.js";
+import { Mutex } from "../../locks.js";
 import type { AgentKey, AgentKeys } from "./agent.js";
 import { signingFor, sshPublicKey, sshSignature } from "./public-key.js";
 
@@ -11,8 +12,8 @@ export class VaultKeys implements AgentKeys {
   readonly #client: StrongroomClient;
   readonly #approve: ((question: string) => Promise<boolean>) | null;
   readonly #failed: (error: unknown) => void;
-  /** Settles when the last question is answered: two at once would take each other's answers from the terminal. */
-  #asked: Promise<unknown> = Promise.resolve();
+  /** One question at a time: two at once would take each other's answers from the terminal. */
+  readonly #questions = new Mutex();
   /** By name. */
   #offered = new Map<string, Offered>();
 
@@ -45,7 +46,7 @@ export class VaultKeys implements AgentKeys {
     const key = this.#find(blob) ?? (await this.list().then(() => this.#find(blob)));
     const signing = key && signingFor(key.type, flags);
     if (!key || !signing) return null;
-    if (this.#approve !== null && !(await this.#ask(this.#approve, key.name))) return null;
+    if (!(await this.#mayUse(key.name))) return null;
     const signature = await this.#client.sign(key.name, data, signing.how);
     return sshSignature(signing.algorithm, signature);
   }
@@ -54,10 +55,8 @@ export class VaultKeys implements AgentKeys {
     this.#failed(error);
   }
 
-  #ask(approve: (question: string) => Promise<boolean>, name: string): Promise<boolean> {
-    const answer = this.#asked.then(() => approve(`Allow a signature with the key ${name}?`));
-    this.#asked = answer.catch(() => {});
-    return answer;
+  #mayUse(name: string): Promise<boolean> {
+    return this.#questions.run(async () => this.#approve?.(`Allow a signature with the key ${name}?`) ?? true);
   }
 
   #find(blob: Buffer): Offered | undefined {

@@ -1,12 +1,12 @@
 /** Check of the vault's directory: its entries, which vault is current, and each vault with its header and blobs. */
 import type { Dirent } from "node:fs";
 import { lstat, rmdir } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
 import { ignoring, isTempName, makeDirectory, readFileBytes, replaceFile, systemFiles } from "../../files/durable.js";
 import { documentFile, isDocumentFile } from "../../storage/files/documents.js";
-import { auditIn, isGenerationName, nameInPointer, restoredMark } from "../../storage/files/generations.js";
+import { auditName, isGenerationName, nameInPointer, restoredMark } from "../../storage/files/generations.js";
 import { decodeJournal, isJournal, maxJournalBytes } from "../../storage/files/journal.js";
 import { spaces } from "../../storage/secret-store.js";
 import { isUnfinished } from "../../storage/unfinished-vault.js";
@@ -154,7 +154,6 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
   for (const entry of entries) {
     const path = join(directory, entry.name);
     if (known.includes(entry.name)) continue;
-
     if (isJournal(entry.name)) await examineJournal(inspection, path);
     else if (isDocumentFile(entry.name)) await examine(inspection, path, "file");
     else if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);
@@ -166,7 +165,7 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
 /** The backup's audit log is in a restored vault until that is current: see `finishRestored`. */
 function knownNames(entries: readonly Dirent[]): readonly string[] {
   const isRestored = entries.some(({ name }) => name === restoredMark);
-  return ["header.json", tokensFile, ...spaces, ...(isRestored ? [basename(auditIn(""))] : [])];
+  return ["header.json", tokensFile, ...spaces, ...(isRestored ? [auditName] : [])];
 }
 
 /** The next start applies it. */

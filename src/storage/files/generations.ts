@@ -107,9 +107,11 @@ export async function makeCurrent(files: FileOperations, vault: string, director
   await removeRestoredMark(files, join(vault, name));
 }
 
-/** As it is in an archive, in a vault that is being restored, and in the home. */
-export function auditIn(directory: string): string {
-  return join(directory, "audit");
+/** The audit log's directory in an archive, in a vault that is being restored, and in the home. */
+export const auditName = "audit";
+
+function auditIn(directory: string): string {
+  return join(directory, auditName);
 }
 
 /**
