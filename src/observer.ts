@@ -84,7 +84,7 @@ export interface Observer {
   /** `at`: milliseconds since 1970. */
   vaultEvent?(event: VaultEvent): void;
   /** A message with one or more requests, none of which derives a key, has its result. */
-  keyWorkerReturned?(durationMs: number): void;
+  keyWorkerResponded?(durationMs: number): void;
   /** The key worker derived a key, or changed the header, or refused to; with the wait for its turn. */
   derivationEnded?(durationMs: number): void;
   storageReturned?(call: StorageCall, durationMs: number, failed: boolean): void;
@@ -118,8 +118,8 @@ export class Observers implements Required<Observer> {
     this.#each((observer) => observer.vaultEvent?.(event));
   }
 
-  keyWorkerReturned(durationMs: number): void {
-    this.#each((observer) => observer.keyWorkerReturned?.(durationMs));
+  keyWorkerResponded(durationMs: number): void {
+    this.#each((observer) => observer.keyWorkerResponded?.(durationMs));
   }
 
   derivationEnded(durationMs: number): void {

@@ -47,7 +47,7 @@ export class Vitals implements Observer {
     if (route === getRoute && method === "GET" && this.#gets.length < mostSamples) this.#gets.push(durationMs);
   }
 
-  keyWorkerReturned(durationMs: number): void {
+  keyWorkerResponded(durationMs: number): void {
     if (this.#timer !== null && this.#roundTrips.length < mostSamples) this.#roundTrips.push(durationMs);
   }
 

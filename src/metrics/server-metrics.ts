@@ -58,7 +58,7 @@ export class ServerMetrics implements Observer {
     if (event.event === "stop") this.#delay.stop();
   }
 
-  keyWorkerReturned(durationMs: number): void {
+  keyWorkerResponded(durationMs: number): void {
     this.#keyWorker.observe(0, durationMs / 1000);
   }
 

@@ -56,7 +56,7 @@ export type KeyWorkerOptions = {
   /** Called when the thread has crashed and a new one, without a header, has replaced it. */
   readonly crashed: () => void;
   /** Called with the milliseconds that each message took, except for those that may wait for a derivation. */
-  readonly returned?: (ms: number) => void;
+  readonly responded?: (ms: number) => void;
 };
 
 /** Delay before a thread is restarted that ended before its first response: its file may be missing. */
@@ -330,8 +330,8 @@ export class KeyWorker {
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
     thread.sent.delete(id);
-    const { clock, returned } = this.#options;
-    if (!mayWait(sent)) returned?.(clock.elapsed() - sent.at);
+    const { clock, responded } = this.#options;
+    if (!mayWait(sent)) responded?.(clock.elapsed() - sent.at);
     for (const [i, { resolve }] of sent.cloned.entries()) resolve(responses[i] as Result);
     if (opened !== null) resolveOpens(sent.opens, opened);
   }

@@ -72,8 +72,8 @@ export class LockState {
     this.#lastLock = { reason: "start", at: clock.now() };
     this.#idle = new IdleDeadline(clock, settings.idleTimeoutMs);
     const crashed = () => this.#threadCrashed();
-    const returned = (ms: number) => observers.keyWorkerReturned(ms);
-    this.#worker = KeyWorker.start({ settings, clock, crashed, returned });
+    const responded = (ms: number) => observers.keyWorkerResponded(ms);
+    this.#worker = KeyWorker.start({ settings, clock, crashed, responded });
   }
 
   /** Sets what loads the header into a thread that has replaced another. */

@@ -7,6 +7,7 @@ import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../support/clean-up.js";
 import { canRun } from "../support/mounts.js";
+import { isMissing } from "../support/needs.js";
 import { builtHere, startProcess } from "../support/process.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
@@ -368,10 +369,7 @@ describe("at the limit of connections", () => {
 });
 
 describe("a server with 128 descriptors whose connections are all idle", () => {
-  if (!canRun("prlimit", "--nofile")) {
-    it.skip("is not tried here: needs prlimit");
-    return;
-  }
+  if (isMissing(canRun("prlimit", "--nofile") ? null : "needs prlimit")) return;
 
   it("lets a new client in, over TLS and the Unix socket, and reads and writes files", async () => {
     const server = await startProcess([], {}, { ...builtHere, under: ["prlimit", "--nofile=128:128"] });

@@ -47,7 +47,7 @@ type Operation = {
   readonly works: readonly KeyType[];
 };
 
-const any = ["encrypt", "decrypt", "sign"];
+const anyScope = ["encrypt", "decrypt", "sign"];
 const encrypting: readonly KeyType[] = ["aes256-gcm96", "rsa-2048"];
 const signing: readonly KeyType[] = ["ed25519", "ecdsa-p256", "rsa-2048"];
 const macs: readonly KeyType[] = ["aes256-gcm96", "hmac"];
@@ -76,7 +76,7 @@ const operations: Readonly<Record<string, Operation>> = {
     method: "POST",
     at: post("rewrap"),
     body: ({ ciphertext = "vault:v1:AAAA" }) => ({ ciphertext }),
-    scopes: any,
+    scopes: anyScope,
     works: encrypting,
   },
   datakey: { method: "POST", at: post("datakey"), body: () => ({}), scopes: ["encrypt"], works: encrypting },
@@ -85,7 +85,7 @@ const operations: Readonly<Record<string, Operation>> = {
     method: "POST",
     at: post("verify"),
     body: ({ signature = "vault:v1:AAAA" }) => ({ input, signature }),
-    scopes: any,
+    scopes: anyScope,
     works: signing,
   },
   hmac: { method: "POST", at: post("hmac"), body: () => ({ input }), scopes: ["sign"], works: macs },
@@ -93,10 +93,10 @@ const operations: Readonly<Record<string, Operation>> = {
     method: "POST",
     at: post("verify"),
     body: ({ hmac = "vault:v1:AAAA" }) => ({ input, hmac }),
-    scopes: any,
+    scopes: anyScope,
     works: macs,
   },
-  show: { method: "GET", at: keyAt(), scopes: any, works: types },
+  show: { method: "GET", at: keyAt(), scopes: anyScope, works: types },
   rotate: { method: "POST", at: keyAt("/rotate"), body: () => ({}), scopes: [], works: types },
   config: { method: "POST", at: keyAt("/config"), body: () => ({ minDecryptionVersion: 1 }), scopes: [], works: types },
   export: { method: "GET", at: post("export"), scopes: [], works: [] },

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
 import { shareTestServer } from "../support/server.js";
 import { mustCreateToken, mustGet, mustInit, mustList, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { startVaultServer, type VaultAnswer, type VaultServer, vault, withPort } from "./vault-client.js";
+import { startVaultServer, type VaultResponse, type VaultServer, vault, withPort } from "./vault-client.js";
 
 const shared = shareTestServer({ vaultPort: 0 }, mustInit);
 const server = (): VaultServer => withPort(shared());
@@ -11,7 +11,7 @@ const server = (): VaultServer => withPort(shared());
 let paths = 0;
 const freshPath = () => `t${++paths}/secret`;
 
-async function must(method: string, path: string, body?: object, status = 200): Promise<VaultAnswer["json"]> {
+async function must(method: string, path: string, body?: object, status = 200): Promise<VaultResponse["json"]> {
   const answer = await vault(server(), method, path, { ...(body && { body }) });
   expect(answer.status, `${method} ${path}: ${answer.text}`).to.equal(status);
   return answer.json;

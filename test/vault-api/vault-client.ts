@@ -10,7 +10,7 @@ export type VaultServer = TestServer & { readonly vaultPort: number };
 /** Where requests go: a server of the tests, or another one that speaks the same API. */
 export type VaultPort = Pick<VaultServer, "vaultPort" | "certificate" | "token">;
 
-export type VaultAnswer = {
+export type VaultResponse = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
@@ -59,7 +59,7 @@ export function vault(
   method: string,
   path: string,
   { body, token = server.token, headers = {} }: VaultRequest = {},
-): Promise<VaultAnswer> {
+): Promise<VaultResponse> {
   const text = body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body);
   const length = text === undefined ? {} : { "content-length": Buffer.byteLength(text) };
   const authorization = token === null ? {} : { "x-vault-token": token };
