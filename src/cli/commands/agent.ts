@@ -1,4 +1,5 @@
 /** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
+
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +12,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
+import { say } from "../lib/output.js";
 import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
@@ -136,7 +138,7 @@ async function runSession({ program, args, session, directory, flags }: Run): Pr
   await writeFile(files.own, session.certificate, { mode: 0o600 });
   await writeFile(files.bundle, `${await publicRoots()}\n${session.certificate}`, { mode: 0o600 });
   const env = agentEnvironment(process.env, session, files, flags.placeholder ?? []);
-  if (!flags.quiet) process.stderr.write(opening(session, flags));
+  if (!flags.quiet) say(opening(session, flags));
   if (!flags.sandbox) return runChild(() => startProgram([program, ...args], env));
   const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));
   try {
@@ -184,6 +186,6 @@ async function publicRoots(): Promise<string> {
 /** A server that has stopped no longer has the session. */
 async function revoke(client: StrongroomClient, { name }: Agent): Promise<void> {
   await client.revokeToken(name).catch(() => {
-    process.stderr.write(`warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);
+    say(`warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);
   });
 }

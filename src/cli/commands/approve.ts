@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printable, printJson, withResult } from "../lib/output.js";
+import { type OutputFlags, printable, printJson, say, withResult } from "../lib/output.js";
 import { askPassphrase } from "../lib/passphrase.js";
 import { choose } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
@@ -57,7 +57,7 @@ async function decide(client: StrongroomClient, approval: Approval): Promise<voi
     await send(client, id, { approve: key !== "n", for: durations[key] ?? "request" });
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
-    process.stderr.write("the request no longer waits\n");
+    say("the request no longer waits\n");
   }
 }
 

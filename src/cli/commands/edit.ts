@@ -6,7 +6,7 @@ import { isConflict } from "../lib/changes.js";
 import { editBytes } from "../lib/editor.js";
 import { CommandFailure } from "../lib/errors.js";
 import { textOf } from "../lib/fields.js";
-import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
+import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
 import { confirm } from "../lib/prompt.js";
 import { getIfThere } from "../lib/secrets.js";
@@ -138,7 +138,7 @@ async function untilDone<T>(work: () => Promise<T>): Promise<T> {
       return await work();
     } catch (error) {
       if (!(error instanceof CommandFailure) || error.exit === "usage") throw error; // invalid stays invalid
-      process.stderr.write(`strongroom: ${error.message}\n`);
+      say(`strongroom: ${error.message}\n`);
       if (!(await confirm("The edit is not stored. Fix the problem in another terminal; try again?"))) throw error;
     }
   }

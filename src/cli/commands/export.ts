@@ -5,7 +5,7 @@ import { dotenvLine } from "../import/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/json.js";
 import { CommandFailure } from "../lib/errors.js";
 import { textOf } from "../lib/fields.js";
-import { counted, printable, printJson, shownJson } from "../lib/output.js";
+import { counted, printable, printJson, say, shownJson } from "../lib/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
 import { folderPrefix } from "../lib/paths.js";
 import { noBar, type Progress, progressBar } from "../lib/progress.js";
@@ -72,7 +72,7 @@ async function exportProject({ file, sources }: Project, flags: Flags, format: F
   if (refused.length > 0) throw new CommandFailure("usage", unwritable(refused, format));
   await writeOut(lines, flags);
   if (flags.output !== undefined) return report(lines.length, flags.output, flags);
-  if (!flags.quiet) process.stderr.write(`strongroom: ${counted(lines.length, "variable")} of ${printable(file)}\n`);
+  if (!flags.quiet) say(`strongroom: ${counted(lines.length, "variable")} of ${printable(file)}\n`);
 }
 
 const refusal =

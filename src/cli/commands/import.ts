@@ -7,7 +7,7 @@ import { isReference, rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
 import { EarlierOption } from "../lib/args.js";
 import { CommandFailure, exitCodes } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
+import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../lib/output.js";
 import { breakable, progressBar } from "../lib/progress.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { steersPrograms } from "../run/steering.js";
@@ -91,7 +91,7 @@ async function importSecrets(file: string | undefined, flags: Flags): Promise<vo
   if (flags.rewrite && (file === undefined || file === "-" || source.format !== "dotenv"))
     throw new CommandFailure("usage", "--rewrite needs a dotenv file");
   if (flags.format === undefined && !flags.quiet && !flags.json) {
-    process.stderr.write(`strongroom: the format is ${source.format}\n`);
+    say(`strongroom: the format is ${source.format}\n`);
   }
   const { entries, refused, leftOut } = planPaths(source.found, folder, flags.onDuplicate);
   const tally: Tally = {
@@ -138,7 +138,7 @@ async function rewrite(file: string, entries: readonly ImportEntry[], flags: Fla
     rewriteDotenv(client, file, { pathOf, problemOf, dryRun }),
   );
   for (const { line, name, why } of kept)
-    process.stderr.write(`strongroom: ${printable(file)}, line ${line}: ${printable(name)} keeps its value: ${why}\n`);
+    say(`strongroom: ${printable(file)}, line ${line}: ${printable(name)} keeps its value: ${why}\n`);
   if (kept.length > 0) process.exitCode = exitCodes.usage;
   if (flags.json || flags.quiet) return;
   const done = dryRun ? "would be replaced" : "replaced";
@@ -166,7 +166,7 @@ function endedEarly({ message }: CommandFailure, summary: Summary): string {
 function report(summary: Summary, { json, quiet, dryRun }: Flags, failure: CommandFailure | null): void {
   const { refused, leftOut, total, ...counts } = summary;
   for (const { origin, problem } of json ? [] : refused) {
-    process.stderr.write(`strongroom: not imported: ${printable(origin)}: ${printable(problem)}\n`);
+    say(`strongroom: not imported: ${printable(origin)}: ${printable(problem)}\n`);
   }
   const ok = failure === null && refused.length === 0 && summary.skipped.length === 0;
   if (json) printJson({ ok, dryRun: dryRun === true, total, ...counts, refused, leftOut });

@@ -4,7 +4,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { onlyWith } from "../lib/args.js";
 import { createKeyWith, keyAdvice } from "../lib/create-key.js";
 import { CommandFailure } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printLine, report, withDryRun, withOutput } from "../lib/output.js";
+import { counted, type OutputFlags, printable, printLine, report, say, withDryRun, withOutput } from "../lib/output.js";
 import { type PassphraseSource, readNewPassphrase, withPassphrase, withRawPassphrase } from "../lib/passphrase.js";
 import { confirm, mustConfirm, withYes } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
@@ -58,7 +58,7 @@ async function offerRecoveryKey(passphrase: Bytes, flags: Flags): Promise<void> 
   const question = "Create a recovery key, in case you forget the passphrase?";
   if (!(await confirm(question).catch(() => false))) return;
   await createKeyWith(passphrase, flags, "recovery", async ({ key }) => printLine(key));
-  process.stderr.write(keyAdvice);
+  say(keyAdvice);
 }
 
 function alreadyExists(vaultPath: string): CommandFailure {

@@ -15,6 +15,7 @@ import {
   printJson,
   printLine,
   report,
+  say,
   widthOf,
   withResult,
 } from "../lib/output.js";
@@ -87,7 +88,7 @@ async function create(flags: Flags): Promise<void> {
   await checkTarget(flags);
   await createKey(flags, flags.label ?? "recovery", async (created) => {
     await show(created, [created.key], flags);
-    if (!flags.json && !flags.quiet) process.stderr.write(keyAdvice);
+    if (!flags.json && !flags.quiet) say(keyAdvice);
   });
 }
 
@@ -118,7 +119,7 @@ async function split(flags: Flags): Promise<void> {
   await createKey(flags, flags.label ?? "shares", async (created) => {
     await show(created, await splitKey(created.key, shares, threshold), flags);
     const text = `Any ${threshold} of these ${shares} shares unlock the vault:  strongroom unlock --shares\n`;
-    if (!flags.json && !flags.quiet) process.stderr.write(text);
+    if (!flags.json && !flags.quiet) say(text);
   });
 }
 

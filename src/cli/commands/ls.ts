@@ -1,9 +1,11 @@
 /** `strongroom ls`. */
+
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
 import { CommandFailure } from "../lib/errors.js";
 import { asPaths, asTree, type ListingFlags, printList, withListing } from "../lib/listing.js";
+import { say } from "../lib/output.js";
 import { explainEmptyFolder, pagesOf } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
@@ -36,5 +38,5 @@ async function listExpiring(client: StrongroomClient, folder: string, withinMs: 
   const shown = process.stdout.isTTY ? { ...flags, long: true as const } : flags;
   const count = await printList(pagesOf(client, folder), expires, asPaths, shown);
   const isSaid = count === 0 && process.stdout.isTTY && flags.json !== true;
-  if (isSaid) process.stderr.write("nothing has expired or expires within this time\n");
+  if (isSaid) say("nothing has expired or expires within this time\n");
 }

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
 import { codeHereOrInside } from "../lib/one-time-code.js";
-import { type OutputFlags, printJson, printValue, report, withResult } from "../lib/output.js";
+import { type OutputFlags, printJson, printValue, report, say, withResult } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
@@ -35,5 +35,5 @@ async function otp(path: string, flags: Flags): Promise<void> {
   }
   if (flags.json) return printJson({ path: found.path, code, secondsLeft, period });
   printValue(Buffer.from(code));
-  if (process.stdout.isTTY && !flags.quiet) process.stderr.write(`valid for ${secondsLeft} s\n`);
+  if (process.stdout.isTTY && !flags.quiet) say(`valid for ${secondsLeft} s\n`);
 }

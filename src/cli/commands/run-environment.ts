@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
-import { printable } from "../lib/output.js";
+import { printable, wrapped } from "../lib/output.js";
 import { withClient } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
@@ -40,7 +40,7 @@ async function start(json: string, [program = "", ...args]: readonly string[]): 
 
 /** Written before the command starts, in full. */
 function say(text: string): void {
-  writeAll(2, Buffer.from(text));
+  writeAll(2, Buffer.from(wrapped(text, process.stderr)));
 }
 
 function writeAll(descriptor: number, bytes: Uint8Array): void {

@@ -15,7 +15,7 @@ import {
 import { isCredential, judgementsOf } from "../check/judge.js";
 import { ValueSearch } from "../check/search.js";
 import { CommandFailure, exitCodes } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
+import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../lib/output.js";
 import { breakable, progressBar } from "../lib/progress.js";
 import { listSecrets } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
@@ -139,7 +139,7 @@ function report(
     const place = `${printable(file)}${line === null ? "" : `:${line}`}`;
     process.stdout.write(`${place}: ${printable(path)}${commit === null ? "" : `  (commit ${commit})`}\n`);
   }
-  for (const { file, why } of skipped) process.stderr.write(`strongroom: not searched: ${printable(file)}: ${why}\n`);
+  for (const { file, why } of skipped) say(`strongroom: not searched: ${printable(file)}: ${why}\n`);
   if (quiet) return;
   const left = secrets - searched;
   const rest = left === 0 ? "" : `; ${counted(left, "short or common value")} not searched for`;

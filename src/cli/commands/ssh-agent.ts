@@ -16,7 +16,7 @@ import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { nonEmpty } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
-import { printable, printLine } from "../lib/output.js";
+import { printable, printLine, say } from "../lib/output.js";
 import { confirm } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
@@ -78,7 +78,7 @@ async function sshAgent(command: readonly string[], flags: Flags): Promise<void>
   const { token, revoke } = flags.detached ? given() : await signingToken(flags);
   const client = new StrongroomClient({ ...place(flags), token });
   const failed = (error: unknown) => {
-    if (!flags.detached) process.stderr.write(`strongroom: ${reasonOf(error)}\n`);
+    if (!flags.detached) say(`strongroom: ${reasonOf(error)}\n`);
   };
   const server = agentServer(new VaultKeys(client, approve, failed));
   let isListening = false;

@@ -22,6 +22,7 @@ import {
   printJson,
   printLine,
   report,
+  say,
   withDryRun,
   withResult,
 } from "../lib/output.js";
@@ -253,7 +254,7 @@ async function deliver(created: NewToken, flags: ServedFlags, what: string): Pro
   if (output !== undefined) return report(flags, { ...shown, output }, `${said}; it is in ${output}`);
   if (json) return printJson({ ok: true, token, ...shown });
   printLine(token);
-  if (!quiet) process.stderr.write(`${said}; this value is shown once\n`);
+  if (!quiet) say(`${said}; this value is shown once\n`);
 }
 
 function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {

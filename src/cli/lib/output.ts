@@ -23,7 +23,52 @@ export function withDryRun(command: Command): Command {
 /** Prints what a command has done, as JSON or as a line of text. */
 export function report({ json, quiet }: OutputFlags, done: object, text: string): void {
   if (json) printJson({ ok: true, ...done });
-  else if (!quiet) process.stdout.write(`${printable(text)}\n`);
+  else if (!quiet) process.stdout.write(`${wrapped(printable(text), process.stdout)}\n`);
+}
+
+/** Writes a message, which ends its line, to standard error. */
+export function say(message: string): void {
+  process.stderr.write(wrapped(message, process.stderr));
+}
+
+type Columns = { readonly isTTY?: boolean; readonly columns?: number };
+
+/** Returns the text with its lines broken at spaces where a terminal is too narrow for them; for a file or pipe as it is. */
+export function wrapped(text: string, { isTTY = false, columns = 0 }: Columns): string {
+  if (!isTTY || columns < narrowest) return text;
+  return text.replace(/.+/g, (line) => (widthOf(line) <= columns ? line : wrappedLine(line, columns)));
+}
+
+/** Columns of a terminal below which breaking lines does not help. */
+const narrowest = 20;
+
+/** Lines that begin with two spaces are to be copied, as commands are. */
+function wrappedLine(line: string, columns: number): string {
+  if (line.startsWith("  ")) return line;
+  const lines: string[] = [];
+  let last = "";
+  for (const unit of unitsOf(line)) {
+    if (last !== "" && widthOf(last + unit) > columns) {
+      lines.push(last);
+      last = `  ${unit.trimStart()}`;
+    } else last += unit;
+  }
+  return [...lines, last].join("\n");
+}
+
+/** Returns what a line must not be broken in, each with the spaces before it: words, and commands, which stay whole. */
+function unitsOf(line: string): readonly string[] {
+  const units: string[] = [];
+  let isInCommand = false; // between double spaces, or from "strongroom" to the end of the clause
+  for (const [part, gap = "", word = ""] of line.matchAll(/( *)(\S+)/g)) {
+    const isDelimited = gap.length > 1;
+    if (isInCommand && !isDelimited) units.push(`${units.pop() ?? ""}${part}`);
+    else units.push(part);
+    if (isDelimited) isInCommand = !isInCommand;
+    if (/^\(?strongroom$/.test(word)) isInCommand = true;
+    if (/[;,:.)]$/.test(word)) isInCommand = false;
+  }
+  return units;
 }
 
 /** `1 byte`, `2 bytes`. */

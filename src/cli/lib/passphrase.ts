@@ -2,6 +2,7 @@
  * Passphrases from the terminal, a file, or an open file descriptor; never an argument or the environment, which others
  * can read. A new one is typed twice, with an estimate of its strength (zxcvbn).
  */
+
 import { isUtf8 } from "node:buffer";
 import { type Command, Option } from "commander";
 import { keyBytes, readKeyText } from "../../../workers/crypto/key-text.js";
@@ -9,6 +10,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { integer } from "../../config/readers.js";
 import { CommandFailure } from "./errors.js";
 import { readBytes } from "./input.js";
+import { say } from "./output.js";
 import { askHidden, confirm } from "./prompt.js";
 
 const maxPassphraseBytes = 1024;
@@ -124,7 +126,7 @@ export async function readNewPassphrase(source: NewPassphraseSource): Promise<By
   for (let left = tries - 1; left > 0; left -= 1) {
     const typed = await typeTwice(source, loading);
     if (typeof typed !== "string") return typed;
-    process.stderr.write(`${again[typed]}\n`);
+    say(`${again[typed]}\n`);
   }
   const typed = await typeTwice(source, loading);
   if (typeof typed !== "string") return typed;
@@ -145,7 +147,7 @@ async function readGiven(source: NewPassphraseSource): Promise<Bytes> {
   }
   if (source.quiet) return passphrase;
   const { score, text, advice } = (await loadEstimate())(passphrase);
-  if (score < goodScore) process.stderr.write(`warning: the passphrase is weak (${text}). ${advice}\n`);
+  if (score < goodScore) say(`warning: the passphrase is weak (${text}). ${advice}\n`);
   return passphrase;
 }
 
@@ -164,9 +166,9 @@ async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): 
 /** Shows how strong the passphrase is, and asks whether a weak one is wanted. */
 async function isWanted(estimate: Estimate, passphrase: Bytes): Promise<boolean> {
   const { score, text, advice } = estimate(passphrase);
-  process.stderr.write(`strength: ${text}\n`);
+  say(`strength: ${text}\n`);
   if (score >= goodScore) return true;
-  process.stderr.write(`${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
+  say(`${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
   return (await confirm("Use it anyway?")) === true;
 }
 

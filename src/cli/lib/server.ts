@@ -7,7 +7,7 @@ import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { connectionOptions, homeOption } from "./args.js";
 import { CommandFailure, failureOf } from "./errors.js";
-import { localMinute, printable } from "./output.js";
+import { localMinute, printable, say } from "./output.js";
 import { askPassphrase } from "./passphrase.js";
 
 /** The values of the flags of `withConnection`. */
@@ -60,7 +60,7 @@ export async function withClient<T>(
   }
   const { startInBackground } = await import("./background-server.js");
   const { pid } = await startInBackground(flags.home === undefined ? {} : { home: flags.home });
-  if (!flags.quiet) process.stderr.write(`started the server in the background (pid ${pid})\n`);
+  if (!flags.quiet) say(`started the server in the background (pid ${pid})\n`);
   return withRunningServer(flags, work);
 }
 
@@ -95,7 +95,7 @@ async function foreignServer(error: StrongroomError, flags: ConnectionFlags): Pr
 
 function warnOfExpiry(expiresAt: Date): void {
   const remedy = "renew it with the root token:  strongroom token rotate NAME";
-  process.stderr.write(`warning: this token expires at ${localMinute(expiresAt)}: ${remedy}\n`);
+  say(`warning: this token expires at ${localMinute(expiresAt)}: ${remedy}\n`);
 }
 
 const tries = 3;

@@ -2,6 +2,7 @@
  * Shamir's shares of a key: any `threshold` of them give it back, fewer tell nothing about it. A share's text is
  * `SRS-` and groups of Crockford's base32, of: threshold (1) ‖ set (3) ‖ share ‖ first 4 bytes of SHA-256 of these.
  */
+
 import { createHash, randomBytes } from "node:crypto";
 import { combine, split } from "shamir-secret-sharing";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../../../workers/crypto/key-text.js";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
+import { say } from "./output.js";
 import { askHidden } from "./prompt.js";
 
 const prefix = "SRS";
@@ -100,7 +102,7 @@ export async function askKeyFromShares(nonInteractive: boolean | undefined): Pro
     const share = await askShare(`Share ${shares.length + 1}${of}: `, nonInteractive);
     const problem = problemOf(share, shares);
     if (share !== null && problem === null) shares.push(share);
-    else process.stderr.write(`${problem}\n`);
+    else say(`${problem}\n`);
   }
   return keyOf(shares);
 }

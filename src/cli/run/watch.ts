@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { failureOf } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { printable, say } from "../lib/output.js";
 import { folderPrefix, problemOfPath } from "../lib/paths.js";
 import { pathsIn } from "../lib/references.js";
 import { type ConnectionFlags, withClient } from "../lib/server.js";
@@ -87,7 +87,8 @@ class WatchedRun {
       if (changed === null) break;
       etags = changed.etags;
       const what = changed.paths.map(printable).join(", ");
-      if (!quiet) say(`${what} changed: ${signal === null ? "restarting the command" : `sending ${signal}`}`);
+      if (!quiet)
+        say(`strongroom: ${what} changed: ${signal === null ? "restarting the command" : `sending ${signal}`}\n`);
       if (signal !== null) this.#child?.kill(signal);
       else {
         this.#restarted = true;
@@ -179,16 +180,12 @@ class SecretWatcher {
   }
 
   #warn(text: string): void {
-    if (!this.#options.quiet) say(text);
+    if (!this.#options.quiet) say(`strongroom: ${text}\n`);
   }
 }
 
 function warningOfMissing(paths: readonly string[]): string {
   return `no secret at ${paths.map(printable).join(", ")} any more: the command keeps running with the old value`;
-}
-
-function say(text: string): void {
-  process.stderr.write(`strongroom: ${text}\n`);
 }
 
 /** Returns false once it is aborted. */
