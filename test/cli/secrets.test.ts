@@ -57,6 +57,36 @@ describe("get, ls, find and put", () => {
         exit: 2,
         err: /strongroom:\/\/app\/db\/name: a path is needed, not a reference: write app\/db\/name\n/,
       },
+      "a reference to a field in place of a path": {
+        args: ["get", "strongroom://app/db/name#user"],
+        exit: 2,
+        err: /write app\/db\/name; its field is shown by {2}strongroom get app\/db\/name --field user\n/,
+      },
+      "a field behind a path": {
+        args: ["run", "--set", "USER=app/db/name#user", "--", "true"],
+        exit: 4,
+        err: /For the field user of app\/db\/name, use {2}strongroom:\/\/app\/db\/name#user {2}or/,
+      },
+      "fields behind two paths": {
+        args: ["run", "--set", "A=app/db/name#a", "--set", "B=app/db/name#b", "--", "true"],
+        exit: 4,
+        err: /no secret at app\/db\/name#a, app\/db\/name#b: correct the paths; a field is written {2}strongroom:\/\//,
+      },
+      "a field behind a path that has no secret": {
+        args: ["get", "app/db/nome#user"],
+        exit: 4,
+        err: /no secret at app\/db\/nome#user; strongroom ls/,
+      },
+      "a reference with one slash": {
+        args: ["run", "--set", "A=strongroom:/app/db/name", "--", "true"],
+        exit: 4,
+        err: /no secret at strongroom:\/app\/db\/name: a reference begins with strongroom:\/\/\n/,
+      },
+      "a reference in place of a folder": {
+        args: ["run", "--prefix", "strongroom://app/db/", "--", "true"],
+        exit: 4,
+        err: /a folder is needed, not a reference: write app\/db\/\n/,
+      },
       "a path with a leading slash": {
         args: ["get", "/app/db/name"],
         exit: 2,

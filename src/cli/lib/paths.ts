@@ -4,7 +4,8 @@ import { canonicalPath as canonicalSecretPath } from "../../paths/secret-path.js
 import { CommandFailure } from "./errors.js";
 import { printable } from "./output.js";
 
-const scheme = "strongroom://";
+/** What a reference begins with. */
+export const scheme = "strongroom://";
 
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */
 export function mustBePath(path: string): string {
@@ -37,15 +38,19 @@ export function problemOfPath(path: string): string | null {
 
 function parsePath(path: string): string | { readonly problem: string } {
   if (/^\/[^/]/.test(path)) return { problem: `paths have no leading slash, write ${printable(path.slice(1))}` };
-  if (path.startsWith(scheme)) {
-    return { problem: `a path is needed, not a reference: write ${printable(path.slice(scheme.length))}` };
-  }
+  if (path.startsWith(scheme)) return { problem: notAReference(path.slice(scheme.length)) };
   try {
     return canonicalSecretPath(path);
   } catch (error) {
     if (error instanceof VaultError) return { problem: error.message };
     throw error;
   }
+}
+
+function notAReference(referred: string): string {
+  const [path = "", field] = referred.split("#").map(printable);
+  const problem = `a path is needed, not a reference: write ${path}`;
+  return field === undefined ? problem : `${problem}; its field is shown by  strongroom get ${path} --field ${field}`;
 }
 
 /** Returns the form in which the server keeps and compares paths. */

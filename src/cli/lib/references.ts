@@ -8,12 +8,11 @@ import { parseSecretPath } from "../../paths/secret-path.js";
 import { CommandFailure } from "./errors.js";
 import type { Reference } from "./fields.js";
 import { printable } from "./output.js";
-import { canonicalPath } from "./paths.js";
+import { canonicalPath, scheme } from "./paths.js";
 
 /** Bytes to copy, or the secret to insert. */
 export type Part = Uint8Array | Reference;
 
-const scheme = "strongroom://";
 const fromBase = "./";
 const opening = /\{\{[ \t]*strongroom:/g;
 /** With the blanks behind the path: a pattern for them would take a second for 20,000 of them. */

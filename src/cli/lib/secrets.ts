@@ -15,7 +15,7 @@ import { integer } from "../../config/readers.js";
 import { suggestion } from "./args.js";
 import { CommandFailure } from "./errors.js";
 import { printable } from "./output.js";
-import { canonical, folderPrefix, mustBePath, problemOfPath } from "./paths.js";
+import { canonical, folderPrefix, mustBePath, problemOfPath, scheme } from "./paths.js";
 
 /**
  * Lists a folder, by default the whole vault.
@@ -78,7 +78,8 @@ export async function noSecretsAt(
 ): Promise<CommandFailure> {
   const [first = "", ...others] = missing;
   const names = missing.toSorted().map(printable).join(", ");
-  const several = `no secret at ${names}: correct the paths${elsewhere}`;
+  const asField = missing.some((path) => path.includes("#")) ? `; a field is written  ${scheme}path#field` : "";
+  const several = `no secret at ${names}: correct the paths${asField}${elsewhere}`;
   const problem = others.length === 0 ? await explainMissing(client, first, asFolder) : several;
   return new CommandFailure("notFound", `${prefix}${problem}`);
 }
@@ -92,7 +93,17 @@ export async function explainMissing(
   const shown = printable(path);
   if (await isInTrash(client, path)) return `${shown} is in the trash: bring it back with  strongroom undo ${shown}`;
   if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: ${asFolder}`;
+  if (/^strongroom:/i.test(path)) return `no secret at ${shown}: a reference begins with ${scheme}`;
+  const [whole = "", field = ""] = path.split(/#(.*)/s);
+  const isField = field !== "" && (await pathsUnder(client, whole)).includes(whole);
+  if (isField) return `no secret at ${shown}. ${fieldHint(whole, field)}`;
   return `no secret at ${shown}${suggestion(path, await pathsNear(client, path)) || elsewhere}`;
+}
+
+function fieldHint(path: string, field: string): string {
+  const [shownPath, shownField] = [path, field].map(printable);
+  const reference = `${scheme}${printable(path.replaceAll("%", "%25"))}#${encodeURIComponent(field)}`;
+  return `For the field ${shownField} of ${shownPath}, use  ${reference}  or  strongroom get ${shownPath} --field ${shownField}`;
 }
 
 /** A token that cannot list sees nothing there. */
@@ -130,6 +141,9 @@ export async function explainEmptyFolder(client: StrongroomClient, name: string)
   const nothing = `nothing under ${printable(folder)}`;
   if (name.startsWith("/")) {
     return `${nothing}: paths have no leading slash, try  strongroom ls ${printable(name.replace(/^\/+/, ""))}`;
+  }
+  if (name.startsWith(scheme)) {
+    return `${nothing}: a folder is needed, not a reference: write ${printable(name.slice(scheme.length))}`;
   }
   const near = await pathsNear(client, path);
   if (near.includes(path)) return `${nothing}: ${printable(path)} is a secret, not a folder`;
