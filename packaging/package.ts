@@ -109,7 +109,7 @@ function buildDeb(program: string, arch: string, directory: string): void {
   const root = join(work, "deb");
   const place = join(root, "usr/lib/strongroom");
   const share = join(root, "usr/share");
-  cpSync(program, place, { recursive: true });
+  cpSync(program, place, { recursive: true, verbatimSymlinks: true }); // else the links lead to the copied directory
   for (const name of readdirSync(place)) if (/^[A-Z-]+(?:\.md)?$/.test(name)) rmSync(join(place, name));
   rmSync(join(place, "dist/share"), { recursive: true });
   copy("packaging/debian/publish-certificate", join(place, "bin/publish-certificate"), 0o755);

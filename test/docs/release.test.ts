@@ -1,6 +1,6 @@
 /** The packages of a release, built twice in two directories: equal bytes, and a program that works with its own Node. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readManifest } from "../../src/manifest.js";
@@ -22,8 +22,10 @@ describe("a release", function () {
     expect(readFileSync(join(first, "SHA256SUMS"), "utf8")).to.equal(readFileSync(join(second, "SHA256SUMS"), "utf8"));
     const root = temporaryDirectory();
     execFileSync("dpkg-deb", ["-x", join(first, `strongroom_${version}_amd64.deb`), root]);
-    const command = join(root, "usr/lib/strongroom/bin/strongroom");
-    expect(execFileSync(command, ["version"], { encoding: "utf8" })).to.equal(`${version}\n`);
+    for (const name of ["strongroom", "git-credential-strongroom", "docker-credential-strongroom"]) {
+      const command = realpathSync(join(root, "usr/lib/strongroom/bin", name));
+      expect(execFileSync(command, ["version"], { encoding: "utf8" })).to.equal(`${version}\n`);
+    }
   });
 });
 
