@@ -73,14 +73,16 @@ export function vitals(service: Service, req: Request, res: Response): void {
   beginStream(res, "application/x-ndjson");
   res.flushHeaders();
   if (session !== null) service.review?.opened(session);
-  const end = service.vitals.watch((line) => {
-    if (!isValid(service, req) || service.isShuttingDown()) return void res.end();
-    if (res.writableLength < maxUnread) res.write(line);
+  const unwatch = service.vitals.watch((line) => {
+    const isOver = !isValid(service, req) || service.isShuttingDown();
+    if (!isOver && res.writableLength < maxUnread) res.write(line);
     left--;
-    if (left === 0) res.end();
+    if (!isOver && left > 0) return;
+    unwatch(); // a client that does not read keeps the response open after its end
+    res.end();
   });
   res.once("close", () => {
-    end();
+    unwatch();
     if (session !== null) service.review?.closed(session);
   });
 }

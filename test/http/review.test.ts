@@ -1,8 +1,10 @@
 /** The review page's access: its code, and what its token can do and when it ends. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
+import { later, temporaryDirectory } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import {
@@ -180,3 +182,46 @@ describe("the review page's token", () => {
     mustRefuse(await storm(passphrase), 429, "RATE_LIMITED");
   });
 });
+
+describe("the stream of figures", () => {
+  it("ends without harm to the server for a client that does not read", async () => {
+    const socket = join(temporaryDirectory(), "s");
+    const server = await startTestServer({ socket });
+    const { token } = server;
+    const requestOf = (path: string) =>
+      `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const status = requestOf("/v1/status");
+    const openWith = (text: string): Socket => {
+      const client = connect(socket).pause();
+      later(() => void client.destroy());
+      client.write(text);
+      return client;
+    };
+    const fitting = await sentUntilFull(server, () => openWith(status.repeat(3000)));
+    // One of these fills what the kernel holds just behind the beginning of a stream, before its last line.
+    for (let count = fitting - 4; count <= fitting; count++)
+      openWith(status.repeat(count) + requestOf("/v1/vitals?lines=1").repeat(2));
+    const end = (await linesOf(server, 4)).at(-1);
+    expect(end).to.include({ derivationsRunning: 0 });
+  });
+});
+
+/** Returns how many responses the kernel takes for a client that does not read. */
+async function sentUntilFull(server: TestServer, open: () => unknown): Promise<number> {
+  const sent = () => server.logged().match(/"route":"\/v1\/status"/g)?.length ?? 0;
+  open();
+  for (let before = -1; before !== sent() || before === 0; ) {
+    before = sent();
+    await linesOf(server, 1);
+  }
+  return sent();
+}
+
+/** Returns the next lines of the stream, one a second. */
+async function linesOf(server: TestServer, count: number): Promise<Json[]> {
+  const { text } = await send(server, { path: `/v1/vitals?lines=${count}` });
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Json);
+}
