@@ -18,10 +18,10 @@ export const scopes = [
 export type Scope = (typeof scopes)[number];
 
 /**
- * What an endpoint needs: `open`: no token; `any`: every valid token; `root`: only the root token; a list: any of these
- * scopes, and the body decides.
+ * What an endpoint needs: `open`: no token; `any`: every valid token; `root`: only the root token; `page`: that or the review
+ * page's; a list: any of these scopes, and the body decides.
  */
-export type Need = Scope | readonly Scope[] | "open" | "any" | "root";
+export type Need = Scope | readonly Scope[] | "open" | "any" | "root" | "page";
 
 /** What each operation of a batch needs: all of these. */
 const batchNeeds = {
@@ -38,10 +38,12 @@ export type BatchKind = keyof typeof batchNeeds;
 /** What is known of a client token. */
 type Holder = { readonly name: string; readonly can: readonly Scope[] };
 
-/** @throws VaultError FORBIDDEN */
-export function requireScope(holder: Holder, need: Need): void {
-  if (need === "any" || need === "open") return;
-  if (need === "root") throw new VaultError("FORBIDDEN", "only the root token can do this: use it instead");
+/** `session`: the review page's. @throws VaultError FORBIDDEN */
+export function requireScope(caller: { readonly token: Holder; readonly session?: true }, need: Need): void {
+  const { token: holder, session } = caller;
+  if (need === "any" || need === "open" || (need === "page" && session)) return;
+  if (need === "root" || need === "page")
+    throw new VaultError("FORBIDDEN", "only the root token can do this: use it instead");
   const wanted = typeof need === "string" ? [need] : need;
   if (!wanted.some((scope) => holder.can.includes(scope))) throw forbidden(holder, wanted.join(" or "));
 }

@@ -217,7 +217,7 @@ export class Broker {
   #mustBeAllowed(caller: Caller): void {
     const { credentials, tokens, vault, audit } = this.#deps;
     credentials.requireValid(caller);
-    if (caller !== "root") requireScope(caller.token, "use");
+    if (caller !== "root") requireScope(caller, "use");
     vault.secrets.admit(true);
     audit?.mustAccept();
     if (caller === "root") return;

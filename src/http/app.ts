@@ -126,7 +126,7 @@ function dispatch({ api, service }: Checks, req: Request, res: Response, caller:
   if (endpoint?.guard === "passphrase") service.passphraseLockout.check(req);
   if (endpoint === null) throw noEndpoint(api.table.methodsOf(target.path));
   if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
-  if (caller !== "root") requireScope(caller.token, endpoint.scope);
+  if (caller !== "root") requireScope(caller, endpoint.scope);
   const run = () => endpoint.handle(service, req, res, found?.parameter ?? "");
   if (endpoint.guard !== "unlocked" && endpoint.guard !== "background") return run();
   const { secrets } = service.vault;

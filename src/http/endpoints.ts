@@ -43,8 +43,8 @@ export const endpoints: readonly Endpoint<OperationId>[] = [
   { operation: "vitals", at: "GET /v1/vitals", scope: "metrics", guard: "none", audit: null, handle: vitals },
   { operation: "createReview", at: "POST /v1/review", scope: "root", guard: "none", audit: change("review"), handle: createReview },
   { operation: "tradeReviewCode", at: "POST /v1/review/token", scope: "open", guard: "none", audit: null, handle: tradeReviewCode },
-  { operation: "reviewFacts", at: "GET /v1/review", scope: "audit", guard: "none", audit: null, handle: reviewFacts },
-  { operation: "reviewStorm", at: "POST /v1/review/storm", scope: "metrics", guard: "passphrase", audit: change("review-storm"), handle: reviewStorm },
+  { operation: "reviewFacts", at: "GET /v1/review", scope: "page", guard: "none", audit: null, handle: reviewFacts },
+  { operation: "reviewStorm", at: "POST /v1/review/storm", scope: "page", guard: "passphrase", audit: change("review-storm"), handle: reviewStorm },
   { operation: "shutdown", at: "POST /v1/shutdown", scope: "root", guard: "none", audit: change("shutdown"), handle: shutdown },
   { operation: "snapshot", at: "POST /v1/snapshot", scope: "root", guard: "none", audit: change("snapshot"), handle: snapshot },
 

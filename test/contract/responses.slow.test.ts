@@ -295,7 +295,7 @@ async function corrupt(server: TestServer, operation: string, { path }: Send): P
 const ofBroker = ["createAgent", "showBroker", "listApprovals"];
 const ofReviewPage = ["createReview", "reviewFacts", "tradeReviewCode", "reviewStorm"];
 const optional = new Set([...ofBroker, ...ofReviewPage]);
-const neededByMetrics = new Set(["metrics", "vitals", "reviewStorm"]);
+const neededByMetrics = new Set(["metrics", "vitals"]);
 
 const crashes = documented.filter((response) => response.endsWith("INTERNAL"));
 
