@@ -6,9 +6,15 @@ let token = null;
 
 const element = (id) => document.getElementById(id);
 
+/** Escapes what is invisible or changes the order of the text around it. */
+function visible(text) {
+  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+  return String(text).replace(hidden, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+}
+
 function make(name, text) {
   const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) made.textContent = visible(text);
   return made;
 }
 

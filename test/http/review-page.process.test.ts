@@ -8,7 +8,7 @@ import puppeteer, { type Browser, type Page } from "puppeteer-core";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
 import { run, type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
-import { mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
+import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
 
 const chromium = "/usr/bin/chromium";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -38,6 +38,7 @@ describe("the review page in chromium", function () {
     const started = await startProcess(["--review-page"], { STRONGROOM_SCRYPT_LOG_N: "16" });
     await mustInit(started);
     await mustPut(started, "app/a", "a value");
+    await mustCreateToken(started, { name: "ci", paths: ["app/\u202e\u3164x"] });
     return started;
   });
   const browser = shared(startBrowser);
@@ -48,6 +49,7 @@ describe("the review page in chromium", function () {
     expect(await page.evaluate("location.hash")).to.equal("");
     expect(await textOf(page, "#keys")).to.match(/Front end.*0 keys.*Key worker.*1 key/s);
     expect(await textOf(page, "#slots")).to.contain("scrypt, N = 2^16");
+    expect(await textOf(page, "#tokens")).to.contain("app/\\u{202e}\\u{3164}x");
     expect(await textOf(page, "#audit-verdict")).to.match(
       /has checked all \d+ records from 1 on\. The chain is unbroken/,
     );
