@@ -53,6 +53,14 @@ describe("a one-time code", () => {
     "an unknown algorithm": `otpauth://totp/me?secret=${keys.SHA1}&algorithm=MD4`,
     "a password": "hunter2 hunter8",
     "an empty value": "",
+    "5 digits": `otpauth://totp/me?secret=${keys.SHA1}&digits=5`,
+    "9 digits": `otpauth://totp/me?secret=${keys.SHA1}&digits=9`,
+    "digits that are no decimal number": `otpauth://totp/me?secret=${keys.SHA1}&digits=0x8`,
+    "a period of 0": `otpauth://totp/me?secret=${keys.SHA1}&period=0`,
+    "a period of two hours": `otpauth://totp/me?secret=${keys.SHA1}&period=7200`,
+    "a period with an exponent": `otpauth://totp/me?secret=${keys.SHA1}&period=1e3`,
+    "a malformed escape in its secret": "otpauth://totp/me?secret=%GEZDGNBVGY3TQOJQ",
+    "more than 4096 bytes": `otpauth://totp/me?secret=${keys.SHA1}${"&".repeat(4096)}`,
   };
   for (const [what, value] of Object.entries(refused)) {
     it(`is refused for ${what}`, () => {

@@ -21,6 +21,9 @@ type Seed = {
 /** Fewer characters are no secret that an issuer gives: 16 are 80 bits. */
 const fewestCharacters = 16;
 
+/** A longer value is no seed: a million empty fields would hold up everything else that waits for the key worker. */
+const mostBytes = 4096;
+
 const scheme = utf8("otpauth://totp/");
 const question = 0x3f;
 const ampersand = 0x26;
@@ -30,7 +33,7 @@ const algorithms: Readonly<Record<string, string>> = { SHA1: "sha1", SHA256: "sh
 
 /** Returns the code at a time in milliseconds, or null when the value is no seed. */
 export function oneTimeCode(value: Uint8Array, now: number): OneTimeCode | null {
-  const seed = seedOf(trimmed(value));
+  const seed = value.length <= mostBytes ? seedOf(trimmed(value)) : null;
   if (seed === null) return null;
   const seconds = Math.floor(now / 1000);
   const mac = createHmac(seed.algorithm, seed.secret)
@@ -53,15 +56,20 @@ function seedOf(value: Uint8Array): Seed | null {
   if (start < 0) return null;
   const fields = fieldsOf(value.subarray(start + 1));
   const text = (name: string, absent: string) => textOf(fields.get(name) ?? utf8(absent));
+  const number = (name: string, absent: string) => wholeNumber(text(name, absent));
   const secret = base32(fields.get("secret") ?? allocate(0));
-  return checked(secret, text("algorithm", "SHA1"), Number(text("digits", "6")), Number(text("period", "30")), true);
+  return checked(secret, text("algorithm", "SHA1"), number("digits", "6"), number("period", "30"), true);
+}
+
+/** Returns 0, which no field may be, for what is no number in decimal digits. */
+function wholeNumber(text: string): number {
+  return /^\d{1,4}$/.test(text) ? Number(text) : 0;
 }
 
 function checked(secret: Uint8Array | null, name: string, digits: number, period: number, isUrl: boolean): Seed | null {
   const algorithm = algorithms[name.toUpperCase()];
   if (secret === null || secret.length === 0 || algorithm === undefined) return null;
-  const isUsable =
-    [digits, period].every(Number.isInteger) && digits >= 6 && digits <= 8 && period >= 1 && period <= 3600;
+  const isUsable = digits >= 6 && digits <= 8 && period >= 1 && period <= 3600;
   return isUsable ? { secret, algorithm, digits, period, isUrl } : null;
 }
 
