@@ -8,6 +8,7 @@ const makers: readonly (readonly [string, RegExp])[] = [
   ["Uint8Array.of or .from, which is on V8's heap", /Uint8Array\.(?:of|from)/],
   ["a decoder that makes strings", /TextDecoder|StringDecoder/],
   ["hkdf or WebCrypto, which keep hidden copies", /hkdf|subtle|webcrypto|createSecretKey/],
+  ["decipher of data, whose results Node frees unwiped", /createDecipheriv\((?!"aes-256-cfb")/],
   ["a console or a debugger", /console\.|inspector/],
 ];
 

@@ -40,6 +40,7 @@ import {
   utf8,
 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
+import { tagBytes } from "./gcm.js";
 import {
   type Box,
   keyBytes,
@@ -50,7 +51,6 @@ import {
   seal,
   sealAnew,
   subkeyAt,
-  tagBytes,
   type XaesKey,
 } from "./xaes.js";
 

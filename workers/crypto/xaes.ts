@@ -2,19 +2,19 @@
  * XAES-256-GCM (C2SP specification, c2sp.org/XAES-256-GCM): AES-256-GCM under a subkey derived for each 24-byte nonce, so
  * that random nonces never run out. `seal` makes its own nonces.
  */
-import { type Cipher, createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, concat, decryptInto, freshNonce, overwriteFreed, scratch, scratchOf, wipe } from "../memory.js";
+import { createDecipheriv, type Decipher } from "node:crypto";
+import { allocate, concat, freshMask, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
+import { openGcm, sealGcm, tagBytes } from "./gcm.js";
 
 export const keyBytes = 32;
 export const nonceBytes = 24;
-export const tagBytes = 16;
 const blockBytes = 16;
 /** Of a nonce, or of the name of another use, in a block that derives a key. */
 const useBytes = 12;
 const zeroBlock = allocate(blockBytes);
-/** Bytes of keys that are derived at once: `overwriteFreed` reaches what is freed of them. */
-const mostDerived = 30 * keyBytes;
+/** Bytes of keys that are derived at once. */
+const mostDerived = 128 * keyBytes;
 
 /** "X", as XAES prescribes, and "K" for other uses. */
 const xaesLabel = 0x58;
@@ -25,13 +25,13 @@ const otherLabel = 0x4b;
  * making a cipher costs as much as a whole small GCM.
  */
 export class XaesKey {
-  readonly #cipher: Cipher;
+  readonly #cipher: Decipher;
   readonly #k1: Bytes;
 
   /** Wipes the 32 bytes that it is given. */
   constructor(key: Bytes) {
     try {
-      this.#cipher = createCipheriv("aes-256-ecb", key, null).setAutoPadding(false);
+      this.#cipher = createDecipheriv("aes-256-cfb", key, zeroBlock);
     } finally {
       wipe(key);
     }
@@ -70,13 +70,25 @@ export class XaesKey {
     return blocks;
   }
 
+  /**
+   * Encrypts each block by itself, in place. CFB decrypts a block by xor with the encryption of the block before it: behind
+   * each of ours comes a random one, so that what Node frees of the output is their keys xor random bytes, which are wiped.
+   * The last block replaces ours in the cipher's memory.
+   */
   #encrypt(blocks: Uint8Array): void {
-    const sizeFreed = blocks.length + blockBytes; // of this cipher: a block more than its input
-    overwriteFreed(sizeFreed);
-    const encrypted = this.#cipher.update(blocks);
-    overwriteFreed(sizeFreed);
-    blocks.set(encrypted);
-    wipe(encrypted);
+    const mask = freshMask(blocks.length + blockBytes);
+    const input = scratch(2 * blocks.length + blockBytes);
+    for (let at = 0; at < blocks.length; at += blockBytes) {
+      input.set(blocks.subarray(at, at + blockBytes), 2 * at);
+      input.set(mask.subarray(at, at + blockBytes), 2 * at + blockBytes);
+    }
+    input.set(mask.subarray(blocks.length), 2 * blocks.length);
+    const output = this.#cipher.update(input);
+    for (let at = 0; at < blocks.length; at += blockBytes) {
+      const masked = 2 * at + blockBytes;
+      for (let i = 0; i < blockBytes; i++) blocks[at + i] = (output[masked + i] ?? 0) ^ (mask[at + i] ?? 0);
+    }
+    wipe(mask);
   }
 
   /** Two blocks, with the counters 1 and 2: K1 xor (counter (2, big endian) ‖ label ‖ 0 ‖ the context's first 12 bytes). */
@@ -169,64 +181,4 @@ export function sealWithNonce(key: XaesKey, nonce: Uint8Array, plaintext: Uint8A
 
 export function subkeyAt(subkeys: Uint8Array, i: number): Uint8Array {
   return subkeys.subarray(i * keyBytes, (i + 1) * keyBytes);
-}
-
-/** DANGER: without authTagLength Node accepts tags of 4 bytes. */
-const gcm = { authTagLength: tagBytes };
-
-/** AES-256-GCM (NIST SP 800-38D): returns ciphertext and tag. */
-export function sealGcm(
-  key: Uint8Array,
-  nonce: Uint8Array,
-  plaintext: Uint8Array,
-  aad: Uint8Array,
-): [Uint8Array, Uint8Array] {
-  const cipher = withoutStackTraces(() => createCipheriv("aes-256-gcm", key, nonce, gcm));
-  cipher.setAAD(aad);
-  const ciphertext = cipher.update(plaintext);
-  cipher.final();
-  return [ciphertext, cipher.getAuthTag()];
-}
-
-/**
- * AES-256-GCM: returns the plaintext, in `target` of its length if there is one, else in scratch memory; or null, and zeros
- * there, when the tag does not match.
- */
-export function openGcm(
-  key: Uint8Array,
-  nonce: Uint8Array,
-  ciphertext: Uint8Array,
-  tag: Uint8Array,
-  aad: Uint8Array,
-  target: Uint8Array | null = null,
-): Uint8Array | null {
-  const decipher = withoutStackTraces(() => createDecipheriv("aes-256-gcm", key, nonce, gcm));
-  decipher.setAAD(aad).setAuthTag(tag);
-  const opened = target ?? scratch(ciphertext.length);
-  try {
-    decryptInto(opened, decipher, ciphertext);
-    decipher.final();
-    return opened;
-  } catch {
-    wipe(opened); // DANGER: nothing may be read of what is not authentic
-    return null;
-  }
-}
-
-/**
- * Node 24 throws and catches two errors for each key in raw bytes, whose stack traces take most of the time that making a
- * cipher takes. An error that comes out gets its trace here.
- */
-function withoutStackTraces<T>(make: () => T): T {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
-    return make();
-  } catch (error) {
-    Error.stackTraceLimit = stackTraceLimit;
-    if (error instanceof Error) Error.captureStackTrace(error);
-    throw error;
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
 }

@@ -10,7 +10,7 @@ import {
   timingSafeEqual,
   verify as verifyMessage,
 } from "node:crypto";
-import { openGcm, sealGcm, tagBytes } from "../crypto/xaes.js";
+import { openGcm, sealGcm, tagBytes } from "../crypto/gcm.js";
 import { bytesOf, equal, freshNonce, scratch, scratchOf, viewOf, wipe } from "../memory.js";
 import { signDigest, verifyDigest } from "./ecdsa-digest.js";
 import type { KeyType } from "./key-format.js";
