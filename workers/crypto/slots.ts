@@ -1,6 +1,6 @@
 /** Slots of a header: KEKs of a passphrase or a key, and the master key wrapped under each. */
 import { createHmac, scrypt, timingSafeEqual } from "node:crypto";
-import { allocate, allocateMapped, concat, mapped, randomize, takeOver, utf8, viewOf, wipe } from "../memory.js";
+import { allocate, allocateMapped, concat, mapped, randomize, takeOver, utf8, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import {
   checkedText,
@@ -162,7 +162,15 @@ export function hmac(key: Uint8Array, ...parts: readonly Uint8Array[]): Bytes {
 /** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
 type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
 
-/** Derives `length` bytes by scrypt (RFC 7914) off the event loop, in memory that the caller wipes. */
+/** scrypt ends with PBKDF2, whose blocks are those of SHA-256: the bytes of one do not depend on how many are asked for. */
+const pbkdf2Block = 32;
+
+/**
+ * Derives `length` bytes by scrypt (RFC 7914) off the event loop, in memory that the caller wipes.
+ *
+ * DANGER: OpenSSL leaves the last block that it has made on the stack of its thread, which on Node 26 nothing overwrites. So
+ * a further block is made, which is not used, and from which the others cannot be computed.
+ */
 export function derive(
   passphrase: Uint8Array,
   salt: Uint8Array,
@@ -171,11 +179,13 @@ export function derive(
 ): Promise<Bytes> {
   const cost = { N: 2 ** logN, r, p, maxmem: 128 * r * (2 ** logN + p + 2) };
   return new Promise((resolve, reject) => {
-    scrypt(passphrase, salt, length, cost, (error, key) => {
+    scrypt(passphrase, salt, length + pbkdf2Block, cost, (error, key) => {
       // DANGER: the job keeps its copy of the passphrase until this callback, and all microtasks it queues, have returned.
       setImmediate(() => {
-        if (error) reject(error);
-        else resolve(viewOf(key));
+        if (error) return reject(error);
+        const derived = takeOver(key.subarray(0, length));
+        wipe(key);
+        resolve(derived);
       });
     });
   });
