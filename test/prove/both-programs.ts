@@ -54,8 +54,10 @@ export async function pythonDump(headerFile: string, dump: string, ...flags: rea
   return { ...(JSON.parse(stdout) as Omit<Result, "code">), code };
 }
 
+type Segment = { readonly address: number; readonly bytes: Uint8Array };
+
 /** A core dump (ELF) of segments with these contents. */
-function coreOf(segments: readonly { readonly address: number; readonly bytes: Uint8Array }[]): Buffer {
+function coreOf(segments: readonly Segment[]): Buffer {
   const head = Buffer.alloc(64 + 56 * segments.length);
   head.write("7f454c460201", "hex");
   head.writeUInt16LE(4, 16);
@@ -78,11 +80,38 @@ function coreOf(segments: readonly { readonly address: number; readonly bytes: U
   return Buffer.concat([head, ...segments.map(({ bytes }) => bytes)]);
 }
 
-/** Copies a server's memory into a file, as a core dump. */
-export async function dumpOf({ child }: ServerProcess): Promise<string> {
+/** Copies a server's memory into a file, as a core dump; with `sought`, only a part: see `partOf`. */
+export async function dumpOf({ child }: ServerProcess, sought?: Uint8Array): Promise<string> {
   const { bytes, regions } = await copyMemory(child.pid ?? 0);
   const segments = regions.map(({ address, offset, length }) => {
     return { address, bytes: bytes.subarray(offset, offset + length) };
   });
-  return file("core", coreOf(segments));
+  return file("core", coreOf(sought === undefined ? segments : partOf(segments, sought)));
+}
+
+const pieceBytes = 64 * 1024;
+
+/** Returns the pieces in which the bytes sought begin, the piece behind each of these, and every tenth of the others. */
+function partOf(segments: readonly Segment[], sought: Uint8Array): Segment[] {
+  return segments.flatMap(({ address, bytes }) => {
+    const held = piecesWith(bytes, sought);
+    const cuts = Array.from({ length: Math.ceil(bytes.length / pieceBytes) + 1 }, (_, piece) => piece);
+    const isKept = (piece: number) => piece >= 0 && piece < cuts.length - 1 && (held.has(piece) || piece % 10 === 0);
+    const begins = cuts.filter((piece) => isKept(piece) && !isKept(piece - 1));
+    const ends = cuts.filter((piece) => !isKept(piece) && isKept(piece - 1));
+    return begins.map((from, i) => {
+      const at = from * pieceBytes;
+      return { address: address + at, bytes: bytes.subarray(at, (ends[i] ?? 0) * pieceBytes) };
+    });
+  });
+}
+
+function piecesWith(bytes: Uint8Array, sought: Uint8Array): ReadonlySet<number> {
+  const memory = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const found = new Set<number>();
+  for (let at = memory.indexOf(sought); at >= 0; at = memory.indexOf(sought, at + 1)) {
+    const piece = Math.floor(at / pieceBytes);
+    found.add(piece).add(piece + 1);
+  }
+  return found;
 }
