@@ -7,201 +7,203 @@ import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { mustPut, mustSucceed, send } from "../support/test-client.js";
 import { brokerRig, value } from "./broker-rig.js";
 
-const rig = brokerRig();
+describe("the command line of the broker", () => {
+  const rig = brokerRig();
 
-function strongroom(...args: readonly string[]) {
-  const { server } = rig();
-  return run(args, { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8" });
-}
-
-function agent(...args: readonly string[]) {
-  return strongroom("agent", "run", "--use", "app/", ...args);
-}
-
-describe("strongroom use", () => {
-  it("adds, lists and removes bindings", async () => {
+  function strongroom(...args: readonly string[]) {
     const { server } = rig();
-    await mustPut(server, "cli/key", { value });
-    const added = await strongroom(
-      "use",
-      "add",
-      "cli/key",
-      "API.Example.com",
-      "--header",
-      "X-Api-Key",
-      "--method",
-      "get,post",
-      "--path",
-      "/v1/**",
-      "--ask",
-      "10m",
-      "--name",
-      "ex",
-    );
-    expect(added).to.include({ code: 0 });
-    expect(added.stderr + added.stdout).to.contain("cli/key is bound to api.example.com");
-    const listed = await strongroom("use", "ls", "cli/");
-    expect(listed.stdout).to.equal(
-      "cli/key  api.example.com  x-api-key: {}; GET, POST; /v1/**; asks: 10m; route /r/ex/\n",
-    );
-    expect(await strongroom("use", "rm", "cli/key", "api.example.com")).to.include({ code: 0 });
-    expect((await strongroom("use", "ls", "cli/")).stdout).to.equal("");
-    expect(await strongroom("use", "rm", "cli/key", "api.example.com")).to.include({ code: 4 });
-  });
+    return run(args, { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8" });
+  }
 
-  const wrong: readonly (readonly [args: readonly string[], says: string])[] = [
-    [["add", "app/key"], "needs the secret's path and a host"],
-    [["add", "app/key", "a.test", "--bearer", "--basic", "me"], "cannot be used together"],
-    [["add", "app/key", "https://a.test/"], "DNS name"],
-    [["add", "app/key", "a.test", "--port", "x"], "port from 1 to 65535"],
-    [["ls", "app/", "--ask", "never"], "--ask has no effect with ls"],
-  ];
-  for (const [args, says] of wrong) {
-    it(`refuses  use ${args.join(" ")}`, async () => {
-      const { code, stderr } = await strongroom("use", ...args);
-      expect(code).to.be.above(0);
-      expect(stderr).to.contain(says);
+  function agent(...args: readonly string[]) {
+    return strongroom("agent", "run", "--use", "app/", ...args);
+  }
+
+  describe("strongroom use", () => {
+    it("adds, lists and removes bindings", async () => {
+      const { server } = rig();
+      await mustPut(server, "cli/key", { value });
+      const added = await strongroom(
+        "use",
+        "add",
+        "cli/key",
+        "API.Example.com",
+        "--header",
+        "X-Api-Key",
+        "--method",
+        "get,post",
+        "--path",
+        "/v1/**",
+        "--ask",
+        "10m",
+        "--name",
+        "ex",
+      );
+      expect(added).to.include({ code: 0 });
+      expect(added.stderr + added.stdout).to.contain("cli/key is bound to api.example.com");
+      const listed = await strongroom("use", "ls", "cli/");
+      expect(listed.stdout).to.equal(
+        "cli/key  api.example.com  x-api-key: {}; GET, POST; /v1/**; asks: 10m; route /r/ex/\n",
+      );
+      expect(await strongroom("use", "rm", "cli/key", "api.example.com")).to.include({ code: 0 });
+      expect((await strongroom("use", "ls", "cli/")).stdout).to.equal("");
+      expect(await strongroom("use", "rm", "cli/key", "api.example.com")).to.include({ code: 4 });
     });
-  }
-});
 
-describe("strongroom agent run", () => {
-  it("gives the program the broker, and no secret and no setting of its own", async () => {
-    const { upstream } = rig();
-    const seen = upstream.seen.length;
-    const { code, stdout, stderr } = await agent(
-      "--placeholder",
-      "GH_TOKEN",
-      "--",
-      "sh",
-      "-c",
-      `env; curl -sS https://localhost:${upstream.port}/x`,
-    );
-    expect({ code, stderr }).to.include({ code: 0 });
-    expect(stdout).to.contain("GET /x 0").and.not.contain(value).and.not.contain("STRONGROOM_");
-    expect(stdout).to.contain("GH_TOKEN=strongroom-broker-placeholder");
-    expect(stderr.trimEnd().split("\n")).to.have.length(2);
-    expect(upstream.seen[seen]?.headers).to.include({ authorization: `Bearer ${value}` });
-  });
-
-  it("returns the program's status, and revokes its token at the end", async () => {
-    const { server } = rig();
-    const { code, stdout } = await agent("-q", "--", "sh", "-c", "echo $AGENT_TOKEN; exit 7");
-    expect(code).to.equal(7);
-    const answer = await send(server, { path: "/v1/broker", token: stdout.trim() });
-    expect(answer.json).to.include({ code: "UNAUTHORIZED", reason: "revoked" });
-  });
-
-  it("works with Node's fetch and with Python", async () => {
-    const { upstream } = rig();
-    const url = `https://localhost:${upstream.port}`;
-    const { stdout } = await agent(
-      "-q",
-      "--",
-      "python3",
-      "-c",
-      `import urllib.request; print(urllib.request.urlopen("${url}/py").read().decode())`,
-    );
-    expect(stdout).to.contain("GET /py 0");
-  });
-
-  it("hides the vault, its server and other networks in the sandbox", async function () {
-    const { server, upstream } = rig();
-    if (!existsSync("/usr/bin/bwrap")) return this.skip();
-    const script = [
-      `curl -sS https://localhost:${upstream.port}/inside`,
-      `cat ${join(server.home, "token")}`,
-      `curl -sS -m 5 --noproxy '*' -k https://127.0.0.1:${server.port}/v1/status`,
-      `curl -sS -m 5 --noproxy '*' -k https://127.0.0.1:${upstream.port}/direct`,
-      `ls -d /proc/${process.pid}`,
-      "true",
-    ].join("; ");
-    const { code, stdout, stderr } = await agent("--sandbox", "--", "sh", "-c", script);
-    expect(stdout, stderr).to.equal("GET /inside 0\n");
-    expect(code).to.equal(0);
-    expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
-    return undefined;
-  });
-});
-
-describe("an approval", () => {
-  it("lets the request go on, for as long as was decided", async () => {
-    const { server, upstream } = rig();
-    await mustPut(server, "asked/key", { value });
-    const use = { host: "localhost", port: upstream.port, private: true, ask: "session" };
-    mustSucceed(await send(server, { method: "PUT", path: "/v1/uses/asked/key", body: use }));
-    const url = `https://localhost:${upstream.port}`;
-    const running = strongroom(
-      "agent",
-      "run",
-      "-q",
-      "--use",
-      "asked/key",
-      "--",
-      "sh",
-      "-c",
-      `curl -sS ${url}/1?secret=query; curl -sS ${url}/2`,
-    );
-    const approval = await firstApproval();
-    expect(approval).to.include({ path: "asked/key", host: "localhost", method: "GET", target: "/1" });
-    mustSucceed(
-      await send(server, {
-        method: "POST",
-        path: `/v1/approvals/${approval["id"]}`,
-        body: { approve: true, for: "session" },
-      }),
-    );
-    expect((await running).stdout).to.equal("GET /1?secret=query 0\nGET /2 0\n");
-  });
-
-  it("refuses the request when a person says no", async () => {
-    const { server, upstream } = rig();
-    const running = strongroom(
-      "agent",
-      "run",
-      "-q",
-      "--use",
-      "asked/key",
-      "--",
-      "curl",
-      "-sS",
-      `https://localhost:${upstream.port}/no`,
-    );
-    const { id } = await firstApproval();
-    mustSucceed(await send(server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve: false } }));
-    expect((await running).stdout).to.contain("not approved");
-    expect(upstream.seen.some(({ url }) => url === "/no")).to.equal(false);
-  });
-
-  it("is not given by keys that were typed before the question", async function () {
-    if (!hasPython()) return this.skip();
-    const { server, upstream } = rig();
-    const url = `https://localhost:${upstream.port}/early`;
-    const running = strongroom("agent", "run", "-q", "--use", "asked/key", "--", "curl", "-sS", url);
-    await firstApproval();
-    const home = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
-    const { code, shown } = await runOnTerminal(
-      ["approve", "--once"],
-      [
-        { question: "", keys: "y\r" },
-        { question: "[n]o: ", keys: "n\r" },
-      ],
-      home,
-    );
-    expect(code, shown).to.equal(0);
-    expect(shown).to.contain("wants to use asked/key for GET https://localhost/early");
-    expect((await running).stdout).to.contain("not approved");
-    expect(upstream.seen.some(({ url: seen }) => seen === "/early")).to.equal(false);
-    return undefined;
-  });
-
-  async function firstApproval(): Promise<Record<string, unknown>> {
-    for (;;) {
-      const { approvals } = mustSucceed(await send(rig().server, { path: "/v1/approvals" })) as {
-        readonly approvals: Record<string, unknown>[];
-      };
-      if (approvals[0] !== undefined) return approvals[0];
-      await new Promise((resolve) => setTimeout(resolve, 20));
+    const wrong: readonly (readonly [args: readonly string[], says: string])[] = [
+      [["add", "app/key"], "needs the secret's path and a host"],
+      [["add", "app/key", "a.test", "--bearer", "--basic", "me"], "cannot be used together"],
+      [["add", "app/key", "https://a.test/"], "DNS name"],
+      [["add", "app/key", "a.test", "--port", "x"], "port from 1 to 65535"],
+      [["ls", "app/", "--ask", "never"], "--ask has no effect with ls"],
+    ];
+    for (const [args, says] of wrong) {
+      it(`refuses  use ${args.join(" ")}`, async () => {
+        const { code, stderr } = await strongroom("use", ...args);
+        expect(code).to.be.above(0);
+        expect(stderr).to.contain(says);
+      });
     }
-  }
+  });
+
+  describe("strongroom agent run", () => {
+    it("gives the program the broker, and no secret and no setting of its own", async () => {
+      const { upstream } = rig();
+      const seen = upstream.seen.length;
+      const { code, stdout, stderr } = await agent(
+        "--placeholder",
+        "GH_TOKEN",
+        "--",
+        "sh",
+        "-c",
+        `env; curl -sS https://localhost:${upstream.port}/x`,
+      );
+      expect({ code, stderr }).to.include({ code: 0 });
+      expect(stdout).to.contain("GET /x 0").and.not.contain(value).and.not.contain("STRONGROOM_");
+      expect(stdout).to.contain("GH_TOKEN=strongroom-broker-placeholder");
+      expect(stderr.trimEnd().split("\n")).to.have.length(2);
+      expect(upstream.seen[seen]?.headers).to.include({ authorization: `Bearer ${value}` });
+    });
+
+    it("returns the program's status, and revokes its token at the end", async () => {
+      const { server } = rig();
+      const { code, stdout } = await agent("-q", "--", "sh", "-c", "echo $AGENT_TOKEN; exit 7");
+      expect(code).to.equal(7);
+      const answer = await send(server, { path: "/v1/broker", token: stdout.trim() });
+      expect(answer.json).to.include({ code: "UNAUTHORIZED", reason: "revoked" });
+    });
+
+    it("works with Node's fetch and with Python", async () => {
+      const { upstream } = rig();
+      const url = `https://localhost:${upstream.port}`;
+      const { stdout } = await agent(
+        "-q",
+        "--",
+        "python3",
+        "-c",
+        `import urllib.request; print(urllib.request.urlopen("${url}/py").read().decode())`,
+      );
+      expect(stdout).to.contain("GET /py 0");
+    });
+
+    it("hides the vault, its server and other networks in the sandbox", async function () {
+      const { server, upstream } = rig();
+      if (!existsSync("/usr/bin/bwrap")) return this.skip();
+      const script = [
+        `curl -sS https://localhost:${upstream.port}/inside`,
+        `cat ${join(server.home, "token")}`,
+        `curl -sS -m 5 --noproxy '*' -k https://127.0.0.1:${server.port}/v1/status`,
+        `curl -sS -m 5 --noproxy '*' -k https://127.0.0.1:${upstream.port}/direct`,
+        `ls -d /proc/${process.pid}`,
+        "true",
+      ].join("; ");
+      const { code, stdout, stderr } = await agent("--sandbox", "--", "sh", "-c", script);
+      expect(stdout, stderr).to.equal("GET /inside 0\n");
+      expect(code).to.equal(0);
+      expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
+      return undefined;
+    });
+  });
+
+  describe("an approval", () => {
+    it("lets the request go on, for as long as was decided", async () => {
+      const { server, upstream } = rig();
+      await mustPut(server, "asked/key", { value });
+      const use = { host: "localhost", port: upstream.port, private: true, ask: "session" };
+      mustSucceed(await send(server, { method: "PUT", path: "/v1/uses/asked/key", body: use }));
+      const url = `https://localhost:${upstream.port}`;
+      const running = strongroom(
+        "agent",
+        "run",
+        "-q",
+        "--use",
+        "asked/key",
+        "--",
+        "sh",
+        "-c",
+        `curl -sS ${url}/1?secret=query; curl -sS ${url}/2`,
+      );
+      const approval = await firstApproval();
+      expect(approval).to.include({ path: "asked/key", host: "localhost", method: "GET", target: "/1" });
+      mustSucceed(
+        await send(server, {
+          method: "POST",
+          path: `/v1/approvals/${approval["id"]}`,
+          body: { approve: true, for: "session" },
+        }),
+      );
+      expect((await running).stdout).to.equal("GET /1?secret=query 0\nGET /2 0\n");
+    });
+
+    it("refuses the request when a person says no", async () => {
+      const { server, upstream } = rig();
+      const running = strongroom(
+        "agent",
+        "run",
+        "-q",
+        "--use",
+        "asked/key",
+        "--",
+        "curl",
+        "-sS",
+        `https://localhost:${upstream.port}/no`,
+      );
+      const { id } = await firstApproval();
+      mustSucceed(await send(server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve: false } }));
+      expect((await running).stdout).to.contain("not approved");
+      expect(upstream.seen.some(({ url }) => url === "/no")).to.equal(false);
+    });
+
+    it("is not given by keys that were typed before the question", async function () {
+      if (!hasPython()) return this.skip();
+      const { server, upstream } = rig();
+      const url = `https://localhost:${upstream.port}/early`;
+      const running = strongroom("agent", "run", "-q", "--use", "asked/key", "--", "curl", "-sS", url);
+      await firstApproval();
+      const home = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+      const { code, shown } = await runOnTerminal(
+        ["approve", "--once"],
+        [
+          { question: "", keys: "y\r" },
+          { question: "[n]o: ", keys: "n\r" },
+        ],
+        home,
+      );
+      expect(code, shown).to.equal(0);
+      expect(shown).to.contain("wants to use asked/key for GET https://localhost/early");
+      expect((await running).stdout).to.contain("not approved");
+      expect(upstream.seen.some(({ url: seen }) => seen === "/early")).to.equal(false);
+      return undefined;
+    });
+
+    async function firstApproval(): Promise<Record<string, unknown>> {
+      for (;;) {
+        const { approvals } = mustSucceed(await send(rig().server, { path: "/v1/approvals" })) as {
+          readonly approvals: Record<string, unknown>[];
+        };
+        if (approvals[0] !== undefined) return approvals[0];
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    }
+  });
 });

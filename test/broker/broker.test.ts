@@ -15,8 +15,6 @@ import {
 } from "../support/test-client.js";
 import { type Agent, bind, brokerRig, startAgent, startUpstream, startWithBroker, value } from "./broker-rig.js";
 
-const rig = brokerRig();
-
 /** Runs curl through the broker; returns its output and the response's status behind it. */
 function curl({ token, port, caFile }: Agent, ...args: readonly string[]): Promise<string> {
   const proxy = ["--proxy", `http://x:${token}@127.0.0.1:${port}`, "--noproxy", "", "--cacert", caFile];
@@ -29,6 +27,8 @@ function output(command: string, args: readonly string[], env: NodeJS.ProcessEnv
 }
 
 describe("a program that uses the broker", () => {
+  const rig = brokerRig();
+
   it("has the credential put into its requests, and never sees it", async () => {
     const { server, upstream } = rig();
     const agent = await startAgent(server);

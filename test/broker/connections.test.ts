@@ -19,35 +19,41 @@ import {
 
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly at: string };
 
-const rig = shared(async (): Promise<Rig> => {
-  const upstream = await startUpstream();
-  const server = await startWithBroker([upstream], { limits: { headersTimeout: 300 } });
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ask: "request", name: "up" });
-  return { server, upstream, at: `localhost:${upstream.port}` };
-});
-
-const get = (at: string, target: string) => `GET ${target} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;
-
-async function approvals(): Promise<readonly Json[]> {
-  return (mustSucceed(await send(rig().server, { path: "/v1/approvals" })) as { approvals: Json[] }).approvals;
-}
-
-/** Resolves to the requests that wait, once one of them is for each of these. */
-async function waiting(...targets: readonly string[]): Promise<readonly Json[]> {
-  for (;;) {
-    const found = await approvals();
-    if (targets.every((wanted) => found.some(({ target }) => target === wanted))) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
-async function decide(targets: readonly string[], approve: boolean): Promise<void> {
-  for (const { id } of (await waiting(...targets)).filter(({ target }) => targets.includes(String(target))))
-    mustSucceed(await send(rig().server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve } }));
-}
-
 describe("a program's connection", () => {
+  const rig = shared(async (): Promise<Rig> => {
+    const upstream = await startUpstream();
+    const server = await startWithBroker([upstream], { limits: { headersTimeout: 300 } });
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", {
+      host: "localhost",
+      port: upstream.port,
+      private: true,
+      ask: "request",
+      name: "up",
+    });
+    return { server, upstream, at: `localhost:${upstream.port}` };
+  });
+
+  const get = (at: string, target: string) => `GET ${target} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;
+
+  async function approvals(): Promise<readonly Json[]> {
+    return (mustSucceed(await send(rig().server, { path: "/v1/approvals" })) as { approvals: Json[] }).approvals;
+  }
+
+  /** Resolves to the requests that wait, once one of them is for each of these. */
+  async function waiting(...targets: readonly string[]): Promise<readonly Json[]> {
+    for (;;) {
+      const found = await approvals();
+      if (targets.every((wanted) => found.some(({ target }) => target === wanted))) return found;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  async function decide(targets: readonly string[], approve: boolean): Promise<void> {
+    for (const { id } of (await waiting(...targets)).filter(({ target }) => targets.includes(String(target))))
+      mustSucceed(await send(rig().server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve } }));
+  }
+
   for (const [what, bytes] of [
     ["sends nothing", ""],
     ["begins a head and does not end it", "CONNECT localhost:443 HTTP/1.1\r\nHost: "],

@@ -17,31 +17,6 @@ import {
 
 type Rig = { readonly agent: Agent; readonly at: string; readonly respond: (...responses: readonly string[]) => void };
 
-const rig = shared(async (): Promise<Rig> => {
-  const upstream = await startUpstream();
-  let responses: readonly string[] = [];
-  upstream.server.removeAllListeners("secureConnection").on("secureConnection", (socket: TLSSocket) => {
-    let text = "";
-    socket
-      .on("error", () => {})
-      .on("data", (piece: Buffer) => {
-        text += piece.toString("latin1");
-        if (!text.endsWith("\r\n\r\n")) return;
-        const [next = "", ...rest] = responses;
-        responses = rest;
-        text = "";
-        socket.write(Buffer.from(next, "latin1"));
-      });
-  });
-  const server = await startWithBroker([upstream]);
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
-  const respond = (...next: readonly string[]) => {
-    responses = next;
-  };
-  return { agent: await startAgent(server), at: `localhost:${upstream.port}`, respond };
-});
-
 const get = (at: string, ...lines: readonly string[]) =>
   `${["GET /x HTTP/1.1", `Host: ${at}`, ...lines].join("\r\n")}\r\n\r\n`;
 
@@ -65,6 +40,31 @@ const refused: readonly (readonly [what: string, response: string])[] = [
 ];
 
 describe("a hostile upstream's response with", () => {
+  const rig = shared(async (): Promise<Rig> => {
+    const upstream = await startUpstream();
+    let responses: readonly string[] = [];
+    upstream.server.removeAllListeners("secureConnection").on("secureConnection", (socket: TLSSocket) => {
+      let text = "";
+      socket
+        .on("error", () => {})
+        .on("data", (piece: Buffer) => {
+          text += piece.toString("latin1");
+          if (!text.endsWith("\r\n\r\n")) return;
+          const [next = "", ...rest] = responses;
+          responses = rest;
+          text = "";
+          socket.write(Buffer.from(next, "latin1"));
+        });
+    });
+    const server = await startWithBroker([upstream]);
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
+    const respond = (...next: readonly string[]) => {
+      responses = next;
+    };
+    return { agent: await startAgent(server), at: `localhost:${upstream.port}`, respond };
+  });
+
   for (const [what, response] of refused) {
     it(`${what} is not passed on`, async () => {
       const { agent, at, respond } = rig();

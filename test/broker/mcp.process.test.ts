@@ -16,24 +16,6 @@ const basic = "basic-secret-5c11";
 
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly client: Client };
 
-const rig = shared(async (): Promise<Rig> => {
-  const upstream = await startUpstream(["localhost"], (req, res) => {
-    const authorization = String(req.headers.authorization ?? req.headers["x-api-key"]);
-    const forms = [authorization, encodeURIComponent(authorization), Buffer.from(authorization).toString("hex")];
-    const all = [...forms, ...[0, 1, 2].map((n) => Buffer.from("x".repeat(n) + authorization).toString("base64"))];
-    req.resume().on("end", () => res.setHeader("X-Echo", encodeURIComponent(authorization)).end(JSON.stringify(all)));
-  });
-  const server = await startWithBroker([upstream]);
-  await mustPut(server, "app/key", { value });
-  await mustPut(server, "app/basic", { value: basic });
-  await mustPut(server, "other/key", { value: "of-another-agent" });
-  const place = { host: "localhost", port: upstream.port, private: true };
-  await bind(server, "app/key", { ...place, paths: ["/key"], header: "x-api-key", format: "{}" });
-  await bind(server, "app/basic", { ...place, paths: ["/basic"], basic: "me" });
-  await bind(server, "other/key", { host: "other.test" });
-  return { server, upstream, client: await startClient(server) };
-});
-
 async function startClient(server: TestServer): Promise<Client> {
   const client = new Client({ name: "test", version: "1.0.0" });
   const env = { ...environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url }), PATH: pathWithMcp() };
@@ -56,15 +38,33 @@ function pathWithMcp(): string {
   return `${directory}:${process.env["PATH"] ?? ""}`;
 }
 
-async function call(name: string, args: Record<string, unknown> = {}): Promise<string> {
-  const { content, isError } = await rig().client.callTool({ name, arguments: args });
-  const [{ text }] = content as [{ readonly text: string }];
-  for (const secret of [value, basic]) expect(text).not.to.contain(secret);
-  return isError === true ? `failed: ${text}` : text;
-}
-
 describe("strongroom mcp", function () {
   this.timeout(0);
+
+  const rig = shared(async (): Promise<Rig> => {
+    const upstream = await startUpstream(["localhost"], (req, res) => {
+      const authorization = String(req.headers.authorization ?? req.headers["x-api-key"]);
+      const forms = [authorization, encodeURIComponent(authorization), Buffer.from(authorization).toString("hex")];
+      const all = [...forms, ...[0, 1, 2].map((n) => Buffer.from("x".repeat(n) + authorization).toString("base64"))];
+      req.resume().on("end", () => res.setHeader("X-Echo", encodeURIComponent(authorization)).end(JSON.stringify(all)));
+    });
+    const server = await startWithBroker([upstream]);
+    await mustPut(server, "app/key", { value });
+    await mustPut(server, "app/basic", { value: basic });
+    await mustPut(server, "other/key", { value: "of-another-agent" });
+    const place = { host: "localhost", port: upstream.port, private: true };
+    await bind(server, "app/key", { ...place, paths: ["/key"], header: "x-api-key", format: "{}" });
+    await bind(server, "app/basic", { ...place, paths: ["/basic"], basic: "me" });
+    await bind(server, "other/key", { host: "other.test" });
+    return { server, upstream, client: await startClient(server) };
+  });
+
+  async function call(name: string, args: Record<string, unknown> = {}): Promise<string> {
+    const { content, isError } = await rig().client.callTool({ name, arguments: args });
+    const [{ text }] = content as [{ readonly text: string }];
+    for (const secret of [value, basic]) expect(text).not.to.contain(secret);
+    return isError === true ? `failed: ${text}` : text;
+  }
 
   it("has the four tools, each with a description and a schema", async () => {
     const { tools } = await rig().client.listTools();

@@ -7,29 +7,29 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { mustPut } from "../support/test-client.js";
 import { bind, brokerRig } from "./broker-rig.js";
 
-const rig = brokerRig();
-
-function newProject(text: string) {
-  const root = join(realpathSync(temporaryDirectory()), "project");
-  const file = join(root, ".strongroom.toml");
-  mkdirSync(root);
-  writeFileSync(file, text, { mode: 0o600 });
-  const environment = { XDG_STATE_HOME: temporaryDirectory() };
-  return { file, here: (args: readonly string[]) => strongroom(rig().server, args, { cwd: root, environment }) };
-}
-
-const ask = () => [
-  "agent",
-  "run",
-  "-q",
-  "--",
-  "sh",
-  "-c",
-  `echo $GH_TOKEN; curl -sS https://localhost:${rig().upstream.port}/p`,
-];
-
 describe("the table [agent] of a project file", function () {
   this.timeout(0);
+  const rig = brokerRig();
+
+  function newProject(text: string) {
+    const root = join(realpathSync(temporaryDirectory()), "project");
+    const file = join(root, ".strongroom.toml");
+    mkdirSync(root);
+    writeFileSync(file, text, { mode: 0o600 });
+    const environment = { XDG_STATE_HOME: temporaryDirectory() };
+    return { file, here: (args: readonly string[]) => strongroom(rig().server, args, { cwd: root, environment }) };
+  }
+
+  const ask = () => [
+    "agent",
+    "run",
+    "-q",
+    "--",
+    "sh",
+    "-c",
+    `echo $GH_TOKEN; curl -sS https://localhost:${rig().upstream.port}/p`,
+  ];
+
   before(async () => {
     const { server, upstream } = rig();
     await mustPut(server, "elsewhere/key", { value: "another-credential" });

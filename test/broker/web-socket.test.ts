@@ -26,31 +26,6 @@ type Rig = {
   readonly atUpstream: () => Frames;
 };
 
-const rig = shared(async (): Promise<Rig> => {
-  const upstream = await startUpstream();
-  let last: Frames | null = null;
-  upstream.server.on("upgrade", (req: IncomingMessage, socket: Duplex) => {
-    if (req.headers.authorization !== `Bearer ${value}`) return void socket.destroy();
-    const accept = createHash("sha1").update(`${req.headers["sec-websocket-key"]}${guid}`).digest("base64");
-    const head = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"];
-    // The first frame comes with the response's head, as a server may send it.
-    const first = frameOf(text, Buffer.from("first"), null);
-    socket.write(
-      Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`), first]),
-    );
-    last = new Frames(socket);
-    void echo(last);
-  });
-  const server = await startWithBroker([upstream]);
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, paths: ["/ws"] });
-  const atUpstream = () => {
-    if (last === null) throw new Error("no WebSocket was opened");
-    return last;
-  };
-  return { server, agent: await startAgent(server), at: `localhost:${upstream.port}`, atUpstream };
-});
-
 const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const [text, binary, close] = [1, 2, 8] as const;
 
@@ -127,19 +102,6 @@ const handshake = (at: string, path = "/ws") =>
   `GET ${path} HTTP/1.1\r\nHost: ${at}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n` +
   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-async function openWebSocket(): Promise<Frames> {
-  const { agent, at } = rig();
-  const opened = await openTunnel(agent, at);
-  if (typeof opened === "string") throw new Error(opened);
-  const socket = await startTls(agent, opened, "localhost", "localhost");
-  socket.write(handshake(at));
-  const head = await headOf(socket);
-  expect(head.text).to.match(/^HTTP\/1.1 101 .*Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/s);
-  const frames = new Frames(socket, head.rest);
-  expect(String((await frames.next())?.payload)).to.equal("first");
-  return frames;
-}
-
 async function headOf(socket: Duplex): Promise<{ readonly text: string; readonly rest: Buffer<ArrayBuffer> }> {
   let bytes = Buffer.alloc(0);
   for (;;) {
@@ -152,6 +114,44 @@ async function headOf(socket: Duplex): Promise<{ readonly text: string; readonly
 }
 
 describe("a WebSocket through the broker", () => {
+  const rig = shared(async (): Promise<Rig> => {
+    const upstream = await startUpstream();
+    let last: Frames | null = null;
+    upstream.server.on("upgrade", (req: IncomingMessage, socket: Duplex) => {
+      if (req.headers.authorization !== `Bearer ${value}`) return void socket.destroy();
+      const accept = createHash("sha1").update(`${req.headers["sec-websocket-key"]}${guid}`).digest("base64");
+      const head = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"];
+      // The first frame comes with the response's head, as a server may send it.
+      const first = frameOf(text, Buffer.from("first"), null);
+      socket.write(
+        Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`), first]),
+      );
+      last = new Frames(socket);
+      void echo(last);
+    });
+    const server = await startWithBroker([upstream]);
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, paths: ["/ws"] });
+    const atUpstream = () => {
+      if (last === null) throw new Error("no WebSocket was opened");
+      return last;
+    };
+    return { server, agent: await startAgent(server), at: `localhost:${upstream.port}`, atUpstream };
+  });
+
+  async function openWebSocket(): Promise<Frames> {
+    const { agent, at } = rig();
+    const opened = await openTunnel(agent, at);
+    if (typeof opened === "string") throw new Error(opened);
+    const socket = await startTls(agent, opened, "localhost", "localhost");
+    socket.write(handshake(at));
+    const head = await headOf(socket);
+    expect(head.text).to.match(/^HTTP\/1.1 101 .*Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/s);
+    const frames = new Frames(socket, head.rest);
+    expect(String((await frames.next())?.payload)).to.equal("first");
+    return frames;
+  }
+
   it("carries frames of all lengths in both directions", async () => {
     const frames = await openWebSocket();
     const payloads = [0, 1, 125, 126, 65_535, 65_536, 300_000].map((length) => randomBytes(length));

@@ -22,11 +22,15 @@ export async function cleanUpTo(mark: number): Promise<void> {
   for (const work of pending.splice(mark).reverse()) await work();
 }
 
-/** One of something for all tests of a `describe`: started before them, cleaned up after them. */
+/**
+ * One of something for all tests of a `describe`: started before them, cleaned up after them. Outside of one it would be
+ * kept for all files that one mocha runs, where a test of another file could harm it.
+ */
 export function shared<T>(start: () => Promise<T>): () => T {
   let started: { readonly it: T } | null = null;
   let mark = 0;
-  before(async () => {
+  before(async function (this: Mocha.Context) {
+    if (this.test?.parent?.root) throw new Error("shared outside of a describe");
     mark = cleanUpMark();
     started = { it: await start() };
   });
