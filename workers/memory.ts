@@ -201,12 +201,27 @@ export function writeParts(target: Uint8Array, parts: readonly (Uint8Array | str
   let at = 0;
   for (const part of parts) {
     if (typeof part === "string") {
-      at += encoder.encodeInto(part, target.subarray(at)).written;
+      at += writeText(target, at, part);
     } else {
       target.set(part, at);
       at += part.length;
     }
   }
+}
+
+/** A call of a native function takes as long as this many characters. */
+const shortText = 40;
+
+function isShortAscii(text: string): boolean {
+  if (text.length > shortText) return false;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
+  return true;
+}
+
+function writeText(target: Uint8Array, at: number, text: string): number {
+  if (!isShortAscii(text)) return encoder.encodeInto(text, target.subarray(at)).written;
+  for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
+  return text.length;
 }
 
 /** UTF-8 of a text that is not secret. */
@@ -266,7 +281,7 @@ export function fromBase64url(text: string): Bytes {
 }
 
 export function byteLength(part: Uint8Array | string): number {
-  return typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  return typeof part === "string" && !isShortAscii(part) ? Buffer.byteLength(part) : part.length;
 }
 
 /** Views bytes as a Buffer, without a copy. */

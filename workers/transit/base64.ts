@@ -20,19 +20,29 @@ export function fromBase64(text: Uint8Array): Uint8Array | null {
   const length = lengthWithoutPadding(text);
   if (length === null || length % 4 === 1) return null;
   const bytes = scratch(Math.floor((length * 3) / 4));
-  let bits = 0;
-  let held = 0;
   let at = 0;
-  for (let i = 0; i < length; i++) {
-    const value = values[text[i] ?? 0] ?? invalid;
-    if (value === invalid) return null;
-    bits = ((bits << 6) | value) & 0xffffff;
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    bytes[at++] = bits >> held;
+  let i = 0;
+  for (; i + 4 <= length; i += 4) {
+    const [a, b] = [valueAt(text, i), valueAt(text, i + 1)];
+    const [c, d] = [valueAt(text, i + 2), valueAt(text, i + 3)];
+    if ((a | b | c | d) > 63) return null;
+    bytes[at++] = (a << 2) | (b >> 4);
+    bytes[at++] = (b << 4) | (c >> 2);
+    bytes[at++] = (c << 6) | d;
   }
-  return (bits & ((1 << held) - 1)) === 0 ? bytes : null;
+  if (i === length) return bytes;
+  const [a, b] = [valueAt(text, i), valueAt(text, i + 1)];
+  const c = length - i === 3 ? valueAt(text, i + 2) : 0;
+  const isWhole = length - i === 3 ? (c & 3) === 0 : (b & 15) === 0;
+  if ((a | b | c) > 63 || !isWhole) return null;
+  bytes[at++] = (a << 2) | (b >> 4);
+  if (at < bytes.length) bytes[at] = (b << 4) | (c >> 2);
+  return bytes;
+}
+
+/** More than 63: no letter of the alphabets. */
+function valueAt(text: Uint8Array, i: number): number {
+  return values[text[i] ?? 0] ?? invalid;
 }
 
 /** Padding is optional, and where it is given, complete. */
@@ -48,7 +58,11 @@ export function toBase64(bytes: Uint8Array): Uint8Array {
   let at = 0;
   for (let i = 0; i < bytes.length; i += 3) {
     const group = ((bytes[i] ?? 0) << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);
-    for (let shift = 18; shift >= 0; shift -= 6) text[at++] = letters[(group >> shift) & 63] ?? 0;
+    text[at] = letters[group >> 18] ?? 0;
+    text[at + 1] = letters[(group >> 12) & 63] ?? 0;
+    text[at + 2] = letters[(group >> 6) & 63] ?? 0;
+    text[at + 3] = letters[group & 63] ?? 0;
+    at += 4;
   }
   const missing = (3 - (bytes.length % 3)) % 3;
   text.fill(padding, text.length - missing);
