@@ -1,5 +1,10 @@
 /** `strongroom run --watch`: restarts and signals after a change of a secret, and what does not stop the command. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { onlyWith } from "../support/needs.js";
+import { startProcess } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 import { mustRefuseWith, type Started, start, strongroom } from "./run-command.js";
@@ -23,7 +28,8 @@ describe("strongroom run --watch", () => {
   });
   const begin = async (folder: string, flags: readonly string[], script: string) => {
     await mustPut(server(), `${folder}/KEY`, "first");
-    const started = start(server(), ["run", "--prefix", folder, ...quick, ...flags, "--", "sh", "-c", script]);
+    const own = flags.includes("--interval") ? ["--watch"] : quick;
+    const started = start(server(), ["run", "--prefix", folder, ...own, ...flags, "--", "sh", "-c", script]);
     return { ...started, ...outputOf(started) };
   };
 
@@ -76,6 +82,66 @@ describe("strongroom run --watch", () => {
     started.child.kill("SIGINT");
     started.child.kill("SIGTERM");
     await started.finished;
+  });
+
+  it("starts the command again once it can, when the vault was locked while the command ended", async () => {
+    const gate = join(temporaryDirectory(), "gate");
+    const wait = `trap 'until [ -e ${gate} ]; do sleep 0.05; done; exit 0' TERM`;
+    const script = `${wait}; echo "key $KEY"; while :; do sleep 0.05; done`;
+    const { child, finished, until, texts } = await begin("between", ["--grace", "1d"], script);
+    await until("stdout", "key first");
+    await mustPut(server(), "between/KEY", "second");
+    await until("stderr", "between/KEY changed: restarting the command");
+    await mustLock(server());
+    writeFileSync(gate, "");
+    await until("stderr", "the vault is locked: unlock it with  strongroom unlock; the command waits for it");
+    expect(texts.stdout).to.equal("key first\n");
+    await mustUnlock(server());
+    await until("stdout", "key second");
+    child.kill("SIGTERM");
+    await finished;
+  });
+
+  it("keeps the command while the server restarts, and notices a change after it", async () => {
+    const first = await startProcess();
+    await mustInit(first);
+    await mustPut(first, "app/KEY", "first");
+    const started = start(first, ["run", "--prefix", "app", ...quick, "--", "sh", "-c", printing]);
+    const { until, texts } = outputOf(started);
+    await until("stdout", "key first");
+    await first.stop();
+    await until("stderr", "cannot look for changes: ");
+    const second = await startProcess([], { STRONGROOM_HOME: first.home });
+    await until("stderr", "the vault is locked");
+    await mustUnlock(second);
+    await mustPut(second, "app/KEY", "second");
+    await until("stdout", "key second");
+    expect(texts.stdout.match(/key/g)).to.have.lengthOf(2);
+    started.child.kill("SIGTERM");
+    await started.finished;
+  });
+
+  onlyWith("STRONGROOM_STRANGER")("restarts the command once for changes that follow each other", async function () {
+    const { child, finished, until, texts } = await begin("often", ["--interval", "1s"], printing);
+    await until("stdout", "key first");
+    let restarts = 0;
+    for (let round = 0; round < 8; round++) {
+      let [last, longest] = [performance.now(), 0];
+      for (let n = 0; n < 40; n++) {
+        await mustPut(server(), "often/KEY", `${round}-${n}`);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        longest = Math.max(longest, performance.now() - last);
+        last = performance.now();
+      }
+      await until("stdout", `key ${round}-39`);
+      const before = restarts;
+      restarts = texts.stderr.match(/restarting/g)?.length ?? 0;
+      if (longest > 500) continue; // a busy machine: these changes did not follow each other
+      expect(restarts - before).to.equal(1);
+      child.kill("SIGTERM");
+      return void (await finished);
+    }
+    this.skip(); // too busy for changes that follow each other
   });
 
   it("ends with the exit status of a command that ends by itself", async () => {

@@ -63,10 +63,11 @@ root can read them.
 A change is noticed within --interval, by etags in lists, so the token must be
 able to list; these lists do not delay the lock after idle time. Changes that
 follow each other within a second restart it once. While the server cannot be
-asked, or a secret is missing, the command keeps running. With --signal HUP it
-gets this signal instead, and keeps the environment that it has. When it ends by
-itself, strongroom ends with its exit status. The waiting process then holds the
-token, but no value.
+asked, or a secret is missing, the command keeps running; one that has just been
+ended is started again when it can be. With --signal HUP it gets this signal
+instead, and keeps the environment that it has. When it ends by itself,
+strongroom ends with its exit status. The waiting process then holds the token,
+but no value.
 
 --mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
 values with several lines, with *** in the command's output. Values printed in

@@ -48,7 +48,9 @@ export async function runWatched(start: () => ChildProcess, options: WatchOption
         const run = new WatchedRun(start);
         etags = await run.until(watcher, etags, options);
         const status = await run.ended;
-        if (!run.wasRestarted || ending.signal.aborted) return status;
+        if (!run.wasRestarted) return status;
+        etags = (await watcher.untilStartable(ending.signal)) ?? etags;
+        if (ending.signal.aborted) return status;
       }
     });
   } finally {
@@ -164,8 +166,23 @@ class SecretWatcher {
     return null;
   }
 
-  /** Returns null, with a warning at the first time, while the server cannot be asked. */
-  async #look(): Promise<Etags | null> {
+  /** Waits until the secrets can be read, as they could before the command was told to end; returns null once it is aborted. */
+  async untilStartable(signal: AbortSignal): Promise<Etags | null> {
+    let missing: readonly string[] = [];
+    while (!signal.aborted) {
+      const etags = await this.#look("the command waits for it");
+      const gone = etags === null ? [] : missingOf(this.#watched, etags);
+      if (etags !== null && gone.length === 0) return etags;
+      if (gone.join() !== missing.join())
+        this.#warn(`no secret at ${gone.map(printable).join(", ")}: the command waits for it`);
+      missing = gone;
+      await slept(this.#options.intervalMs, signal);
+    }
+    return null;
+  }
+
+  /** Returns null, with a warning at the first time that ends as given, while the server cannot be asked. */
+  async #look(meanwhile = "the command keeps running"): Promise<Etags | null> {
     try {
       const etags = await etagsOf(this.#client, this.#watched);
       this.#problem = null;
@@ -173,8 +190,9 @@ class SecretWatcher {
     } catch (error) {
       if (!(error instanceof StrongroomError)) throw error;
       const { message } = await failureOf(error, this.#client);
-      if (message !== this.#problem) this.#warn(`cannot look for changes: ${message}; the command keeps running`);
-      this.#problem = message;
+      const warning = `cannot look for changes: ${message}; ${meanwhile}`;
+      if (warning !== this.#problem) this.#warn(warning);
+      this.#problem = warning;
       return null;
     }
   }
