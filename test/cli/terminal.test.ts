@@ -6,7 +6,7 @@ import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
+import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 const strong = "quiet lamp river song";
@@ -83,7 +83,7 @@ describe("the command line on a terminal", () => {
       expect(shown, what)
         .to.match(says)
         .and.not.to.match(/hunter2|quiet lamp/);
-      expect((await strongroom(home, ["status", "-q"])).code, what).to.equal(want === 0 ? 0 : 8);
+      expect((await mustStatus(empty))["initialized"], what).to.equal(want === 0);
     }
   });
 
