@@ -9,7 +9,7 @@ import { BesideSubject } from "./beside-subject.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 
 /** Short in the normal suite; 200 and 40 in the long form. */
-const kills = Number(process.env["STRONGROOM_TRASH_KILLS"] ?? 3);
+const kills = Number(process.env["STRONGROOM_TRASH_KILLS"] ?? 2);
 const cuts = Number(process.env["STRONGROOM_TRASH_CUTS"] ?? 2);
 
 /** In milliseconds; the sweep begins within it after a start. */

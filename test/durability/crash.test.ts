@@ -14,8 +14,8 @@ import { forceInit, Subject, untilKilled, write } from "./writers.js";
 const writers = 8;
 
 /** Short in the normal suite; 200 and 50,000 in the long form. */
-const kills = Number(process.env["STRONGROOM_KILLS"] ?? 5);
-const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 500);
+const kills = Number(process.env["STRONGROOM_KILLS"] ?? 3);
+const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 200);
 /** Of a server on a database. */
 const sharedKills = Number(process.env["STRONGROOM_SHARED_KILLS"] ?? 2);
 const tellEvery = 20;

@@ -13,6 +13,9 @@ import { Ledger } from "./power-cut-ledger.js";
 /** Short in the normal suite; 40 in the long form. */
 const cuts = Number(process.env["STRONGROOM_CUTS"] ?? 2);
 
+/** Acknowledged operations between two cuts: at random up to so many. */
+const operations = cuts === 2 ? 30 : 100;
+
 const noSync = new URL("../support/no-sync.js", import.meta.url).href;
 
 describe("a power cut", function () {
@@ -90,7 +93,7 @@ async function someWrites(ledger: Ledger, writing: Promise<unknown>): Promise<vo
   writing.catch(() => {
     failed = true;
   });
-  const enough = ledger.acknowledged + 1 + 100 * Math.random();
+  const enough = ledger.acknowledged + 1 + operations * Math.random();
   while (ledger.acknowledged < enough && !failed) await sleep(10 * Math.random());
 }
 

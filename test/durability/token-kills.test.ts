@@ -5,7 +5,7 @@ import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { type ApiResponse, closeConnections, mustCreateToken, mustInit, send } from "../support/test-client.js";
 
-const kills = Number(process.env["STRONGROOM_TOKEN_KILLS"] ?? 4);
+const kills = Number(process.env["STRONGROOM_TOKEN_KILLS"] ?? 2);
 
 async function outcomeOf(server: ServerProcess, token: string): Promise<string> {
   const { status, json } = await send(server, { path: "/v1/tokens/self", token });

@@ -150,7 +150,7 @@ describe("the vault against a plain Map", function () {
 
   it("agrees over random sequences of operations, restarts and locks included", async () => {
     const restart = (home: string) => startTestServer({ home });
-    const numRuns = Number(runs ?? 10);
+    const numRuns = Number(runs ?? 6);
     await overRandomSteps(step, { ...lengths, numRuns }, (first, steps) => agree(first, steps, restart));
   });
 });

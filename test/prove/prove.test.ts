@@ -171,7 +171,7 @@ async function proveAsNobody({ home, child }: ServerProcess): Promise<Proven> {
 }
 
 /** Pause of a client between its requests: the normal suite needs a busy server, the long form one that is never idle. */
-const pauseMs = rounds === 1 ? 25 : 0;
+const pauseMs = rounds === 1 ? 100 : 0;
 
 /** Both programs judge the same dump of each state. */
 async function mustAgreeOnDumps(server: ServerProcess): Promise<void> {

@@ -308,7 +308,7 @@ async function playRandom(wanted: number, open: Open): Promise<string[]> {
 
 describe("random changes with such an error, also with a power cut behind them", function () {
   this.timeout(0);
-  const cases = Number(process.env["STRONGROOM_LOST_CASES"] ?? 10);
+  const cases = Number(process.env["STRONGROOM_LOST_CASES"] ?? 5);
 
   it(`leave the old state or the new one, and what is acknowledged later (${cases} different cases, seed ${runSeed})`, async () => {
     expect(await playRandom(cases, openStore)).to.deep.equal([]);
