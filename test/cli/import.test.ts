@@ -210,6 +210,14 @@ describe("strongroom import, through the real command", () => {
       });
     }
 
+    it("finds out at once that a text behind many empty lines is of no format", async () => {
+      const { code, stderr } = await strongroom(server(), ["import", "-"], {
+        input: `${"\n".repeat(5000)}what is this\n`,
+      });
+      expect(code).to.equal(2);
+      expect(stderr).to.contain("the format is none that import knows: name it with --format");
+    });
+
     const loginItem = {
       uuid: "i1",
       createdAt: 1_700_000_000,
@@ -279,6 +287,15 @@ describe("strongroom import, through the real command", () => {
         };
         await mustImportPartly([], input, { stderr, stdout: ["its password history", "its files"], secrets });
       }
+    });
+
+    it("reads a .1pux with a date that is none, and an item of many fields", () => {
+      const value = (i: number) => (i === 0 ? { date: 1e300 } : { string: "v" });
+      const fields = Array.from({ length: 150_000 }, (_, i) => ({ title: `f${i}`, id: `f${i}`, value: value(i) }));
+      const item = { uuid: "i", overview: { title: "Many" }, details: { sections: [{ title: "", fields }] } };
+      const content = { accounts: [{ attrs: {}, vaults: [{ attrs: {}, items: [item] }] }] };
+      const { found } = readOnePassword(zipOf({ "export.data": JSON.stringify(content) }, 8), "x.1pux");
+      expect(found.filter(({ value }) => value === "v")).to.have.length(149_999);
     });
 
     it("refuses a .1pux that is damaged anywhere, with a message instead of a crash", async () => {

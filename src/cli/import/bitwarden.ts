@@ -6,6 +6,7 @@
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, objectsIn, textIn, type UnknownObject } from "../lib/input.js";
 import {
+  addAll,
   type ImportEntry,
   type Item,
   isOneTimeUrl,
@@ -46,7 +47,10 @@ export function readBitwarden(text: string, file: string): ParsedSource {
     }
     const fields = [...ownFields(item), ...customFields(item)];
     const parent = parentOf(item, name, folders);
-    found.push(...fields.map((field) => secretOf(field, parent, origin)));
+    addAll(
+      found,
+      fields.map((field) => secretOf(field, parent, origin)),
+    );
     leftOut.push(...notImported(item, fields.length).map((what) => `${origin}: ${what}`));
   }
   return { found, refused, leftOut };

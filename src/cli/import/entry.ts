@@ -54,3 +54,8 @@ export function pathOfNames(...names: readonly string[]): string {
     .map((segment) => segment.trim())
     .join("/");
 }
+
+/** As `push`, for any number: the arguments of a call are limited. */
+export function addAll<T>(list: T[], more: readonly T[]): void {
+  for (const one of more) list.push(one);
+}

@@ -5,6 +5,7 @@
  */
 import { CommandFailure } from "../lib/errors.js";
 import {
+  addAll,
   type ImportEntry,
   isOneTimeUrl,
   type Mark,
@@ -93,7 +94,7 @@ function readEntry(entry: Element, folders: readonly string[], { found, refused,
     const name = names[key] ?? `fields/${flat(key)}`;
     return [{ path: `${item.path}/${name}`, value, ...markOf(name, value), origin: `${origin}, ${name}`, item }];
   });
-  found.push(...secrets);
+  addAll(found, secrets);
   if (childOf(entry, "Binary") !== undefined) leftOut.push(`${origin}: its attachments`);
   if (secrets.length === 0) leftOut.push(`${origin}: it has only a title`);
 }

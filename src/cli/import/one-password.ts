@@ -6,6 +6,7 @@
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../lib/input.js";
 import {
+  addAll,
   type ImportEntry,
   type Item,
   isOneTimeUrl,
@@ -44,7 +45,10 @@ export function readOnePassword(archive: Buffer, file: string): ParsedSource {
     }
     const fields = fieldsOf(item);
     const parent = placeOf(item, vault, title, vaults.length > 1);
-    found.push(...fields.map((field) => secretOf(field, parent, origin)));
+    addAll(
+      found,
+      fields.map((field) => secretOf(field, parent, origin)),
+    );
     leftOut.push(...notImported(item, fields.length).map((what) => `${origin}: ${what}`));
   }
   return { found, refused, leftOut };
@@ -112,7 +116,8 @@ function valuesOf(label: string, value: UnknownObject): Field[] {
 
 /** 1Password keeps a date as seconds since 1970. */
 function dateOf(content: unknown): string {
-  return typeof content === "number" ? new Date(content * 1000).toISOString().slice(0, 10) : "";
+  const date = new Date(typeof content === "number" ? content * 1000 : Number.NaN);
+  return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 10);
 }
 
 function plainText(content: unknown): string {

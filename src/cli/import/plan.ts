@@ -75,7 +75,8 @@ async function guessFormat(text: string, name: string): Promise<TextFormat> {
   if (start.startsWith("<") && (await import("./keepass.js")).isKeePass(text)) return "keepass";
   const csv = (await import("./csv.js")).csvFormatOf(text);
   if (csv !== null) return csv;
-  if (/^(?:\s*#.*\n|\s*\n)*\s*(?:export\s+)?[\w.-]+\s*=/.test(text)) return "dotenv";
+  const line = start.split("\n").find((each) => !/^\s*(?:#|$)/.test(each));
+  if (line !== undefined && /^\s*(?:export\s+)?[\w.-]+\s*=/.test(line)) return "dotenv";
   throw new CommandFailure("usage", `${name}: the format is none that import knows: name it with --format`);
 }
 
