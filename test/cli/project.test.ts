@@ -1,5 +1,6 @@
 /** `.strongroom.toml`: found upwards, used only when allowed as it is, and only when it is the user's own. */
-import { chmodSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
@@ -42,6 +43,20 @@ describe("a project file", () => {
       /\.toml is allowed: the secrets in app\/, OWN_NAME from other\/key, the variables of .*more\.env\n$/,
     );
     expect(mustDo(await here(echo)).stdout).to.equal("k-1 m o-1\n");
+  });
+
+  it("is refused if it or its env file is a named pipe, which is not waited for, or has more than 1 MiB", async () => {
+    for (const name of [".strongroom.toml", "more.env"]) {
+      const { root, here } = newProject();
+      const file = join(root, name);
+      rmSync(file);
+      expect(spawnSync("mkfifo", ["-m", "600", file]).status).to.equal(0);
+      mustRefuseWith(await here(["allow"]), 2, `${file} is not a file`);
+      rmSync(file);
+      writeFileSync(file, "", { mode: 0o600 });
+      truncateSync(file, 3 * 2 ** 30);
+      mustRefuseWith(await here(["allow"]), 2, `${file} has more than 1 MiB`);
+    }
   });
 
   it("must be allowed again after a change of it or of its env file, and in another place", async () => {

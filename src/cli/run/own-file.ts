@@ -1,5 +1,6 @@
 /** Files that decide what programs get: read only when no other user can have written or replaced them. */
 import { createHash } from "node:crypto";
+import { constants } from "node:fs";
 import { open, realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { systemCode } from "../../errors.js";
@@ -14,13 +15,23 @@ export function digestOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** Checks and reads the same open file. @throws CommandFailure usage, when another user owns it, or can change it */
+/** Far more than such a file needs: a repository may hold one that would fill the memory. */
+const mostBytes = 1024 * 1024;
+
+/**
+ * Checks and reads the same open file.
+ * @throws CommandFailure usage, when another user owns it, or can change it, and when it is no file, or one of more than 1 MiB
+ */
 export async function readOwnFile(file: string): Promise<OwnFile> {
-  const handle = await open(file).catch((error) => {
+  // Not waiting for a writer, should it be a named pipe.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
     throw new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
   });
   try {
-    mustBeOwn(file, await handle.stat());
+    const stats = await handle.stat();
+    mustBeOwn(file, stats);
+    if (!stats.isFile()) throw new CommandFailure("usage", `${printable(file)} is not a file`);
+    if (stats.size > mostBytes) throw new CommandFailure("usage", `${printable(file)} has more than 1 MiB`);
     for (const directory of new Set([dirname(file), dirname(await realpath(file))])) await mustBeClosed(directory);
     return { file, bytes: await handle.readFile() };
   } finally {
