@@ -50,6 +50,8 @@ describe("the command line", () => {
 
   const refused: readonly (readonly [readonly string[], string])[] = [
     [["docter"], "Did you mean doctor?"],
+    [["hlep"], "Did you mean help?"],
+    [["tokne"], "Did you mean token?"],
     [["help", "docter"], "strongroom: unknown command 'docter'. Did you mean doctor?\n"],
     [["help", "nonsense"], "strongroom: unknown command 'nonsense'\n"],
     [["delete", "a"], "unknown command 'delete'. Did you mean rm?"],

@@ -264,6 +264,13 @@ export function namesOf(commands: readonly Command[]): string[] {
 }
 
 export function suggestion(wrong: string, names: readonly string[]): string {
-  const near = closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length + 1) / 3) });
+  const near =
+    closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length + 1) / 3) }) ??
+    names.find((name) => lettersOf(name) === lettersOf(wrong));
   return near === undefined ? "" : `. Did you mean ${printable(near)}?`;
+}
+
+/** In order: two names that have all of them in common differ by letters in the wrong place, which counts as two mistakes. */
+function lettersOf(name: string): string {
+  return [...name].sort().join("");
 }
