@@ -1,78 +1,17 @@
 /** A stranger's first hour, on a real terminal (tmux): from nothing to a program that runs with imported secrets. */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { mainFile, node } from "../support/process.js";
-
-type Reaction = readonly [question: RegExp, keys: string];
-
-/** A shell in a terminal of its own, of a user who has nothing yet. */
-class Terminal {
-  readonly #socket: string;
-  #step = 0;
-
-  constructor(directory: string, environment: Readonly<Record<string, string>>) {
-    this.#socket = join(directory, "tmux");
-    const size = ["-x", "300", "-y", "50"];
-    execFileSync("tmux", ["-f", "/dev/null", "-S", this.#socket, "new-session", "-d", ...size, "sh"], {
-      env: { ...environment, PS1: "$ " },
-      cwd: directory,
-    });
-    later(() => void spawnSync("tmux", ["-S", this.#socket, "kill-server"]));
-  }
-
-  /** Types a command, answers its questions, and returns what it showed. */
-  async run(command: string, { reactions = [], exit = 0 }: { reactions?: readonly Reaction[]; exit?: number } = {}) {
-    this.#step += 1;
-    this.#tmux("send-keys", "-R");
-    this.#tmux("clear-history");
-    this.#type(`${command}; echo end-${this.#step}=$?\n`);
-    for (const [question, keys] of reactions) {
-      await this.#shows(question);
-      this.#type(keys);
-    }
-    const shown = await this.#shows(new RegExp(`^end-${this.#step}=\\d+$`, "m"));
-    expect(shown, shown).to.match(new RegExp(`^end-${this.#step}=${exit}$`, "m"));
-    return shown;
-  }
-
-  /** Types a command and some keys at its question, then Ctrl-Z, which gives the shell back. */
-  async stop(command: string, question: RegExp, keys: string): Promise<void> {
-    this.#type(`${command}\n`);
-    await this.#shows(question);
-    this.#type(keys);
-    this.#tmux("send-keys", "C-z");
-    await this.#shows(/Stopped|suspended/i);
-  }
-
-  #type(keys: string): void {
-    this.#tmux("send-keys", "-l", keys.replace(/\n$/, ""));
-    if (keys.endsWith("\n")) this.#tmux("send-keys", "Enter");
-  }
-
-  async #shows(pattern: RegExp): Promise<string> {
-    let shown = "";
-    for (let left = 2_000; left > 0; left -= 1) {
-      shown = this.#tmux("capture-pane", "-p", "-S", "-200");
-      if (pattern.test(shown)) return shown;
-      await sleep(50);
-    }
-    throw new Error(`the terminal never showed ${pattern}, but: ${shown}`);
-  }
-
-  #tmux(...args: readonly string[]): string {
-    return execFileSync("tmux", ["-S", this.#socket, ...args], { encoding: "utf8" });
-  }
-}
+import { hasTmux, type Reaction, Shell } from "../support/shell.js";
 
 const strong = "quiet lamp over 9 rivers";
 
 describe("a stranger's first hour", () => {
   before(function () {
-    if (spawnSync("tmux", ["-V"]).status !== 0) this.skip(); // Debian: tmux
+    if (!hasTmux()) this.skip();
   });
 
   it("goes from nothing to a program with imported secrets, in one terminal", async () => {
@@ -81,7 +20,7 @@ describe("a stranger's first hour", () => {
     mkdirSync(bin);
     writeFileSync(join(bin, "strongroom"), `#!/bin/sh\nexec '${node}' -- '${mainFile}' "$@"\n`, { mode: 0o755 });
     const PATH = `${bin}:${process.env["PATH"]}`;
-    const terminal = new Terminal(directory, {
+    const terminal = new Shell(directory, {
       HOME: directory,
       PATH,
       STRONGROOM_PORT: "0",

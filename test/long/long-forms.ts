@@ -131,6 +131,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     ],
     numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100", STRONGROOM_PUTS: "200" },
   },
+  check: {
+    meaning: "scans the memory of a server that has checked 10,000 secrets, unlocked and locked (Linux)",
+    files: ["isolation/check-memory.test"],
+    numbers: { STRONGROOM_CHECKED_SECRETS: "10000" },
+  },
   prove: {
     meaning:
       "20 rounds of strongroom prove on a busy server, with dumps that tools/prove.py judges too, and 100 runs without a false alarm",
@@ -173,6 +178,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
       STRONGROOM_TORTURE_KILLS: "20",
       STRONGROOM_COMMAND_CUTS: "20",
     },
+  },
+  stranger: {
+    meaning:
+      "a stranger's first hour on a terminal of 80 x 24: install, first secret, import, run, browse, tokens, service, backup (tmux, network)",
+    files: ["cli/strangers-hour.test", "cli/watch.test", "isolation/demonstration.test"],
+    numbers: { STRONGROOM_STRANGER: "1" },
   },
   release: {
     meaning: "builds the packages of a release twice, compares them, and runs the program (Linux, x64, network)",
