@@ -30,16 +30,22 @@ export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array
     closeSync(memory);
     process.kill(pid, "SIGCONT");
   }
-  return new Map([...secrets.keys()].map((name) => [name, sum(name, counts)]));
+  return sums(secrets.keys(), counts);
 }
 
 /** Every whole copy also counts as two halves: the difference is the halves that stand alone. */
-function sum(name: string, counts: ReadonlyMap<Pattern, number>): Found {
-  const of = (weight: Pattern["weight"], only = (_: Pattern) => true) =>
-    [...counts].reduce((total, [p, n]) => total + (p.name === name && p.weight === weight && only(p) ? n : 0), 0);
-  const firstForm = [...counts.keys()].find((pattern) => pattern.name === name);
-  const raw = of("full", (pattern) => pattern === firstForm);
-  return { full: of("full"), half: of("first") + of("second") - 2 * raw };
+function sums(names: Iterable<string>, counts: ReadonlyMap<Pattern, number>): Map<string, Found> {
+  const found = new Map([...names].map((name) => [name, { full: 0, half: 0 }]));
+  const begun = new Set<string>();
+  for (const [{ name, weight }, count] of counts) {
+    const sum = found.get(name);
+    if (sum === undefined) continue;
+    if (weight !== "full") sum.half += count;
+    else sum.full += count;
+    if (!begun.has(name)) sum.half -= 2 * count; // the first form is the raw one
+    begun.add(name);
+  }
+  return found;
 }
 
 function patternsOf(name: string, secret: Uint8Array): Pattern[] {
