@@ -1,30 +1,17 @@
 /** Clients of Vault that others wrote, unchanged, as their users run them. One that is missing is skipped. */
 import { spawn } from "node:child_process";
+import { verify as verifyBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { mustCreateToken } from "../support/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "../vault-api/vault-client.js";
 import { baoCommands, comparable } from "./bao-commands.js";
-import { environmentOf, has, python, type Ran, run } from "./programs.js";
+import { environmentOf, has, mustRun, needs, python, type Ran, run } from "./programs.js";
 
 const start = () => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 });
-
-function needs(context: Mocha.Context, isThere: boolean): void {
-  if (!isThere) context.skip();
-}
-
-async function mustRun(
-  program: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  cwd?: string,
-): Promise<string> {
-  const ran = await run(program, args, env, cwd);
-  expect(ran.status, `${program} ${args.join(" ")}\n${ran.stdout}${ran.stderr}`).to.equal(0);
-  return ran.stdout;
-}
 
 async function mustMakeKey(server: VaultServer, name: string, body: object = {}): Promise<void> {
   const answer = await vault(server, "POST", `transit/keys/${name}`, { body });
@@ -43,7 +30,7 @@ async function freePort(): Promise<number> {
 describe("bao", () => {
   const server = shared(start);
   before(function () {
-    needs(this, has("bao", "version"));
+    needs(this, "bao", has("bao", "version"));
   });
 
   /** Returns the environment of a client of OpenBao's own server, in its development mode. */
@@ -79,7 +66,7 @@ describe("bao", () => {
 describe("sops", () => {
   const server = shared(start);
   before(function () {
-    needs(this, has("sops", "--version"));
+    needs(this, "sops", has("sops", "--version"));
   });
 
   it("encrypts, decrypts and rotates a file with a transit key", async () => {
@@ -107,7 +94,7 @@ describe("sops", () => {
 describe("Go", () => {
   const server = shared(start);
   before(function () {
-    needs(this, has("sh", "-c", "command -v go-clients"));
+    needs(this, "go-clients", has("sh", "-c", "command -v go-clients"));
   });
 
   it("encrypts and decrypts with the Go CDK", async () => {
@@ -124,11 +111,79 @@ describe("Go", () => {
   }
 });
 
+describe("cosign", () => {
+  const server = shared(start);
+  before(function () {
+    needs(this, "cosign", has("cosign", "version"));
+  });
+
+  /** Makes a key with the root token, and files to sign. */
+  async function prepare(key: string) {
+    const directory = temporaryDirectory();
+    const own = environmentOf(server());
+    const publicKey = join(directory, "cosign.pub");
+    // With a public key of the log set, it fetches no trusted root from the network.
+    const env = { ...own, SIGSTORE_REKOR_PUBLIC_KEY: publicKey };
+    for (const name of ["blob", "other"]) writeFileSync(join(directory, name), name);
+    await mustRun("cosign", ["generate-key-pair", "--kms", `hashivault://${key}`], env, directory);
+    const verify = (file: string, by: string) =>
+      run(
+        "cosign",
+        ["verify-blob", "--private-infrastructure", "--key", by, "--signature", "sig", file],
+        env,
+        directory,
+      );
+    return { directory, env, publicKey: readFileSync(publicKey, "utf8"), verify };
+  }
+
+  const sign = (key: string) => {
+    const options = ["--yes", "--tlog-upload=false", "--output-signature", "sig"];
+    return ["sign-blob", ...options, "--key", `hashivault://${key}`, "blob"];
+  };
+
+  it("makes a key, signs a file, verifies it by the server and by the public key", async () => {
+    const { directory, env, publicKey, verify } = await prepare("release");
+    expect(await mustRun("cosign", ["public-key", "--key", "hashivault://release"], env)).to.equal(publicKey);
+    await mustRun("cosign", sign("release"), env, directory);
+    const signature = Buffer.from(readFileSync(join(directory, "sig"), "utf8"), "base64");
+    expect(verifyBytes("sha256", Buffer.from("blob"), publicKey, signature)).to.equal(true);
+    for (const by of ["hashivault://release", "cosign.pub"]) {
+      const [same, other] = [await verify("blob", by), await verify("other", by)];
+      expect(same.status, same.stderr).to.equal(0);
+      expect(other.status).to.equal(1);
+      expect(other.stderr).to.contain("invalid signature");
+    }
+  });
+
+  it("verifies a signature of an earlier version of the key", async () => {
+    const { directory, env, verify } = await prepare("rotated");
+    await mustRun("cosign", sign("rotated"), env, directory);
+    expect((await vault(server(), "POST", "transit/keys/rotated/rotate")).status).to.equal(200);
+    const ran = await verify("blob", "hashivault://rotated");
+    expect(ran.status, ran.stderr).to.equal(0);
+  });
+
+  it("signs with a token that can only sign, which cannot make a key", async () => {
+    const { directory, env } = await prepare("limited");
+    const { token } = await mustCreateToken(server(), { name: "signer", can: ["sign"], paths: ["transit/limited"] });
+    const signer = { ...env, VAULT_TOKEN: token };
+    await mustRun("cosign", sign("limited"), signer, directory);
+    const made = await run("cosign", ["generate-key-pair", "--kms", "hashivault://mine"], signer, directory);
+    expect(made.status).to.equal(1);
+    expect(made.stderr).to.contain("Code: 403").and.contain("permission denied");
+    expect((await vault(server(), "GET", "transit/keys/mine")).status).to.equal(404);
+  });
+});
+
 describe("Ansible", () => {
   const server = shared(start);
   const ansible = join(python, "..", "ansible");
   before(function () {
-    needs(this, has(python, "-c", "import hvac, ansible_collections.community.hashi_vault"));
+    needs(
+      this,
+      "Ansible with community.hashi_vault",
+      has(python, "-c", "import hvac, ansible_collections.community.hashi_vault"),
+    );
   });
 
   it("looks up and writes secrets with community.hashi_vault", async () => {
@@ -173,7 +228,8 @@ describe("Ansible", () => {
 describe("hvac's integration tests", () => {
   const source = process.env["HVAC_SOURCE"];
   before(function () {
-    needs(this, source !== undefined && has(python, "-c", "import hvac, pytest, parameterized, hcl"));
+    const isThere = source !== undefined && has(python, "-c", "import hvac, pytest, parameterized, hcl");
+    needs(this, "hvac's repository (HVAC_SOURCE) or pytest", isThere);
   });
 
   /** What Strongroom does not have, by the names of the tests: settings of a mount, backups of one key, removal of versions. */

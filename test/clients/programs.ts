@@ -1,23 +1,38 @@
-/** Programs that speak Vault's API: found on PATH or by settings, run against a server of the tests. */
+/** Programs that speak Vault's API: found by settings or on PATH, run against a server of the tests. */
 import { execFile, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import type { VaultServer } from "../vault-api/vault-client.js";
 
-/** Where `npm run test:clients` puts what it installs. */
-export const clientsDirectory = join(process.cwd(), ".clients");
+/** Programs in `bin` here are used before those on PATH. Outside the repository, so that a new clone finds them too. */
+const directory = process.env["VAULT_CLIENTS"] ?? join(homedir(), ".cache", "strongroom-clients");
 
-const path = [join(clientsDirectory, "bin"), process.env["PATH"]].join(delimiter);
+const path = [join(directory, "bin"), process.env["PATH"]].join(delimiter);
 
 /** Python with hvac in it. */
-export const python = process.env["VAULT_CLIENTS_PYTHON"] ?? join(clientsDirectory, "python", "bin", "python");
+export const python = process.env["VAULT_CLIENTS_PYTHON"] ?? join(directory, "python", "bin", "python");
 
 export type Ran = { readonly status: number; readonly stdout: string; readonly stderr: string };
 
 /** Whether a program is there: it ends without an error. */
 export function has(program: string, ...args: string[]): boolean {
   return spawnSync(program, args, { env: { ...process.env, PATH: path }, stdio: "ignore" }).status === 0;
+}
+
+/** Skips the tests of a suite where its program is missing, and says which one. */
+export function needs(context: Mocha.Context, name: string, isThere: boolean): void {
+  if (isThere) return;
+  process.stderr.write(`      (skipped: ${name} is not installed)\n`);
+  context.skip();
+}
+
+/** Returns the directory of the path that has the program, or undefined. */
+export function directoryOf(program: string): string | undefined {
+  return path.split(delimiter).find((directory) => existsSync(join(directory, program)));
 }
 
 /** The environment of a client of the server. Its home is empty, so that no token of the user is read or written. */
@@ -47,4 +62,16 @@ export async function run(
       stderr: error.stderr ?? String(error),
     }),
   );
+}
+
+/** Runs a program that must end without an error; returns what it printed. */
+export async function mustRun(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  cwd?: string,
+): Promise<string> {
+  const ran = await run(program, args, env, cwd);
+  expect(ran.status, `${program} ${args.join(" ")}\n${ran.stdout}${ran.stderr}`).to.equal(0);
+  return ran.stdout;
 }
