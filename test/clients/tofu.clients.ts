@@ -1,0 +1,196 @@
+/** OpenTofu with the Terraform provider for Vault, unchanged. Skipped where one of them is missing. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { shared, temporaryDirectory } from "../support/clean-up.js";
+import { mustCreateToken, mustSucceed, send } from "../support/test-client.js";
+import { startVaultServer, vault } from "../vault-api/vault-client.js";
+import { directoryOf, environmentOf, has, mustRun, needs, type Ran, run } from "./programs.js";
+
+/** The provider is named by its directory, so that no registry is asked for it. */
+const settings = (directory: string) =>
+  `provider_installation {\n  dev_overrides {\n    "hashicorp/vault" = ${JSON.stringify(directory)}\n  }\n}\n`;
+
+const providers = `
+terraform {
+  required_providers {
+    vault = { source = "hashicorp/vault" }
+  }
+}
+`;
+
+const secret = `
+variable "password" { default = "s3cret" }
+variable "path" { default = "app/db" }
+resource "vault_kv_secret_v2" "db" {
+  mount     = "secret"
+  name      = var.path
+  data_json = jsonencode({ user = "ann", password = var.password, nested = { list = [1, 2.5, true, null, "ü"] } })
+}
+data "vault_kv_secret_v2" "db" {
+  mount = vault_kv_secret_v2.db.mount
+  name  = vault_kv_secret_v2.db.name
+}
+output "read" {
+  value     = data.vault_kv_secret_v2.db.data_json
+  sensitive = true
+}
+`;
+
+/** Of texts only, and by `data`: the provider's ephemeral resource fails on other values, and its `data_json` is always {}. */
+const writeOnly = `
+resource "vault_kv_secret_v2" "source" {
+  mount                = "secret"
+  name                 = "wo/source"
+  delete_all_versions  = true
+  data_json_wo         = jsonencode({ a = "1", text = "ü" })
+  data_json_wo_version = 1
+  custom_metadata {
+    max_versions         = 5
+    delete_version_after = 3600
+    data                 = { team = "db" }
+  }
+}
+ephemeral "vault_kv_secret_v2" "source" {
+  mount    = "secret"
+  mount_id = vault_kv_secret_v2.source.id
+  name     = vault_kv_secret_v2.source.name
+}
+resource "vault_kv_secret_v2" "copy" {
+  mount                = "secret"
+  name                 = "wo/copy"
+  data_json_wo         = jsonencode(ephemeral.vault_kv_secret_v2.source.data)
+  data_json_wo_version = 1
+}
+data "vault_kv_secrets_list_v2" "all" {
+  mount      = "secret"
+  name       = "wo"
+  depends_on = [vault_kv_secret_v2.copy]
+}
+output "names" {
+  value     = data.vault_kv_secrets_list_v2.all.names
+  sensitive = true
+}
+`;
+
+const transitKey = `
+provider "vault" { skip_child_token = true }
+resource "vault_transit_secret_backend_key" "orders" {
+  backend          = "transit"
+  name             = "orders"
+  deletion_allowed = true
+}
+`;
+
+const unchanged = 0;
+const changed = 2;
+
+describe("OpenTofu with the provider for Vault", () => {
+  const server = shared(() => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 }));
+  const provider = directoryOf("terraform-provider-vault");
+  before(function () {
+    needs(this, "tofu", has("tofu", "version"));
+    needs(this, "terraform-provider-vault", provider !== undefined);
+  });
+
+  /** A directory with a configuration, and commands that run in it. */
+  function project(configuration: string, token = server().token) {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, "main.tf"), `${providers}${configuration}`);
+    const settingsFile = join(directory, "tofurc");
+    writeFileSync(settingsFile, settings(provider ?? ""));
+    const quiet = { TF_CLI_CONFIG_FILE: settingsFile, CHECKPOINT_DISABLE: "1" };
+    const env = { ...environmentOf(server()), ...quiet, VAULT_TOKEN: token };
+    const always = ["-no-color", "-input=false"];
+    return {
+      apply: (...args: string[]) => mustRun("tofu", ["apply", "-auto-approve", ...always, ...args], env, directory),
+      tryApply: (...args: string[]) => run("tofu", ["apply", "-auto-approve", ...always, ...args], env, directory),
+      plan: (...args: string[]) => run("tofu", ["plan", "-detailed-exitcode", ...always, ...args], env, directory),
+      destroy: () => mustRun("tofu", ["destroy", "-auto-approve", ...always], env, directory),
+      output: async (name: string): Promise<unknown> =>
+        JSON.parse(await mustRun("tofu", ["output", "-no-color", "-json", name], env, directory)),
+    };
+  }
+
+  function mustPlan({ status, stdout, stderr }: Ran, expected: number): void {
+    expect(status, `${stdout}${stderr}`).to.equal(expected);
+  }
+
+  async function stored(path: string): Promise<unknown> {
+    const response = await vault(server(), "GET", `secret/data/${path}`);
+    return response.status === 404 ? null : response.json.data.data;
+  }
+
+  it("creates, reads, changes and deletes a secret, and then plans no changes", async () => {
+    const { apply, plan, output, destroy } = project(secret);
+    mustPlan(await plan(), changed);
+    await apply();
+    const first = { user: "ann", password: "s3cret", nested: { list: [1, 2.5, true, null, "ü"] } };
+    expect(await stored("app/db")).to.deep.equal(first);
+    expect(JSON.parse(String(await output("read")))).to.deep.equal(first);
+    mustPlan(await plan(), unchanged);
+
+    mustPlan(await plan("-var=password=new"), changed);
+    await apply("-var=password=new");
+    expect(await stored("app/db")).to.deep.equal({ ...first, password: "new" });
+    expect(JSON.parse(String(await output("read")))).to.include({ password: "new" });
+    mustPlan(await plan("-var=password=new"), unchanged);
+
+    await destroy();
+    expect(await stored("app/db")).to.equal(null);
+    const { data } = (await vault(server(), "GET", "secret/metadata/app/db")).json;
+    expect(Object.keys(data.versions)).to.deep.equal(["1", "2"]); // it deletes the newest version only
+  });
+
+  it("uses a child of its token, which ends with it", async () => {
+    const rights = { can: ["list", "get", "put", "delete"], paths: ["team/"] };
+    const { name, token } = await mustCreateToken(server(), { name: "tofu", ...rights });
+    const { apply, tryApply } = project(secret, token);
+    await apply("-var=path=team/db");
+    const children = async () => {
+      const { tokens } = mustSucceed(await send(server(), { path: "/v1/tokens" }));
+      return (tokens as { name: string; parent?: string; can: string[]; paths: string[] }[]).filter(
+        ({ parent }) => parent === name,
+      );
+    };
+    const made = await children();
+    expect(made.length).to.be.greaterThan(0);
+    for (const { name: child, can, paths } of made) {
+      expect(child).to.match(/^tofu\.terraform-/);
+      expect({ can, paths }).to.deep.equal(rights);
+    }
+    const outside = await tryApply("-var=path=other/db");
+    expect(outside.status).to.equal(1);
+    expect(outside.stderr).to.contain("Code: 403").and.contain("the path is outside of this token's paths");
+    mustSucceed(await send(server(), { method: "DELETE", path: `/v1/tokens/${name}` }));
+    const refused = await tryApply("-var=path=team/db");
+    expect(refused.status, refused.stdout).to.equal(1);
+    expect(refused.stderr).to.contain("Code: 403");
+    expect(await children()).to.deep.equal([]);
+  });
+
+  it("writes values that its state never has, metadata, and reads them back as ephemeral ones", async () => {
+    const { apply, plan, output, destroy } = project(writeOnly);
+    await apply();
+    const value = { a: "1", text: "ü" };
+    expect(await stored("wo/source")).to.deep.equal(value);
+    expect(await stored("wo/copy")).to.deep.equal(value);
+    expect(await output("names")).to.deep.equal(["copy", "source"]);
+    const { data } = (await vault(server(), "GET", "secret/metadata/wo/source")).json;
+    const wanted = { max_versions: 5, delete_version_after: "1h0m0s", custom_metadata: { team: "db" } };
+    expect(data).to.deep.include(wanted);
+    mustPlan(await plan(), unchanged);
+    await destroy();
+    expect((await vault(server(), "GET", "secret/metadata/wo/source")).status).to.equal(404);
+    expect(await stored("wo/copy")).to.equal(null);
+  });
+
+  it("makes and deletes a transit key where it uses the root token itself", async () => {
+    const { apply, plan, destroy } = project(transitKey);
+    await apply();
+    expect((await vault(server(), "GET", "transit/keys/orders")).json.data.type).to.equal("aes256-gcm96");
+    mustPlan(await plan(), unchanged);
+    await destroy();
+    expect((await vault(server(), "GET", "transit/keys/orders")).status).to.equal(404);
+  });
+});
