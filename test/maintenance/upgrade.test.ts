@@ -7,6 +7,7 @@ import { encodeJournal } from "../../src/storage/files/journal.js";
 import { unlockWith } from "../support/key-requests.js";
 import { preparedHome } from "../support/prepared-home.js";
 import { NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
+import { passphrase } from "../support/server.js";
 import {
   mustGet,
   mustLock,
@@ -33,13 +34,24 @@ function headerOf(home: string): string {
   return readFileSync(join(home, "vault", "gen-1", "header.json"), "utf8");
 }
 
-async function mustHoldAll(server: ServerProcess, { versions }: FrozenHome): Promise<void> {
+async function mustHoldAll(server: ServerProcess, { versions, spaces }: FrozenHome): Promise<void> {
   const metadata = { type: "password", description: "of the database" };
   expect(await mustGet(server, "app/db/password")).to.deep.include({ value: "second value", metadata });
   expect(await mustGet(server, "Ümlaut B")).to.deep.include({ value: "värde ☃" });
   if (!versions) return;
   const first = await send(server, { path: "/v1/versions/app/db/password?version=1" });
   expect(mustSucceed(first)["value"]).to.equal("first value");
+  if (spaces === undefined) return;
+  expect(mustSucceed(await send(server, { path: "/v1/trash" }))["entries"]).to.have.nested.property(
+    "[0].path",
+    "old/key",
+  );
+  const post = async (path: string, body: object) =>
+    mustSucceed(await send(server, { method: "POST", path: `/v1/transit/${path}`, body }));
+  const { plaintext } = await post("decrypt/seal", { ciphertext: spaces.ciphertext });
+  expect(Buffer.from(String(plaintext), "base64").toString()).to.equal("plain ☃");
+  const input = Buffer.from("signed").toString("base64");
+  expect(await post("verify/sign", { input, signature: spaces.signature })).to.include({ valid: true });
 }
 
 describe("a home of", () => {
@@ -78,6 +90,23 @@ describe("what a later version wrote", () => {
     expect(failed).to.be.instanceOf(NotStarted);
     expect((failed as NotStarted).ended.stderr).to.match(/newer version/);
     expect(readFileSync(header, "utf8")).to.equal(later);
+  });
+
+  it("does not open the vault if the header names other spaces than its MAC covers", async () => {
+    const home = homeOf(frozenHomes[2] ?? { made: "", key: null, versions: false, files: {} });
+    const header = join(home, "vault", "gen-1", "header.json");
+    const before = readFileSync(header, "utf8");
+    for (const spaces of ["", '"spaces":["secrets"],', '"spaces":["secrets","keys","trash"],']) {
+      writeFileSync(header, before.replace('"spaces":["secrets","trash","keys"],', spaces));
+      try {
+        const server = await startProcess([], { STRONGROOM_HOME: home });
+        mustRefuse(await send(server, unlockWith(passphrase)), 500, "INTEGRITY");
+        await server.stop();
+      } catch (error) {
+        expect(error, spaces).to.be.instanceOf(NotStarted);
+        expect((error as NotStarted).ended.stderr).to.match(/header/);
+      }
+    }
   });
 
   it("is refused by its name if it is a secret, and the others are served", async () => {

@@ -5,6 +5,8 @@ export type FrozenHome = {
   readonly made: string;
   readonly key: string | null;
   readonly versions: boolean;
+  /** A secret in the trash, "plain ☃" under the key `seal`, and a signature of "signed" by the key `sign`. */
+  readonly spaces?: { readonly trashed: string; readonly ciphertext: string; readonly signature: string };
   readonly files: Readonly<Record<string, string>>;
 };
 
@@ -102,6 +104,67 @@ export const frozenHomes: readonly FrozenHome[] = [
         "EsW02Aky+x4s271WexArJQCwrF+i7aKqlR7EIe/pcdgo+i7sPXmHRq/x0U9A9J9VlPJdbffFwn6Z/Fu883UrwqeIEOeF67Xryp25",
         "WHnWbf4QN5g2C0n1jxsNmzXlxggvcQvWAw9N1rvkRlFn/bsAAAA1TX2+RFPjym1s2j7WqyytpvW+Y2h9qZ8IwdzryTeEOl4hWhL6",
         "dBzcwuHQzH5rF1trsw/Yj6E=",
+      ].join(""),
+    },
+  },
+  {
+    made: "a version with a trash and transit keys",
+    key: "SRK-E3PR8-8YY1X-64AJC-85GKB-29E8A-QWK89-3KMGT-12TM4-GXHX9-6ERWN-ZCYPD-J7G27-JFHG5",
+    versions: true,
+    spaces: {
+      trashed: "old/key",
+      ciphertext: "vault:v1:RRB+Sdhb0vkjGpbJWYM+At1WuARrZslbHPHWS/3RBEIhIL2Dlg==",
+      signature: "vault:v1:CgGWwL/InzEvIFEW1r6S09i4eDQ/KUcjjlX6mwecAXO2kvhChLYWCM4SYKZtoA+wGvBS96aJZmqAhWEqI8cuCQ==",
+    },
+    files: {
+      "vault/current": ["Z2VuLTEK"].join(""),
+      "vault/gen-1/expiry.document": ["bm9uZQ=="].join(""),
+      "vault/gen-1/header.json": [
+        "eyJmb3JtYXQiOiJzdHJvbmdyb29tIiwidmVyc2lvbiI6MiwidmF1bHRJZCI6IkNhN1RNa0E2LU5mUWhKNXZsOV91QnciLCJjcmVh",
+        "dGVkQXQiOiIyMDI2LTExLTIzVDExOjM3OjEzLjU1NVoiLCJzcGFjZXMiOlsic2VjcmV0cyIsInRyYXNoIiwia2V5cyJdLCJzbG90",
+        "cyI6W3sia2luZCI6InBhc3NwaHJhc2UiLCJjcmVhdGVkQXQiOiIyMDI2LTExLTIzVDExOjM3OjEzLjU1NVoiLCJrZGYiOnsibmFt",
+        "ZSI6InNjcnlwdCIsImxvZ04iOjE0LCJyIjo4LCJwIjoxLCJzYWx0IjoiY0NST2hRTXEtTTRJcEtaZW1oLXF1ZyJ9LCJ3cmFwcGVk",
+        "S2V5IjoiMGNCaVpkUU8tYlkzQ2FTOEpfN1lyRUJTZElOdGYxT2hhUmgyb2FoalpNcyIsImNoZWNrIjoidzRKaE9KWHF3WXkteTBH",
+        "ZXRXMU9vX1BsZUVMZEJYaENqUVJGWkIwVXk3dyJ9LHsia2luZCI6ImtleSIsImlkIjoiN2V5YXhyMngiLCJsYWJlbCI6InJlY292",
+        "ZXJ5IiwiY3JlYXRlZEF0IjoiMjAyNi0xMS0yM1QxMTozNzoxNC44NDJaIiwic2FsdCI6IkMtdUVDcXRTalJDRlYwbmtyZDFNY0Ei",
+        "LCJ3cmFwcGVkS2V5IjoiWUpmY0pKWF92dFpPalBmYXMzOWF4YWp3a013SmxSdTB4d0RaOFpUZ2F5VSIsImNoZWNrIjoiNElTY3o3",
+        "ODBzeFFyM29sUlZyUFl6SUIxc3BrZHpvTDMxVmlOUEgxakNyNCJ9XSwibWFjIjoid0luZVljYXlER3lQYUYzWEcwTjRNYjBERUFY",
+        "WE5jS213X0lnRnBQR2w3ZyJ9Cg==",
+      ].join(""),
+      "vault/gen-1/keys/seal.sealed": [
+        "U1JWQgIAAADzo3LEJa/7VA1dGzUHM5/JaM5gNrw0tZJbLn/yU8brYBN2H5wj87+iI6Vul2Ggp1Otv5BcNpPvJTjxawBdmkNFQU7s",
+        "5UYhpTBr3fI+VXPh19sMiXQ24vr8iGVDTykKrzFVtm5DaoR4C+09OrcRWRqFla1ejCjpUdQkx0ywAfLRHnwqNMMFeTRQxhhva7XN",
+        "gmsjDOYqHJRDuH5OOO3Jhr7w5re2tlFedBi4r3j3bHxiqkvYDV8KcbOV3sMXkjm+sVwZQPqQx/mv+BDg7fCNOX/xXVEN1R7L5/9M",
+        "tCNaU/aplYRLPr1lDmNWNSWnr+PpFm8qgvOHAAAAbOGU6mDKEqzdnx8O6vV/VtFu8xK8qekyW6uuJNp4GKEEei9j3ijBNGqy2GJO",
+        "JBIsOl2mHWcrqsLmzEFw6+WpuLXnzBylXlaDQuPs+NNgdjFsfA3Eh8LI7aLu4Ttshel3DrQpseymMJSYssr5hQ==",
+      ].join(""),
+      "vault/gen-1/keys/sign.sealed": [
+        "U1JWQgIAAAFhc+dYHEVqQIMZbtGagKgQDkYuGCfQM8cEz6brqWSY7ZlT4QdjV/CzVU/xqMRGw2cc7SeIg9Qoiy8c0mY23TfZ2caf",
+        "V+UZ5X//iQk44CHUGy5sIjN2Tw1zUGZEoFVWIAyX4FuQDq33LQHk+OQWrZfJR8hqJDUvqaUksXmOt6YaY8trnmNowH80TnWH7qE+",
+        "J8m1otpL0HJHGI6OoUrakSP98V8EEzvaPiaLDOxyhiWKf0VkSftnxlrIAODPDGC6b5lSfuKTOQ55f6kS72yuvNDpMVT+dI0esL9e",
+        "QiwrmpqvnPT9qb/lhbLw4GGoc27zny8ECWiXu6C4mXYHyvNQ261fAHT39NtSo84ec7XG2k8S3oJTS5JJ/mOdw8REFc88VPlxWSGZ",
+        "WbRP6be11yNJL5+7GD5T5OVeq/rMBhOZTWh2NcMbgaMFDJCGx56ohcarm0AgvjZaN0YFt1ztAWju33V5b8gAAABMoR7SvgxlTWSm",
+        "tWA/52MLVWkAs5SQpRBWCMv11kFCpvFDEFsKphwIY3ceBSRuVUm8bH/WM1PH2wAngbHk3sO44cLjGzoQkWI0W5q1Dw==",
+      ].join(""),
+      "vault/gen-1/secrets/%c3%9cmlaut%20%42.sealed": [
+        "U1JWQgIAAACRz/4j8Z2fAaP4hy++c0zEZZZQS7qsJP0Hq1FnP5W6Ait1k9tIk5eF6hdGlY1PQuFA50LWxWgQUNcVp6f0uac5DjoR",
+        "5VW3TMskFygINd0YqQXHkF0ZTGHHGovZiqxhbFbNUVBrR21COa+e0iAIVwEiQIfCv/ogMY8V9QCkWgEvMgXwKCdcWQIkPwIILCp+",
+        "cJn9DgAAADQu5wmRdNPh3cgmpKHhNKizLTVuZ83EyuyIyud8ZUtaBagpXfVwYs9QQgF0M+dd1Km1LlTB",
+      ].join(""),
+      "vault/gen-1/secrets/app/db/password.sealed": [
+        "U1JWQgIAAADC+UTHB3ZZl1h/g0EK1DaUtBG9QXY3tVd50mCumi5/04K6Z6LlbcOVNOPCEnNAJWkRwVBuvJuuPOtVK/KMcqYo17rp",
+        "iiEnTiBT/OKS4PVu+/I07L6M1hqpmx6kZo93DA3jBO/qY/cnBamtajWKHCXKKvbISSg6xfn5tCVoIOEFn7GliEWXtzxwMNDYvX1X",
+        "5FkCkZR+qfQVwc4HyKv6aKB4uGLxr7KiuAbcoGsFXtXPAADQRVtBtPVBz94zVZ+HZkhX3YIAAAA2m5MsyaHkB9TousqmlEGvfL0q",
+        "zqVRXdMDuyujtlxp4PrlfaUZuYnATbABF7obtIvso12cylvMAAAAwjCJYsKktukN1YnRjHR0x2PAYx4EUp06Y7Fwey56RzNCr/Kw",
+        "vJcOTPjDrFuQdj7ASpj3AEpF0KK/NEtV1MtytnHLjJkl0HTEZvYpnd+1mcPh4nWKd+h4RkEnnxQuge/0cPXDWdeSti1LDKSrCu1v",
+        "yVUkQhjBfT6it6NnSsQvFb6QvqMoTnCPP/VtcRcxEUn7qJYHkPJDrrEGpyJsCAiDELlerMmlBB+JkV9/fSOpXGZKNZ3XUo/Aa1ha",
+        "wr1I0xB1dRm/AAAANYI2jbsHDrIV0USxU/z6BjnpXm3SSA1BTKEoZy7P3c+XYGy4fxJV1eyO7PFzhsSPnYK/o3VU",
+      ].join(""),
+      "vault/gen-1/trash/old/key.sealed": [
+        "U1JWVAEAAAGiCDIxfJp4jcaiP1DfU1JWQgIAAACRSRibST19RlizNu0IMBKxpjUTbOm++V5aefpYoEL9RCxRJoY07pQ6IwN5LERW",
+        "JWIHS1+HGBPoBq2HKlklmV7vh0X9ac5WWXiu3U6JHVXe3mWN+7xNmrLdPm6fEoHejaY/CMtdxO5ftKA/VtqkpBpjFIdksmxfQ7b9",
+        "w8GlGbTUIatAHa+F+a3g9Ey6l0C9oCJV2gAAADfnF4bxqHU2lUSFSRHtMm2MdstRAgkWTJ8IZgfmCfGGWf3P7RkzXniZkMyiTYfH",
+        "fkx3cFqhzGKT",
       ].join(""),
     },
   },
