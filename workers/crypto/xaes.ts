@@ -13,8 +13,8 @@ const blockBytes = 16;
 /** Of a nonce, or of the name of another use, in a block that derives a key. */
 const useBytes = 12;
 const zeroBlock = allocate(blockBytes);
-/** Bytes of keys that are derived at once. */
-const mostDerived = 128 * keyBytes;
+/** Keys that are derived at once. */
+const mostDerived = 256;
 
 /** "X", as XAES prescribes, and "K" for other uses. */
 const xaesLabel = 0x58;
@@ -64,42 +64,39 @@ export class XaesKey {
   }
 
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {
-    const blocks = scratch(contexts.length * keyBytes);
-    for (const [i, context] of contexts.entries()) this.#maskBlocks(blocks, i * keyBytes, label, context);
-    for (let at = 0; at < blocks.length; at += mostDerived) this.#encrypt(blocks.subarray(at, at + mostDerived));
-    return blocks;
+    const keys = scratch(contexts.length * keyBytes);
+    for (let at = 0; at < contexts.length; at += mostDerived) {
+      this.#deriveInto(keys.subarray(at * keyBytes), contexts.slice(at, at + mostDerived), label);
+    }
+    return keys;
   }
 
   /**
-   * Encrypts each block by itself, in place. CFB decrypts a block by xor with the encryption of the block before it: behind
-   * each of ours comes a random one, so that what Node frees of the output is their keys xor random bytes, which are wiped.
-   * The last block replaces ours in the cipher's memory.
+   * Encrypts two blocks for each context. CFB decrypts a block by xor with the encryption of the block before it: each of
+   * ours has a random one behind it, so that the output, of which Node frees a copy, is their keys xor random bytes, which
+   * are wiped. One more takes the place of our last one in the cipher's memory.
    */
-  #encrypt(blocks: Uint8Array): void {
-    const mask = freshMask(blocks.length + blockBytes);
-    const input = scratch(2 * blocks.length + blockBytes);
-    for (let at = 0; at < blocks.length; at += blockBytes) {
-      input.set(blocks.subarray(at, at + blockBytes), 2 * at);
-      input.set(mask.subarray(at, at + blockBytes), 2 * at + blockBytes);
+  #deriveInto(keys: Uint8Array, contexts: readonly Uint8Array[], label: number): void {
+    const blocks = freshMask((4 * contexts.length + 1) * blockBytes);
+    for (const [i, context] of contexts.entries()) {
+      this.#writeBlock(blocks, 4 * i * blockBytes, 1, label, context);
+      this.#writeBlock(blocks, (4 * i + 2) * blockBytes, 2, label, context);
     }
-    input.set(mask.subarray(blocks.length), 2 * blocks.length);
-    const output = this.#cipher.update(input);
-    for (let at = 0; at < blocks.length; at += blockBytes) {
-      const masked = 2 * at + blockBytes;
-      for (let i = 0; i < blockBytes; i++) blocks[at + i] = (output[masked + i] ?? 0) ^ (mask[at + i] ?? 0);
+    const output = this.#cipher.update(blocks);
+    for (let key = 0, at = blockBytes; at < output.length; at += 2 * blockBytes) {
+      for (let i = 0; i < blockBytes; i++) keys[key++] = (output[at + i] ?? 0) ^ (blocks[at + i] ?? 0);
     }
-    wipe(mask);
+    wipe(blocks);
   }
 
-  /** Two blocks, with the counters 1 and 2: K1 xor (counter (2, big endian) ‖ label ‖ 0 ‖ the context's first 12 bytes). */
-  #maskBlocks(blocks: Uint8Array, start: number, label: number, context: Uint8Array): void {
-    for (let counter = 1; counter <= 2; counter++) {
-      const at = start + (counter - 1) * blockBytes;
-      blocks[at + 1] = counter;
-      blocks[at + 2] = label;
-      for (let i = 0; i < useBytes; i++) blocks[at + 4 + i] = context[i] ?? 0;
-      for (let i = 0; i < blockBytes; i++) blocks[at + i] = (blocks[at + i] ?? 0) ^ (this.#k1[i] ?? 0);
-    }
+  /** K1 xor (counter (2, big endian) ‖ label ‖ 0 ‖ the context's first 12 bytes). */
+  #writeBlock(blocks: Uint8Array, at: number, counter: number, label: number, context: Uint8Array): void {
+    const k1 = this.#k1;
+    blocks[at] = k1[0] ?? 0;
+    blocks[at + 1] = (k1[1] ?? 0) ^ counter;
+    blocks[at + 2] = (k1[2] ?? 0) ^ label;
+    blocks[at + 3] = k1[3] ?? 0;
+    for (let i = 0; i < useBytes; i++) blocks[at + 4 + i] = (k1[4 + i] ?? 0) ^ (context[i] ?? 0);
   }
 }
 
