@@ -60,7 +60,7 @@ describe("strongroom prove finds", function () {
   it("a server that keeps the key after a lock", async () => {
     const copy = copyOfPackage();
     const file = join(copy, "dist", "workers", "key-worker.cjs");
-    const cipher = /this\.#cipher = .*"aes-256-ecb", key, null/;
+    const cipher = /this\.#cipher = .*"aes-256-cfb", key, /;
     const code = readFileSync(file, "utf8");
     expect(code).to.match(cipher);
     const channel = 'new (require("node:worker_threads").BroadcastChannel)("debug")';
