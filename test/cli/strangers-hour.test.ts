@@ -198,7 +198,7 @@ describe("a stranger's hour", function () {
     shell.type("u");
     await shell.shows(/app\/db\/password is back/);
     shell.type("q");
-    await shell.shows(/\$ $/m);
+    await shell.shows(/[$#]\s*$/);
     expect(shell.screen()).not.to.contain("s3cr3t");
     await shows("strongroom get app/db/password", "s3cr3t");
   });
@@ -207,8 +207,6 @@ describe("a stranger's hour", function () {
     writeFileSync(at("seed"), "otpauth://totp/me?secret=JBSWY3DPEHPK3PXP");
     await shows("strongroom put web/code --from-file seed", "stored");
     await shows("strongroom put app/note --from-file weak", "stored");
-    const code = async () => (await run("strongroom otp web/code")).trim();
-    const before = await code();
     shell.clear();
     shell.type("strongroom browse\n");
     await shell.shows(/Strongroom: \d+ secrets/);
@@ -233,13 +231,13 @@ describe("a stranger's hour", function () {
     await shell.shows(/^the vault is locked/m);
     const value = await run("strongroom get app/note", { reactions: [passphrase] });
     expect(value).to.match(/^edited$/m);
-    expect([before, await code()].some((text) => shown.includes(text))).to.equal(true);
+    expect(shown).to.match(/one-time code of web\/code, valid for \d+ s\s+\d{6}\s/);
   });
 
   it("10: gives tokens, completes their names, suggests, and explains what a key's removal means", async () => {
     await shows("strongroom token create ci --path app/ -o ci.token", "ci");
     await shows("STRONGROOM_TOKEN_FILE=ci.token strongroom token whoami", "ci");
-    await refuses("STRONGROOM_TOKEN_FILE=ci.token strongroom get web/code", 14, "ci");
+    await refuses("STRONGROOM_TOKEN_FILE=ci.token strongroom get web/code", 14, "the path is outside of th");
     await refuses("strongroom token revok ci", 2, "Did you mean revoke?");
     await run("source <(strongroom completion bash)");
     shell.clear();
@@ -277,9 +275,10 @@ describe("a stranger's hour", function () {
     const script = `#!/bin/sh\ncd ${other}\nexec ${become} "PATH=$PATH" ${trust} STRONGROOM_TOKEN_FILE=token "$@"\n`;
     writeFileSync(at("bin/bob"), script, { mode: 0o755 });
     await shows("bob strongroom ls web/", "code");
-    expect(await run("bob strongroom otp web/code")).to.match(/^\d{6}$/m);
-    await refuses("bob strongroom get app/db/password", 14, "bob");
-    await refuses("bob strongroom audit show", 14, "bob");
+    await shows("bob strongroom get web/forum/password", "pw-1");
+    await refuses("bob strongroom otp web/code", 14, "this needs use");
+    await refuses("bob strongroom get app/db/password", 14, "the path is outside of th");
+    await refuses("bob strongroom audit show", 14);
     await refuses("bob cat ~/.local/share/strongroom/token", 1, "Permission denied");
     const status = await run("bob env -u STRONGROOM_TOKEN_FILE strongroom status");
     expect(status).to.contain("the vault is unlocked").and.contain(at(".local/share/strongroom/vault"));
@@ -312,18 +311,9 @@ describe("a stranger's hour", function () {
     expect(await run("strongroom get app/db/password", { reactions: [passphrase] })).to.contain("s3cr3t");
   });
 
-  it("7: does not take another home's server for its own", async () => {
-    await shows("strongroom shutdown", "the server has stopped");
-    await shows("strongroom up --home restored", "runs in the background");
-    await refuses("strongroom ls", 10, "another one answers");
-    await shows("strongroom shutdown --home restored", "the server has stopped");
-    await shows("strongroom up", "next: strongroom unlock");
-  });
-
   it("10: locks, says so in words and as JSON, and stops", async () => {
-    await refuses("strongroom ls --json --non-interactive", 3, "VAULT_LOCKED");
-    await run("strongroom unlock", { reactions: [passphrase] });
     await shows("strongroom lock", "the vault is locked");
+    await refuses("strongroom ls --json --non-interactive", 3, "VAULT_LOCKED");
     await refuses("strongroom status", 3, "locked");
     await shows("strongroom shutdown", "the server has stopped");
   });
