@@ -19,6 +19,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { writeList } from "../prove/program.js";
 import { readManifest } from "../src/manifest.js";
 import { type Arch, fetchNode, nodeVersion } from "./node-runtime.js";
 
@@ -84,6 +85,7 @@ function makeProgram(npmPackage: string, arch: Arch): string {
   copy("packaging/launcher.sh", join(program, "bin/strongroom"), 0o755);
   for (const helper of helpers) symlinkSync("strongroom", join(program, "bin", helper));
   copy(join(node, "LICENSE"), join(program, "NODE-LICENSE"), 0o644);
+  writeList(program); // of what it holds now: its commands are another file than npm's
   return name;
 }
 
