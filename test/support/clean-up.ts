@@ -1,5 +1,5 @@
 /** Clean-up of tests: what a test or suite opens is closed after it. */
-import { mkdtempSync, readFileSync, statfsSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,6 +55,26 @@ function directoryIn(parent: string): string {
   const directory = mkdtempSync(join(parent, "strongroom-test-"));
   later(() => rm(directory, { recursive: true, force: true }));
   return directory;
+}
+
+const runVariable = "STRONGROOM_TEST_RUN";
+
+/** Makes a place for what one run of mocha keeps to its end. Parallel workers are killed, so only the process that started them can remove it. */
+export function beginRun(): void {
+  const directory = mkdtempSync(join(place, "strongroom-test-"));
+  chmodSync(directory, 0o711); // another user's programs may have directories in it
+  process.env[runVariable] = directory;
+}
+
+export function endRun(): void {
+  rmSync(process.env[runVariable] ?? "", { recursive: true, force: true });
+}
+
+/** Returns a new directory that is kept until the whole run of mocha has ended. */
+export function runDirectory(): string {
+  const run = process.env[runVariable];
+  if (run === undefined) throw new Error("no run of mocha has begun");
+  return mkdtempSync(join(run, "kept-"));
 }
 
 let place = tmpdir();

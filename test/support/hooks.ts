@@ -1,9 +1,13 @@
 /** Mocha hooks: files in memory, clean-up after every test and suite; a response that violated the contract fails its file. */
-import { cleanUpMark, cleanUpTo, preferMemory } from "./clean-up.js";
+import { beginRun, cleanUpMark, cleanUpTo, endRun, preferMemory } from "./clean-up.js";
 import { takeViolations } from "./contract-judge.js";
 
 preferMemory();
 process.env["TZ"] = "UTC"; // tables show local times
+
+/** Run once, in the process that starts the parallel ones. */
+export const mochaGlobalSetup = beginRun;
+export const mochaGlobalTeardown = endRun;
 
 let beforeTest = 0;
 const violations: string[] = [];

@@ -1,12 +1,12 @@
 /** A real PostgreSQL for tests: a cluster in a temporary directory, by an unprivileged user when the tests run as root. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type QueryResult } from "pg";
-import { later, temporaryDirectory } from "./clean-up.js";
+import { later, runDirectory, temporaryDirectory } from "./clean-up.js";
 
 /** Directory of the programs; null where PostgreSQL is not installed. */
 export const postgresPrograms = findPrograms();
@@ -35,9 +35,8 @@ export function needsPostgres(context: Mocha.Context): void {
 /** A cluster that was never started, which this process copies: to make one takes half a second of CPU. */
 let template: string | null = null;
 
-function makeTemplate(parent: string, account: Account | null): string {
-  const directory = mkdtempSync(join(parent, "strongroom-test-"));
-  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+function makeTemplate(account: Account | null): string {
+  const directory = runDirectory();
   if (account !== null) chownSync(directory, account.uid, account.gid);
   const data = join(directory, "data");
   const options = ["-D", data, "-A", "trust", "-U", "strongroom", "-E", "UTF8", "--locale=C", "-N", "--wal-segsize=1"];
@@ -51,7 +50,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   const account = unprivileged();
   if (account !== null) chownSync(directory, account.uid, account.gid);
   const data = join(directory, "data");
-  template ??= makeTemplate(dirname(directory), account);
+  template ??= makeTemplate(account);
   execFileSync("cp", ["-Rp", template, data], { ...account, cwd: directory });
   const port = await freePort();
   let child: ChildProcess | null = null;
