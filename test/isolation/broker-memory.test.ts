@@ -19,7 +19,7 @@ import {
 } from "../broker/broker-rig.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
-import { scanProcess } from "../support/scanner.js";
+import { scanProcess, whatStays } from "../support/scanner.js";
 import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
@@ -56,9 +56,9 @@ describe("the server's memory, after requests through the broker", function () {
     const sent = upstream.seen.map(({ headers }) => JSON.stringify(headers)).join();
     for (const { value } of secrets)
       expect(sent.includes(value) || sent.includes(Buffer.from(`ab:${value}`).toString("base64"))).to.equal(true);
-    expect(left(server), "while unlocked").to.deep.equal([]);
+    expect(await whatStays(() => left(server)), "while unlocked").to.deep.equal([]);
     await mustLock(server);
-    expect(left(server), "once locked").to.deep.equal([]);
+    expect(await whatStays(() => left(server)), "once locked").to.deep.equal([]);
   });
 });
 

@@ -3,6 +3,7 @@
  * halves of them. Its callers prove with a planted canary that it finds what is there.
  */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { PatternSearch } from "./pattern-search.js";
 
 /** Number of whole copies in any form, and of raw halves that are not part of a whole copy. */
@@ -12,6 +13,23 @@ type Region = { readonly start: number; readonly end: number };
 type Pattern = { readonly bytes: Buffer; readonly weight: "full" | "first" | "second"; readonly name: string };
 
 const chunkBytes = 4 * 2 ** 20;
+
+/** How long a request may run on after its client has gone, on a machine under load. */
+const patienceMs = 20_000;
+
+/**
+ * Returns what a scan finds, repeated until it finds nothing: a request whose client has gone may still be on its way and hold
+ * what it needs. A copy that nothing holds stays.
+ */
+export async function whatStays(scan: () => readonly string[]): Promise<readonly string[]> {
+  const end = Date.now() + patienceMs;
+  let found = scan();
+  while (found.length > 0 && Date.now() < end) {
+    await sleep(200);
+    found = scan();
+  }
+  return found;
+}
 
 /** Searches all of the process's memory for each named secret. The process is stopped during the search. */
 export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Map<string, Found> {
