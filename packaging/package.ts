@@ -85,7 +85,7 @@ function makeProgram(npmPackage: string, arch: Arch): string {
   copy("packaging/launcher.sh", join(program, "bin/strongroom"), 0o755);
   for (const helper of helpers) symlinkSync("strongroom", join(program, "bin", helper));
   copy(join(node, "LICENSE"), join(program, "NODE-LICENSE"), 0o644);
-  writeList(program); // of what it holds now: its commands are another file than npm's
+  writeList(program); // the list in the npm package names commands that the launcher replaces
   return name;
 }
 
@@ -111,7 +111,7 @@ function buildDeb(program: string, arch: string, directory: string): void {
   const root = join(work, "deb");
   const place = join(root, "usr/lib/strongroom");
   const share = join(root, "usr/share");
-  cpSync(program, place, { recursive: true, verbatimSymlinks: true }); // else the links lead to the copied directory
+  cpSync(program, place, { recursive: true, verbatimSymlinks: true }); // without it the links would lead to the copied directory
   for (const name of readdirSync(place)) if (/^[A-Z-]+(?:\.md)?$/.test(name)) rmSync(join(place, name));
   rmSync(join(place, "dist/share"), { recursive: true });
   copy("packaging/debian/publish-certificate", join(place, "bin/publish-certificate"), 0o755);

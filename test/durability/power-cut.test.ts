@@ -14,7 +14,7 @@ import { Ledger } from "./power-cut-ledger.js";
 const cuts = Number(process.env["STRONGROOM_CUTS"] ?? 2);
 
 /** Acknowledged operations between two cuts: at random up to so many. */
-const operations = cuts === 2 ? 30 : 100;
+const operations = process.env["STRONGROOM_CUTS"] === undefined ? 30 : 100;
 
 const noSync = new URL("../support/no-sync.js", import.meta.url).href;
 

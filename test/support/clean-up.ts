@@ -59,7 +59,10 @@ function directoryIn(parent: string): string {
 
 const runVariable = "STRONGROOM_TEST_RUN";
 
-/** Makes a place for what one run of mocha keeps to its end. Parallel workers are killed, so only the process that started them can remove it. */
+/**
+ * Makes a place for what one run of mocha keeps to its end. Mocha kills its parallel processes, so only the process that
+ * started them can remove it.
+ */
 export function beginRun(): void {
   const directory = mkdtempSync(join(place, "strongroom-test-"));
   chmodSync(directory, 0o711); // another user's programs may have directories in it

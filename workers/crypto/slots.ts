@@ -162,14 +162,14 @@ export function hmac(key: Uint8Array, ...parts: readonly Uint8Array[]): Bytes {
 /** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
 type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
 
-/** scrypt ends with PBKDF2, whose blocks are those of SHA-256: the bytes of one do not depend on how many are asked for. */
+/** Bytes of a block of PBKDF2 with SHA-256, with which scrypt ends. The blocks do not depend on their number. */
 const pbkdf2Block = 32;
 
 /**
  * Derives `length` bytes by scrypt (RFC 7914) off the event loop, in memory that the caller wipes.
  *
- * DANGER: OpenSSL leaves the last block that it has made on the stack of its thread, which on Node 26 nothing overwrites. So
- * a further block is made, which is not used, and from which the others cannot be computed.
+ * DANGER: OpenSSL leaves the last block that it computes on the stack of its thread, and on Node 26 nothing overwrites it.
+ * So one more block is computed that is not used; the others cannot be computed from it.
  */
 export function derive(
   passphrase: Uint8Array,
@@ -183,7 +183,7 @@ export function derive(
       // DANGER: the job keeps its copy of the passphrase until this callback, and all microtasks it queues, have returned.
       setImmediate(() => {
         if (error) return reject(error);
-        const derived = takeOver(key.subarray(0, length));
+        const derived = concat([key.subarray(0, length)]);
         wipe(key);
         resolve(derived);
       });

@@ -57,8 +57,8 @@ export function readElements(source: Uint8Array, name: string, most: number): re
 const publicText = utf8("a text that is not secret, ".repeat(4) + "öß€😀".repeat(16));
 
 /**
- * Whether the bytes are UTF-8. DANGER: the check leaves the text's last blocks in the vector registers of the processor. V8
- * saves them in memory that it frees unwiped whenever it deoptimizes a function: so another text is checked behind it.
+ * Returns whether the bytes are UTF-8. DANGER: the check leaves blocks of the text in the processor's vector registers. V8
+ * saves these in memory that it frees unwiped whenever it deoptimizes a function, so a public text is checked next.
  */
 function isUtf8Text(source: Uint8Array): boolean {
   const isText = isUtf8(source);

@@ -1,5 +1,4 @@
 /** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
-
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";

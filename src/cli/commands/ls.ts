@@ -1,5 +1,4 @@
 /** `strongroom ls`. */
-
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";

@@ -270,7 +270,7 @@ export function suggestion(wrong: string, names: readonly string[]): string {
   return near === undefined ? "" : `. Did you mean ${printable(near)}?`;
 }
 
-/** In order: two names that have all of them in common differ by letters in the wrong place, which counts as two mistakes. */
+/** Returns the letters sorted: swapped letters count as two mistakes, too many for a short name. */
 function lettersOf(name: string): string {
   return [...name].sort().join("");
 }

@@ -2,7 +2,6 @@
  * Passphrases from the terminal, a file, or an open file descriptor; never an argument or the environment, which others
  * can read. A new one is typed twice, with an estimate of its strength (zxcvbn).
  */
-
 import { isUtf8 } from "node:buffer";
 import { type Command, Option } from "commander";
 import { keyBytes, readKeyText } from "../../../workers/crypto/key-text.js";

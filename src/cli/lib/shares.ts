@@ -2,7 +2,6 @@
  * Shamir's shares of a key: any `threshold` of them give it back, fewer tell nothing about it. A share's text is
  * `SRS-` and groups of Crockford's base32, of: threshold (1) ‖ set (3) ‖ share ‖ first 4 bytes of SHA-256 of these.
  */
-
 import { createHash, randomBytes } from "node:crypto";
 import { combine, split } from "shamir-secret-sharing";
 import {

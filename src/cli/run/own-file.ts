@@ -15,15 +15,15 @@ export function digestOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** Far more than such a file needs: a repository may hold one that would fill the memory. */
+/** Such a file needs far less, and a hostile repository may contain one that would fill the memory. */
 const mostBytes = 1024 * 1024;
 
 /**
  * Checks and reads the same open file.
- * @throws CommandFailure usage, when another user owns it, or can change it, and when it is no file, or one of more than 1 MiB
+ * @throws CommandFailure usage, when another user owns it or can change it, it is not a regular file, or it has more than 1 MiB
  */
 export async function readOwnFile(file: string): Promise<OwnFile> {
-  // Not waiting for a writer, should it be a named pipe.
+  // O_NONBLOCK: without it, opening a named pipe would wait for a writer.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
     throw new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
   });

@@ -181,8 +181,8 @@ class SecretWatcher {
     return null;
   }
 
-  /** Returns null, with a warning at the first time that ends as given, while the server cannot be asked. */
-  async #look(meanwhile = "the command keeps running"): Promise<Etags | null> {
+  /** Returns null while the server cannot be asked, and warns once; `consequence` ends the warning. */
+  async #look(consequence = "the command keeps running"): Promise<Etags | null> {
     try {
       const etags = await etagsOf(this.#client, this.#watched);
       this.#problem = null;
@@ -190,7 +190,7 @@ class SecretWatcher {
     } catch (error) {
       if (!(error instanceof StrongroomError)) throw error;
       const { message } = await failureOf(error, this.#client);
-      const warning = `cannot look for changes: ${message}; ${meanwhile}`;
+      const warning = `cannot look for changes: ${message}; ${consequence}`;
       if (warning !== this.#problem) this.#warn(warning);
       this.#problem = warning;
       return null;
