@@ -111,6 +111,19 @@ describe("strongroom import, through the real command", () => {
       expect(await stored(server(), folder)).to.deep.equal({ DB_URL: "postgres://x", KEY: "a\nb", EMPTY: "" });
     });
 
+    it("reads a quoted dotenv value of 10 MB, and refuses it for its size", async () => {
+      const input = `A='${"x".repeat(10e6)}'\nB=b\n`;
+      const wanted = { stdout: ["1 created", "1 not imported"], secrets: { B: "b" } };
+      await mustImportPartly(["--format", "dotenv"], input, { ...wanted, stderr: ["line 1", "the limit is 4,096"] });
+    });
+
+    it("closes a dotenv value at the last escaped quote that ends a line, where no other does", async () => {
+      const folder = newFolder();
+      const input = `A='a\\'\nB="b\\" # c\nc\\" \nC='it\\'s' # it's\n`;
+      mustDo(await importText(folder, { format: "dotenv", input }));
+      expect(await stored(server(), folder)).to.deep.equal({ A: "a\\", B: 'b\\" # c\nc\\', C: "it\\'s" });
+    });
+
     it("reads plain JSON, nested or flat, and reports what is not a string", async () => {
       const folder = newFolder();
       const input = { a: { b: "1", c: { d: "2" } }, "e/f": "3", number: 4, list: ["5"], nothing: null, "": "6" };

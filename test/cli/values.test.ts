@@ -142,6 +142,13 @@ describe("fields of a JSON value, through the real command", () => {
     });
   }
 
+  it("are found in a value with four million escapes", async () => {
+    const large = await startTestServer({ maxValueBytes: 16 * 2 ** 20 });
+    await mustInit(large);
+    await mustPut(large, "app/large", { value: `{"log":"${"\\n".repeat(4e6)}","level":"debug"}` });
+    expect(mustDo(await strongroom(large, ["get", "app/large", "--field", "level"])).stdout).to.equal("debug");
+  });
+
   it("a value that is no JSON object has no fields", async () => {
     mustFail(await run("get", "app/plain", "--field", "a"), 4, /app\/plain has no field a: its value is not a JSON/);
   });

@@ -20,10 +20,11 @@ export type Assignment = {
 
 const blank = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
 const start = /[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)[^\S\n]*=[^\S\n]*/y;
-const quoted = /(?:'((?:\\'|[^'])*)'|"((?:\\"|[^"])*)"|`((?:\\`|[^`])*)`)(?=[^\S\n]*(?:#[^\n]*)?(?:\n|$))/y;
 const bare = /[^\n]*/y;
 
-/** @throws CommandFailure usage, with the name of the file, and every line that is unclear */
+const maxNamed = 100;
+
+/** @throws CommandFailure usage, with the name of the file, and the lines that are unclear */
 export function parseDotenv(text: string, file: string): Assignment[] {
   const found = new Map<string, Assignment>();
   const problems: string[] = [];
@@ -35,7 +36,9 @@ export function parseDotenv(text: string, file: string): Assignment[] {
     if (name !== "") found.set(name, assignment);
   }
   if (problems.length === 0) return [...found.values()];
-  const several = `: ${problems.length} lines are unclear\n  ${problems.join("\n  ")}`;
+  const more = problems.length > maxNamed ? [`and ${problems.length - maxNamed} more`] : [];
+  const rows = [...problems.slice(0, maxNamed), ...more];
+  const several = `: ${problems.length} lines are unclear\n  ${rows.join("\n  ")}`;
   throw new CommandFailure("usage", `${file}${problems.length === 1 ? `, ${problems[0]}` : several}`);
 }
 
@@ -56,8 +59,8 @@ function* linesOf(text: string): Generator<Line, void, void> {
 
 function valueAt(scanner: Scanner): Pick<Line, "value" | "problem" | "from" | "to"> {
   const from = scanner.at;
-  const text = textOf(scanner.match(quoted));
-  if (text !== null) return { value: text, from, to: scanner.at, problem: null };
+  const text = scanner.matchQuoted();
+  if (text !== null) return { value: unquoted(text), from, to: scanner.at, problem: null };
   const value = withoutComment(scanner.match(bare)?.[0] ?? "");
   return { value, from, to: from + value.length, problem: problemOfBare(value) };
 }
@@ -83,21 +86,51 @@ class Scanner {
   match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#source);
-    if (found === null) return null;
-    this.#at += found[0].length;
-    this.line += found[0].split("\n").length - 1;
+    if (found !== null) this.#pass(found[0]);
     return found;
+  }
+
+  /** Passes a quoted text behind which its line has nothing but a comment, and returns it with its quotes. */
+  matchQuoted(): string | null {
+    const to = this.#endOfQuoted();
+    if (to === null) return null;
+    const text = this.#source.slice(this.#at, to);
+    this.#pass(text);
+    return text;
+  }
+
+  /** Not one pattern for the whole text: V8 overflows its stack after some 8 million characters. */
+  #endOfQuoted(): number | null {
+    const quote = this.#source[this.#at];
+    if (quote === undefined || !/['"`]/.test(quote)) return null;
+    let end = this.#source.indexOf(quote, this.#at + 1);
+    while (end >= 0 && this.#source[end - 1] === "\\") end = this.#source.indexOf(quote, end + 1);
+    if (end < 0) end = this.#source.lastIndexOf(quote);
+    while (end > this.#at && !this.#isBlank(end + 1)) end = this.#source.lastIndexOf(quote, end - 1);
+    return end > this.#at ? end + 1 : null;
+  }
+
+  #isBlank(at: number): boolean {
+    blank.lastIndex = at;
+    return blank.test(this.#source);
+  }
+
+  #pass(text: string): void {
+    this.#at += text.length;
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) this.line++;
   }
 }
 
-function textOf(match: RegExpExecArray | null): string | null {
-  if (match === null) return null;
-  const [, single, double, back] = match;
-  return single ?? back ?? (double ?? "").replace(/\\n/g, "\n").replace(/\\r/g, "\r");
+function unquoted(text: string): string {
+  const inner = text.slice(1, -1);
+  return text.startsWith('"') ? inner.replace(/\\n/g, "\n").replace(/\\r/g, "\r") : inner;
 }
 
+/** A comment has no line or paragraph separator in it. */
 function withoutComment(text: string): string {
-  return text.replace(/(?:^|\s)#.*$/, "").trim();
+  const from = Math.max(0, text.lastIndexOf("\u2028"), text.lastIndexOf("\u2029"));
+  const comment = text.slice(from).search(/(?:^|\s)#/);
+  return (comment < 0 ? text : text.slice(0, from + comment)).trim();
 }
 
 function problemOfBare(value: string): string | null {
