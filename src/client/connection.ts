@@ -156,7 +156,7 @@ export class Connection {
   /** Uses TCP when there is no Unix socket, or none that accepts connections. */
   async #open(withSocket: boolean): Promise<Transport> {
     const local = withSocket ? await findSocket(this.#options) : null;
-    return Transport.to(local ?? (await findServer(this.#options)));
+    return Transport.to(local ?? (await findServer(this.#options)), this.#options.maxResponseBytes);
   }
 }
 

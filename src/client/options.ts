@@ -16,6 +16,12 @@ export type CallOptions = {
 export type ClientOptions = PlaceOptions &
   Pick<CallOptions, "timeoutMs"> & {
     /**
+     * Most bytes of a response; a larger one throws PROTOCOL, and the rest is not read. Default: 536,870,888, the longest
+     * string of Node. Responses that only say what was done, and refusals, have at most 1 MiB.
+     */
+    readonly maxResponseBytes?: number | undefined;
+
+    /**
      * Called once, when the client token expires within 7 days. If it throws or rejects, the process emits a
      * `StrongroomWarning`; the request still succeeds.
      */

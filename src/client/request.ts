@@ -1,4 +1,5 @@
 /** Requests of the client: method, URL path, query and conditions. */
+import { constants } from "node:buffer";
 import { StrongroomError } from "./errors.js";
 import type { ChangeOptions } from "./options.js";
 
@@ -15,6 +16,18 @@ export type ApiRequest = {
 /** Whether the request changes nothing and can be sent again. */
 export function isRead({ method, readsOnly }: ApiRequest): boolean {
   return method === "GET" || readsOnly === true;
+}
+
+/** No larger JSON can be decoded: V8's longest string. Lists of large vaults and values of 64 MiB come near it. */
+export const mostBytesOfContent = constants.MAX_STRING_LENGTH;
+
+/** Of a response that only says what was done, or why not. */
+const mostBytesOfReport = 2 ** 20;
+
+/** Returns how many bytes the server sends at most: secrets and lists go up to `mostOfContent`. */
+export function mostResponseBytes(request: ApiRequest, status: number, mostOfContent: number): number {
+  const hasContent = status === 200 && (isRead(request) || request.path === "/v1/batch");
+  return hasContent ? mostOfContent : Math.min(mostBytesOfReport, mostOfContent);
 }
 
 /** Percent-encodes a part of a URL. @throws StrongroomError BAD_REQUEST */

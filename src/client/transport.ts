@@ -13,7 +13,7 @@ import type { TLSSocket } from "node:tls";
 import { nameOf, type ServerLocation, type TlsLocation } from "./discovery.js";
 import { StrongroomError, systemCode } from "./errors.js";
 import { type Lifetime, uncertainty } from "./lifetime.js";
-import { type ApiRequest, isRead } from "./request.js";
+import { type ApiRequest, isRead, mostBytesOfContent, mostResponseBytes } from "./request.js";
 import type { Received } from "./response.js";
 
 const maxConnections = 32;
@@ -22,21 +22,24 @@ export class Transport {
   readonly location: ServerLocation;
   readonly #agent: Agent;
   readonly #open: typeof httpRequest;
+  readonly #maxResponseBytes: number;
   readonly #running = new Set<Lifetime>();
 
-  private constructor(location: ServerLocation, agent: Agent, open: typeof httpRequest) {
+  private constructor(location: ServerLocation, agent: Agent, open: typeof httpRequest, maxResponseBytes: number) {
     this.location = location;
     this.#agent = agent;
     this.#open = open;
+    this.#maxResponseBytes = maxResponseBytes;
     this.#connectForRunningOnly();
   }
 
-  static async to(location: ServerLocation): Promise<Transport> {
-    if (location.socket === null) return Transport.#overTls(location);
-    return new Transport(location, new Agent({ keepAlive: true, maxSockets: maxConnections }), httpRequest);
+  static async to(location: ServerLocation, maxResponseBytes = mostBytesOfContent): Promise<Transport> {
+    if (location.socket === null) return Transport.#overTls(location, maxResponseBytes);
+    const agent = new Agent({ keepAlive: true, maxSockets: maxConnections });
+    return new Transport(location, agent, httpRequest, maxResponseBytes);
   }
 
-  static async #overTls(location: TlsLocation): Promise<Transport> {
+  static async #overTls(location: TlsLocation, maxResponseBytes: number): Promise<Transport> {
     warnOfIgnoredVariable();
     const { Agent, request } = await import("node:https"); // slow to load, and not needed for a socket
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
@@ -45,7 +48,8 @@ export class Transport {
       allowPartialTrustChain: true, // trusts a certificate that an authority signed, but not the authority
       minVersion: "TLSv1.2",
     };
-    return new Transport(location, new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections }), request);
+    const agent = new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections });
+    return new Transport(location, agent, request, maxResponseBytes);
   }
 
   /** @throws StrongroomError without a complete response; SocketUnavailable */
@@ -90,7 +94,7 @@ export class Transport {
     this.#running.add(lifetime);
     try {
       const sent = this.#open(this.#optionsOf(request, token));
-      const received = receive(sent, request, this.location);
+      const received = receive(sent, request, this.location, this.#maxResponseBytes);
       sent.end(request.body);
       return await lifetime.wait(received, () => {
         this.#running.delete(lifetime);
@@ -139,7 +143,21 @@ export class SocketUnavailable extends Error {}
 /** A kept connection closed before the response to a read began: the read can be sent again. */
 class StaleConnection extends Error {}
 
-function receive(sent: ClientRequest, request: ApiRequest, location: ServerLocation): Promise<Received> {
+class ResponseTooLarge extends Error {
+  readonly most: number;
+
+  constructor(most: number) {
+    super();
+    this.most = most;
+  }
+}
+
+function receive(
+  sent: ClientRequest,
+  request: ApiRequest,
+  location: ServerLocation,
+  maxResponseBytes: number,
+): Promise<Received> {
   return new Promise((resolve, reject) => {
     let responding = false;
     sent.on("error", (error) => {
@@ -150,14 +168,22 @@ function receive(sent: ClientRequest, request: ApiRequest, location: ServerLocat
     });
     sent.on("response", (response) => {
       responding = true;
-      collect(response).then(resolve, (error) => reject(failureOf(error, sent, request, location)));
+      const most = mostResponseBytes(request, response.statusCode ?? 0, maxResponseBytes);
+      collect(response, most).then(resolve, (error) => reject(failureOf(error, sent, request, location)));
     });
   });
 }
 
-async function collect(response: IncomingMessage): Promise<Received> {
+/** @throws ResponseTooLarge */
+async function collect(response: IncomingMessage, most: number): Promise<Received> {
   const chunks: Buffer[] = [];
-  response.on("data", (chunk: Buffer) => chunks.push(chunk)); // iteration would read copies
+  let left = most;
+  response.on("data", (chunk: Buffer) => {
+    left -= chunk.length;
+    chunks.push(chunk); // iteration would read copies
+    if (left < 0) response.destroy(new ResponseTooLarge(most));
+  });
+  if (Number(response.headers["content-length"]) > most) response.destroy(new ResponseTooLarge(most));
   try {
     await finished(response);
     return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) };
@@ -181,6 +207,10 @@ function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, locat
   if (error instanceof StrongroomError) return error;
   const code = systemCode(error);
   const at = nameOf(location);
+  if (error instanceof ResponseTooLarge) {
+    const message = `the response of ${at} has more than ${error.most} bytes and is not read: ask for less at once, or check the address`;
+    return new StrongroomError("PROTOCOL", `${message}${uncertainty(request)}`);
+  }
   const socket = sent.socket as TLSSocket | null;
   if (location.socket === null && socket?.authorizationError) {
     return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, location), { cause: error });

@@ -79,7 +79,12 @@ function openTunnel({ port, token }: Agent, { hostname, port: to }: URL): Promis
     request.on("connect", ({ statusCode }, socket, head) => {
       if (statusCode === 200) return resolve(socket);
       const pieces: Buffer[] = [head];
-      socket.on("data", (piece: Buffer) => pieces.push(piece));
+      let length = head.length;
+      socket.on("data", (piece: Buffer) => {
+        length += piece.length;
+        if (length > maxBodyBytes) socket.destroy();
+        else pieces.push(piece);
+      });
       socket.on("close", () => resolve(refusal(statusCode ?? 502, Buffer.concat(pieces))));
     });
     request.on("response", (response) => void receive(response).then(resolve, reject));
