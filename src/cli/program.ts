@@ -52,7 +52,7 @@ export async function loadProgram(
   output: HelpOutput = {},
 ): Promise<Program> {
   const args = commandFirst(given);
-  const program = await buildProgram(rows, args, output);
+  const program = await buildProgram(neededRows(rows, args[0]), args, output);
   const named = program.commands.find((command) => namesOf([command]).includes(args[0] ?? ""));
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   return {
@@ -60,6 +60,12 @@ export async function loadProgram(
     printsJson: () =>
       flags.includes("--json") && (named === undefined || named.options.some(({ long }) => long === "--json")),
   };
+}
+
+/** Returns the named command's row alone: to make a parser of each takes as long as the rest. Else all, for help and suggestions. */
+function neededRows(rows: readonly CommandRow[], name: string | undefined): readonly CommandRow[] {
+  const named = rows.filter((row) => row.name === name || row.aliases?.includes(name ?? ""));
+  return named.length === 0 || named.some(({ needsAll }) => needsAll) ? rows : named;
 }
 
 /** For `help NAME` with an unknown name, the parser would print the whole help instead of an error; for `help help` as one. */

@@ -1,5 +1,4 @@
 /** Discovery of the server's address, certificate and token: options first, then environment, then the home directory. */
-import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
@@ -160,7 +159,8 @@ async function readCertificate(file: string): Promise<string> {
   }
 }
 
-function mustBePem(certificate: string, certificateSource: string): FoundCertificate {
+async function mustBePem(certificate: string, certificateSource: string): Promise<FoundCertificate> {
+  const { X509Certificate } = await import("node:crypto"); // slow to load, and not needed for a socket
   try {
     new X509Certificate(certificate);
   } catch {

@@ -132,7 +132,7 @@ function warnOfIgnoredVariable(): void {
 }
 
 function target({ address, socket }: ServerLocation): RequestOptions {
-  if (address === null) return { socketPath: socket };
+  if (address === null) return { socketPath: socket, servername: "" }; // without a name, Node spares its test for an address
   const { hostname, port } = address;
   return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? 443 : port };
 }

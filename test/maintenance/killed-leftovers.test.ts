@@ -2,7 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { writeOut } from "../../src/cli/lib/output-file.js";
+import { writeNewFile } from "../../src/cli/lib/new-file.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { migrate } from "../../src/maintenance/migrate.js";
 import { enterHolder } from "../../src/storage/files/claim.js";
@@ -141,7 +141,7 @@ describe("a rename that reports an error although it took effect", () => {
   it("has replaced a command's output file", async () => {
     const output = join(temporaryDirectory(), "out");
     writeFileSync(output, "old");
-    await writeOut(["new"], { output, overwrite: true }, lostReply);
+    await writeNewFile(["new"], output, true, lostReply);
     expect(readFileSync(output, "utf8")).to.equal("new");
     expect(readdirSync(dirname(output))).to.deep.equal(["out"]);
   });
@@ -152,7 +152,7 @@ describe("a rename that reports an error although it took effect", () => {
     const rename = async () => {
       throw Object.assign(new Error("EIO"), { code: "EIO", syscall: "rename" });
     };
-    await writeOut(["new"], { output, overwrite: true }, { ...systemFiles, rename }).then(
+    await writeNewFile(["new"], output, true, { ...systemFiles, rename }).then(
       () => expect.fail("it is written"),
       (error: unknown) => expect(String(error)).to.contain("cannot be written"),
     );

@@ -1,6 +1,5 @@
 /** `--copy`: a value in the clipboard, by a program of the system, cleared later by a background process. */
 import { spawn } from "node:child_process";
-import { createHmac, randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
 import { duration } from "../../config/readers.js";
 import { clipboardClearFile } from "../../program-files.js";
@@ -48,6 +47,7 @@ export function mustFindClipboard(): Clipboard {
 
 /** Copies and wipes the value; returns after how many seconds the clipboard is cleared. @throws CommandFailure */
 export async function copyAndClear(clipboard: Clipboard, value: Buffer, flags: ClipboardFlags): Promise<number> {
+  const { createHmac, randomBytes } = await import("node:crypto"); // slow to load: only for -c
   const key = randomBytes(32);
   const mac = createHmac("sha256", key).update(value).digest("hex");
   try {

@@ -120,7 +120,7 @@ export function removeStaleScratch(places: readonly string[]): void {
 
 function isStale(name: string): boolean {
   const [, namespace, pid, started = ""] = shape.exec(name) ?? [];
-  if (namespace !== pidNamespace()) return false; // its pids say nothing here
+  if (namespace === undefined || namespace !== pidNamespace()) return false; // its pids say nothing here
   return !isAlive(Number(pid), started.replace("_", " "));
 }
 

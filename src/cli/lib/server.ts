@@ -3,8 +3,6 @@ import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { type Acknowledgement, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { readOneSetting } from "../../config/settings.js";
-import { homeAt } from "../../files/home.js";
-import { findHolder } from "../../storage/files/claim.js";
 import { connectionOptions, homeOption } from "./args.js";
 import { CommandFailure, failureOf } from "./errors.js";
 import { localMinute, printable, say } from "./output.js";
@@ -87,6 +85,8 @@ async function withRunningServer<T>(
 /** Another server may answer on the port while this home's is stopped: that is no attack. */
 async function foreignServer(error: StrongroomError, flags: ConnectionFlags): Promise<CommandFailure | null> {
   if (error.code !== "UNTRUSTED_CERTIFICATE" || namesServer(flags) || flags.cacert !== undefined) return null;
+  const { homeAt } = await import("../../files/home.js");
+  const { findHolder } = await import("../../storage/files/claim.js");
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   if ((await findHolder(home.vault)) !== null) return null;
   const which = `no server is running for the vault in ${printable(home.path)} (another one answers on its port)`;
