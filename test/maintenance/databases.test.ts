@@ -13,12 +13,12 @@ import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
 import { type Ended, run } from "../support/process.js";
 import { passphrase, realScryptCost, startTestServer, type TestServer } from "../support/server.js";
 import {
+  mustCount,
   mustCreateToken,
   mustGet,
   mustInit,
   mustList,
   mustPut,
-  mustStatus,
   mustUnlock,
   send,
 } from "../support/test-client.js";
@@ -96,7 +96,7 @@ describe("a vault in a database", () => {
       expect((await mustGet(first, "app/new"))["value"]).to.equal("from the second");
       await mustPut(first, "app/new", "from the first");
       expect((await mustGet(second, "app/new"))["value"]).to.equal("from the first");
-      expect(await mustStatus(second)).to.include({ secretCount: 3, vaultPath: servedPath() });
+      expect(await mustCount(second)).to.include({ secretCount: 3, vaultPath: servedPath() });
     });
 
     it("has client tokens that every server knows at once, from their creation to their end", async () => {

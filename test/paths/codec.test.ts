@@ -4,6 +4,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { directoryName, secretFileName, segmentOfDirectory, segmentOfFile } from "../../src/paths/file-name.js";
 import { compareUtf8, isSecretPath } from "../../src/paths/secret-path.js";
+import { codePoint } from "../support/code-points.js";
 
 /** Characters that file systems fold, drop or treat specially. */
 const nasty = fc.constantFrom(
@@ -14,7 +15,7 @@ const nasty = fc.constantFrom(
 const segment = fc.oneof(
   fc.array(nasty, { minLength: 1, maxLength: 6 }).map((parts) => parts.join("")),
   fc.string({ minLength: 1, maxLength: 12 }),
-  fc.string({ unit: "binary", minLength: 1, maxLength: 8 }),
+  fc.string({ unit: codePoint, minLength: 1, maxLength: 8 }),
 );
 const secretPath = fc
   .array(segment, { minLength: 1, maxLength: 4 })
@@ -135,7 +136,7 @@ describe("the path codec", () => {
 describe("the order of paths", () => {
   it("is that of their UTF-8 bytes", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (a, b) => {
+      fc.property(fc.string({ unit: codePoint }), fc.string({ unit: codePoint }), (a, b) => {
         expect(Math.sign(compareUtf8(a, b))).to.equal(Buffer.compare(Buffer.from(a), Buffer.from(b)));
       }),
       { numRuns: 5_000 },

@@ -1,6 +1,7 @@
 /** Fuzzing of the HTTP interface: no 500, no hang, no response without JSON, no canary in a response or the log. */
 import { expect } from "chai";
 import fc from "fast-check";
+import { codePoint } from "../support/code-points.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 import {
@@ -40,7 +41,7 @@ const target = fc.oneof(
 );
 const invalid = fc.oneof(
   fc.constantFrom<unknown>(null, true, 0, "", "\ud800", [], {}),
-  fc.string({ unit: "binary", maxLength: 50 }),
+  fc.string({ unit: codePoint, maxLength: 50 }),
   fc.jsonValue(),
 );
 const field = fc.oneof(fc.constantFrom<unknown>(canaries.value, canaries.passphrase), {

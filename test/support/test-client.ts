@@ -172,6 +172,14 @@ export async function mustStatus(server: TestServer): Promise<Json> {
   return mustSucceed(await send(server, { path: "/v1/status", token: null }));
 }
 
+/** Returns the status once it has a count of this moment; that of a shared store may take longer than a status waits for it. */
+export async function mustCount(server: TestServer): Promise<Json> {
+  for (;;) {
+    const status = await mustStatus(server);
+    if (status["storageAvailable"] !== false) return status;
+  }
+}
+
 export function secretTarget(path: string): string {
   return `/v1/secrets/${encodeURIComponent(path)}`;
 }

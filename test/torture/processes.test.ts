@@ -125,7 +125,7 @@ describe("a server without standard streams", () => {
 
 describe("a server that is stopped by SIGSTOP across its idle deadline", () => {
   it(`(${stoppedMs} ms) is locked for the first request after it`, async () => {
-    const server = await startProcess(["--idle-timeout-ms", String(stoppedMs / 2)]);
+    const server = await startProcess(["--idle-timeout-ms", String(stoppedMs - 200)]);
     await mustInit(server);
     await mustPut(server, "a", "v");
     server.child.kill("SIGSTOP");

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { type JsonValue, readElements, readObject } from "../../workers/json/json-reader.js";
 import { JsonText, writeString } from "../../workers/json/json-string.js";
 import { utf8, withScratch } from "../../workers/memory.js";
+import { codePoint } from "../support/code-points.js";
 
 /** Short in the normal suite; 50,000 in the long form. */
 const texts = Number(process.env["STRONGROOM_JSON_TEXTS"] ?? 10_000);
@@ -63,7 +64,7 @@ describe("the JSON reader", () => {
 
   it("agrees with JSON.parse on every value, however it is written", () => {
     const spaced = fc.constantFrom(undefined, 1, "\t", "\n ");
-    const value = fc.oneof(fc.jsonValue({ stringUnit: "binary" }), fc.string({ unit: "binary" }));
+    const value = fc.oneof(fc.jsonValue({ stringUnit: codePoint }), fc.string({ unit: codePoint }));
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom("f", "g", "", "é"), value), spaced, (object, space) => {
         agree(JSON.stringify(object, undefined, space));
@@ -188,7 +189,7 @@ describe("the JSON reader", () => {
 describe("the JSON writer", () => {
   it("writes strings byte for byte as JSON.stringify does", () => {
     const text = fc.oneof(
-      fc.string({ unit: "binary" }),
+      fc.string({ unit: codePoint }),
       fc.string({ unit: fc.integer({ min: 0, max: 0x7f }).map((c) => String.fromCharCode(c)) }),
     );
     fc.assert(

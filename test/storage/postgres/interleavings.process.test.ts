@@ -17,6 +17,7 @@ import { needsPostgres } from "../../support/postgres.js";
 import { passphrase, type TestServer } from "../../support/server.js";
 import { goBackToCopy, keepCopy, startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 import {
+  mustCount,
   mustGet,
   mustInit,
   mustList,
@@ -113,7 +114,7 @@ describe("unlucky orders of several servers", () => {
       commit.release();
       mustSucceed(await changed);
       mustRefuse(await version(first, path, 1), 404, "NOT_FOUND");
-      expect((await mustStatus(second))["secretCount"]).to.equal(1);
+      expect((await mustCount(second))["secretCount"]).to.equal(1);
     }
   });
 
