@@ -1,7 +1,14 @@
 /** Byte-level JSON reader and writer, compared with JSON.parse and JSON.stringify. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { type JsonValue, readElements, readObject } from "../../workers/json/json-reader.js";
+import {
+  FoundFields,
+  type JsonValue,
+  type ListElement,
+  readElements,
+  readObject,
+  readObjectWithList,
+} from "../../workers/json/json-reader.js";
 import { JsonText, writeString } from "../../workers/json/json-string.js";
 import { utf8, withScratch } from "../../workers/memory.js";
 import { codePoint } from "../support/code-points.js";
@@ -183,6 +190,93 @@ describe("the JSON reader", () => {
       const elements = readElements(utf8(text), "f", 3);
       expect(elements?.map(({ start, end }) => text.slice(start, end)) ?? null).to.deep.equal(want);
     });
+  }
+});
+
+describe("the reader of an object with a list of objects", () => {
+  const list = { name: "list", most: 3 };
+
+  function shownValue(value: JsonValue | undefined): unknown {
+    return value instanceof JsonText ? { text: value.toString() } : value;
+  }
+
+  function shownFields(fields: ListElement): unknown {
+    if (!(fields instanceof FoundFields)) return "no object";
+    return Object.fromEntries(
+      ["f", "g"].flatMap((name) => (fields.has(name) ? [[name, shownValue(fields.get(name))]] : [])),
+    );
+  }
+
+  function read(text: string): unknown {
+    const bytes = utf8(text);
+    return withScratch(() => {
+      const found = readObjectWithList(bytes, ["f", "g", "list"], list);
+      expect(Buffer.from(bytes).toString(), "the source").to.equal(text);
+      return found && { fields: shownFields(found.fields), elements: found.elements?.map(shownFields) ?? null };
+    });
+  }
+
+  const rows: readonly (readonly [string, string, unknown])[] = [
+    [
+      "fields of the object and of each element, with escapes decoded",
+      '{"f":"a","x":{},"list":[ {"f":"\\u0062","y":[1]} , {"g" : true,"f":null}, {} ],"g":7}',
+      { fields: { f: { text: "a" }, g: 7 }, elements: [{ f: { text: "b" } }, { g: true, f: null }, {}] },
+    ],
+    ["the last of equal names", '{"list":[{"f":1,"f":2}],"f":1,"f":2}', { fields: { f: 2 }, elements: [{ f: 2 }] }],
+    ["the last list", '{"list":[{"f":1}],"list":[{"f":2}]}', { fields: {}, elements: [{ f: 2 }] }],
+    ["no list where the last one is none", '{"list":[{"f":1}],"list":{"f":2}}', { fields: {}, elements: null }],
+    ["no list with an element too many", '{"list":[{},{},{},{}],"f":1}', { fields: { f: 1 }, elements: null }],
+    [
+      "elements that are no objects",
+      '{"list":[1,[{"f":1}],"f"]}',
+      { fields: {}, elements: Array(3).fill("no object") },
+    ],
+    ["an empty list", '{"list":[ ]}', { fields: {}, elements: [] }],
+    ["nothing of an object without its end", '{"list":[{"f":1}]', null],
+    ["nothing of a list with a trailing comma", '{"list":[{"f":1},]}', null],
+    ["nothing of an element with a trailing comma", '{"list":[{"f":1,}]}', null],
+    ["nothing of an element without its end", '{"list":[{"f":1]}', null],
+    ["nothing of an element with a malformed string", '{"list":[{"f":"\\x"}]}', null],
+  ];
+  for (const [what, text, want] of rows) it(`returns ${what}`, () => expect(read(text)).to.deep.equal(want));
+
+  it("takes what JSON.parse takes, and finds the same objects", () => {
+    const value = fc.oneof(fc.string(), fc.nat(), fc.boolean(), fc.constant(null));
+    const element = fc.oneof(fc.dictionary(fc.constantFrom("f", "g", "x"), value), value);
+    const broken = fc.tuple(
+      fc.array(element, { maxLength: 4 }),
+      fc.nat(),
+      fc.constantFrom("", ",", "]", "}", '"', "1"),
+    );
+    fc.assert(
+      fc.property(broken, ([elements, place, inserted]) => {
+        const whole = `${JSON.stringify(elements)}}`;
+        const at = place % whole.length;
+        const text = `{"list":${whole.slice(0, at)}${inserted}${whole.slice(at)}`;
+        const parsed = parsedList(text);
+        const found = read(text) as { readonly elements: readonly unknown[] | null } | null;
+        expect(found === null, text).to.equal(parsed === null);
+        if (parsed === null || found === null) return;
+        expect(found.elements, text).to.deep.equal(parsed.length > 3 ? null : parsed.map(wanted));
+      }),
+      { numRuns: texts / 5 },
+    );
+  });
+
+  /** Null where the text is not JSON. */
+  function parsedList(text: string): readonly unknown[] | null {
+    try {
+      return (JSON.parse(text) as { readonly list: readonly unknown[] }).list;
+    } catch {
+      return null;
+    }
+  }
+
+  function wanted(element: unknown): unknown {
+    if (typeof element !== "object" || element === null || Array.isArray(element)) return "no object";
+    const shown = (value: unknown) => (typeof value === "string" ? { text: value } : value);
+    const read = Object.entries(element).filter(([name]) => name === "f" || name === "g");
+    return Object.fromEntries(read.map(([name, value]) => [name, shown(value)]));
   }
 });
 

@@ -19,6 +19,7 @@ import {
   type Memory,
   quote,
   readEscape,
+  viewOrDecode,
 } from "./json-string.js";
 
 /** The value of a field. */
@@ -51,6 +52,57 @@ export function readElements(source: Uint8Array, name: string, most: number): re
   };
   const isRead = readFields(source, [name], read, mostListedValues);
   return isRead ? elements : null;
+}
+
+/**
+ * The named fields of an object, the last of equal names. Strings are decoded when they are asked for, into scratch memory;
+ * one without escapes is a view of the source.
+ */
+export class FoundFields {
+  readonly #source: Uint8Array;
+  readonly #found: ReadonlyMap<string, Found>;
+
+  constructor(source: Uint8Array, found: ReadonlyMap<string, Found>) {
+    this.#source = source;
+    this.#found = found;
+  }
+
+  has(name: string): boolean {
+    return this.#found.has(name);
+  }
+
+  get(name: string): JsonValue | undefined {
+    const found = this.#found.get(name);
+    if (typeof found !== "object" || found === null) return found;
+    return viewOrDecode(this.#source.subarray(found.start, found.end));
+  }
+}
+
+/** Objects in an array; of other elements only what `skipValue` returns. */
+export type ListElement = FoundFields | Found;
+
+/** Where an array of objects is: in the field with this name, of at most so many elements. */
+export type ListField = { readonly name: string; readonly most: number };
+
+/**
+ * Returns the named fields of a JSON object, and those of the objects in the array that is in one of them; null when
+ * `source` is not one JSON object. `elements`: null as `readElements` returns it.
+ */
+export function readObjectWithList(
+  source: Uint8Array,
+  names: readonly string[],
+  list: ListField,
+): { readonly fields: FoundFields; readonly elements: readonly ListElement[] | null } | null {
+  const found = new Map<string, Found>();
+  let elements: readonly ListElement[] | null = null;
+  const isRead = readFields(source, names, (cursor, name) => {
+    if (name === list.name) elements = null;
+    if (name === list.name && cursor.bytes[cursor.at] === bracketOpen) {
+      elements = objectsOf(cursor, names, list.most);
+      found.set(name, "array");
+    } else found.set(name, skipValue(cursor));
+  });
+  return isRead ? { fields: new FoundFields(source, found), elements } : null;
 }
 
 /** Not secret; long enough, and with enough kinds of characters, for all steps of the check. */
@@ -102,7 +154,7 @@ function readFields(
   source: Uint8Array,
   names: readonly string[],
   read: (cursor: Cursor, name: string) => void,
-  mostValues = Number.POSITIVE_INFINITY,
+  mostValues = Number.MAX_SAFE_INTEGER,
 ): boolean {
   if (!isUtf8Text(source)) return false;
   const cursor: Cursor = { bytes: source, at: 0, left: mostValues };
@@ -135,6 +187,31 @@ function elementsOf(cursor: Cursor, most: number): Span[] {
     elements.push({ start, end: cursor.at });
   });
   return elements;
+}
+
+/** Reads an array to its end; returns null for one with more elements, or far more values, than a list needs. */
+function objectsOf(cursor: Cursor, names: readonly string[], most: number): ListElement[] | null {
+  const elements: ListElement[] = [];
+  const { left } = cursor;
+  let count = 0;
+  readEach(cursor, bracketOpen, bracketClose, () => {
+    count++;
+    if (count <= most) elements.push(elementAt(cursor, names));
+    else skipValue(cursor);
+  });
+  return count > most || left - cursor.left > mostListedValues ? null : elements;
+}
+
+function elementAt(cursor: Cursor, names: readonly string[]): ListElement {
+  if (cursor.bytes[cursor.at] !== braceOpen) return skipValue(cursor);
+  spend(cursor);
+  const found = new Map<string, Found>();
+  readEach(cursor, braceOpen, braceClose, () => {
+    const name = nameAt(cursor, skipName(cursor), names);
+    const value = skipValue(cursor);
+    if (name !== undefined) found.set(name, value);
+  });
+  return new FoundFields(cursor.bytes, found);
 }
 
 /** Calls `readOne` at each member of an object, or at each element of an array. */

@@ -1,5 +1,6 @@
 /** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
 import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
+import type { FoundFields, ListElement } from "../json/json-reader.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
 import type {
   Bytes,
@@ -13,7 +14,7 @@ import type {
 } from "../protocol.js";
 import { badRequest, damagedKey, lockedMeanwhile, noTransitKey, sameTransitKey } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
-import { Fields, Invalid, inputsOf } from "../transit/body.js";
+import { Fields, Invalid, parseBody } from "../transit/body.js";
 import {
   type KeyInfo,
   type KeyType,
@@ -38,16 +39,16 @@ import {
   publicPem,
 } from "../transit/private-keys.js";
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
-import { countsMessages, randomResponse, uses } from "../transit/uses.js";
+import { countsMessages, type Pieces, randomResponse, uses } from "../transit/uses.js";
 import {
-  batchResult,
   batchStatus,
   exported,
+  parseVaultBody,
   shownVaultKey,
-  vaultBatch,
   vaultFields,
   vaultHash,
   vaultRandom,
+  withReference,
 } from "../transit/vault-form.js";
 import type { Context } from "./context.js";
 import { openSecret } from "./entry.js";
@@ -187,7 +188,7 @@ export async function useTransitKey(
   context: Context,
   request: RequestOf<"useTransitKey">,
 ): Promise<ResultOf<"useTransitKey">> {
-  const { form, use, body } = request;
+  const { form, use } = request;
   const begun = withValid(context, (key) => begin(context, key, request), form);
   if ("ok" in begun) return begun;
   const { inputs, info } = begun;
@@ -199,12 +200,12 @@ export async function useTransitKey(
       if (at > 0) await nextTurn();
       const done = withValid(context, (key) => runInputs(context, key, request, begun, inputs.slice(at, at + slice)));
       if ("ok" in done) return done;
-      results.push(...done.results);
+      results.push(done.results);
       failed += done.failed;
     }
     const pieces = results.flatMap((result, i) => (i === 0 ? [result] : [",", result]));
     if (form === undefined) return { ok: true, response: concat(['{"results":[', ...pieces, "]}"]) };
-    const status = batchStatus(body, use, failed, inputs.length);
+    const status = batchStatus(begun.body, use, failed, inputs.length);
     return { ok: true, response: concat(['{"batch_results":[', ...pieces, "]}"]), status };
   } finally {
     wipe(...results);
@@ -258,7 +259,12 @@ export function oneTimeCode(
   });
 }
 
-type Begun = { readonly inputs: readonly Uint8Array[]; readonly info: KeyInfo; readonly blob: Bytes };
+type Begun = {
+  readonly body: FoundFields;
+  readonly inputs: readonly ListElement[];
+  readonly info: KeyInfo;
+  readonly blob: Bytes;
+};
 
 /** Does the whole work for a single input. */
 function begin(
@@ -266,45 +272,50 @@ function begin(
   key: SealingKey,
   request: RequestOf<"useTransitKey">,
 ): Begun | ResultOf<"useTransitKey"> {
-  const { use, name, blob, body, form } = request;
-  const { inputs, isBatch } = inputsOf(body, form && vaultBatch);
-  if (form !== undefined && inputs.length === 0) throw new Invalid("missing batch input to process");
-  if (!isBatch) fieldsOf(context, body, form);
+  const { use, name, blob, form } = request;
+  const parsed = form === undefined ? parseBody(request.body) : parseVaultBody(request.body);
+  const inputs = parsed.inputs();
+  const body = parsed.fields;
+  if (form !== undefined && inputs?.length === 0) throw new Invalid("missing batch input to process");
+  const fields = inputs === null ? inputFields(context, body, form) : null;
   if (blob === null) return noTransitKey(name);
-  const info = openKeyInfo(key, name, blob);
-  if (info === null) return damagedKey(name);
-  const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
-  const { messages } = context.transit;
-  if (countsMessages(use, usable) && !messages.take(info, usable.latest, usable.etag, inputs.length)) {
+  const usable = new UsableKey(key, name, blob, context.transit.privateKeys);
+  const { info } = usable;
+  const count = inputs?.length ?? 1;
+  if (countsMessages(use, usable) && !context.transit.messages.take(info, usable.latest, usable.etag, count)) {
     return { ok: true, response: null };
   }
-  if (isBatch) return { inputs, info, blob };
-  return { ok: true, response: concat(uses[use](usable, fieldsOf(context, body, form))) };
+  if (fields !== null) return { ok: true, response: concat(["{", ...uses[use](usable, fields), "}"]) };
+  return { body, inputs: inputs ?? [], info, blob };
 }
 
-/** Returns the JSON of each input's result, or of its error, in memory of our own. */
+/** Returns the JSON of the results of inputs, or of their errors, separated by commas, in memory of our own. */
 function runInputs(
   context: Context,
   key: SealingKey,
-  { use, name, form, body }: RequestOf<"useTransitKey">,
-  { info, blob }: Begun,
-  inputs: readonly Uint8Array[],
-): { readonly results: Bytes[]; readonly failed: number } {
-  const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
+  { use, name, form }: RequestOf<"useTransitKey">,
+  { blob, body }: Begun,
+  inputs: readonly ListElement[],
+): { readonly results: Bytes; readonly failed: number } {
+  const usable = new UsableKey(key, name, blob, context.transit.privateKeys);
+  const pieces: (Uint8Array | string)[] = [];
   let failed = 0;
-  const results = inputs.map((input) => {
+  const membersOf = (input: ListElement): Pieces => {
     try {
-      const fields = fieldsOf(context, input, form, { batch: body, use });
-      const result = concat(uses[use](usable, fields));
-      return form === undefined ? result : batchResult(input, result);
+      return uses[use](usable, inputFields(context, input, form, { batch: body, use }));
     } catch (error) {
       if (!(error instanceof Invalid)) throw error;
       failed++;
-      if (form !== undefined) return batchResult(input, utf8(JSON.stringify({ error: error.forVault })));
-      return utf8(JSON.stringify({ error: error.message, code: "BAD_REQUEST" }));
+      if (form !== undefined) return [`"error":${JSON.stringify(error.forVault)}`];
+      return [`"error":${JSON.stringify(error.message)},"code":"BAD_REQUEST"`];
     }
-  });
-  return { results, failed };
+  };
+  for (const input of inputs) {
+    const members = membersOf(input);
+    const shown = form === undefined ? members : withReference(input, members);
+    pieces.push(pieces.length === 0 ? "{" : ",{", ...shown, "}");
+  }
+  return { results: concat(pieces), failed };
 }
 
 /** Lets the messages be read that have arrived. */
@@ -325,14 +336,21 @@ function withValid<T>(context: Context, operation: (key: SealingKey) => T, form?
   });
 }
 
-function fieldsOf(
+/** @throws Invalid */
+function fieldsOf(context: Context, body: Uint8Array, form?: VaultForm): Fields {
+  const { fields } = form === undefined ? parseBody(body) : parseVaultBody(body);
+  return inputFields(context, fields, form);
+}
+
+/** @throws Invalid */
+function inputFields(
   { settings }: Context,
-  body: Uint8Array,
+  input: ListElement,
   form?: VaultForm,
-  batch?: { readonly batch: Uint8Array; readonly use: TransitUse },
+  batch?: { readonly batch: FoundFields; readonly use: TransitUse },
 ): Fields {
-  if (form === undefined) return Fields.read(body, settings.maxValueBytes);
-  return vaultFields(body, settings.maxValueBytes, form, batch);
+  if (form === undefined) return Fields.of(input, settings.maxValueBytes);
+  return vaultFields(input, settings.maxValueBytes, form, batch);
 }
 
 function wishOf(fields: Fields): Wish {

@@ -2,7 +2,7 @@
  * Bodies of requests to transit keys: fields by name, each checked where it is read. Binary fields are base64, decoded into
  * scratch memory.
  */
-import { type JsonValue, readElements, readObject } from "../json/json-reader.js";
+import { FoundFields, type JsonValue, type ListElement, readObjectWithList } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import { utf8 } from "../memory.js";
 import type { Refusal } from "../protocol.js";
@@ -28,7 +28,7 @@ export class Invalid extends Error {
 /** Options of Vault that would change the meaning of a request: refused where they ask for something. */
 const refused = ["derived", "convergent_encryption", "context", "nonce", "associated_data"] as const;
 
-const names = [
+export const fieldNames = [
   ...["plaintext", "ciphertext", "aad", "input", "signature", "hmac", "prehashed", "hash", "marshaling"],
   ...["signatureAlgorithm", "bits", "bytes", "type", "exportable", "key", "minDecryptionVersion", "deletionAllowed"],
   ...["keyVersion", "batch", ...refused],
@@ -42,14 +42,17 @@ export type FieldLabels = {
   readonly missing: Readonly<Record<string, string>>;
 };
 
+/** Fields by their native names. */
+type FieldSource = Pick<ReadonlyMap<string, JsonValue>, "has" | "get">;
+
 export class Fields {
-  readonly #fields: ReadonlyMap<string, JsonValue>;
+  readonly #fields: FieldSource;
   readonly #maxBytes: number;
   /** Null: the native ones. */
   readonly #labels: FieldLabels | null;
 
   /** With labels, also takes numbers and truth values that are written as strings. */
-  constructor(fields: ReadonlyMap<string, JsonValue>, maxBytes: number, labels: FieldLabels | null = null) {
+  constructor(fields: FieldSource, maxBytes: number, labels: FieldLabels | null = null) {
     this.#fields = fields;
     this.#maxBytes = maxBytes;
     this.#labels = labels;
@@ -59,17 +62,16 @@ export class Fields {
     return this.#labels !== null;
   }
 
-  /** An empty body has no fields. @throws Invalid */
-  static read(body: Uint8Array, maxBytes: number): Fields {
-    const found = readObject(body.length === 0 ? emptyObject : body, names);
-    if (found === null) throw new Invalid("the body must be one JSON object in UTF-8");
+  /** Of a body, or of an input of a batch. @throws Invalid */
+  static of(input: ListElement, maxBytes: number): Fields {
+    if (!(input instanceof FoundFields)) throw new Invalid(noObject);
     for (const name of refused) {
-      const value = found.get(name);
+      const value = input.get(name);
       const isEmpty = value instanceof JsonText && value.bytes.length === 0;
       if (value === undefined || value === null || value === false || isEmpty) continue;
       throw new Invalid(`${name} is not supported: leave it out`);
     }
-    return new Fields(found, maxBytes);
+    return new Fields(input, maxBytes);
   }
 
   has(name: string): boolean {
@@ -152,18 +154,25 @@ function writtenNumber(text: JsonText): number | null {
 
 const mostDigits = 15;
 
-/**
- * Returns the inputs of a body: those of its batch, or the body itself.
- * @throws Invalid
- */
-export function inputsOf(
-  body: Uint8Array,
-  name = "batch",
-): { readonly inputs: readonly Uint8Array[]; readonly isBatch: boolean } {
-  const found = readObject(body.length === 0 ? emptyObject : body, [name]);
-  if (found === null) throw new Invalid("the body must be one JSON object in UTF-8");
-  if (!found.has(name) || (name !== "batch" && found.get(name) === null)) return { inputs: [body], isBatch: false };
-  const spans = readElements(body, name, mostInputs);
-  if (spans === null) throw new Invalid(`${name} must be an array of at most ${mostInputs} objects`);
-  return { inputs: spans.map(({ start, end }) => body.subarray(start, end)), isBatch: true };
+const noObject = "the body must be one JSON object in UTF-8";
+
+/** A request's body, of which everything was found in one pass. */
+export type ParsedBody = {
+  readonly fields: FoundFields;
+  /** Null: the body itself is the input. @throws Invalid where the batch is no list of objects */
+  readonly inputs: () => readonly ListElement[] | null;
+};
+
+/** An empty body has no fields. @throws Invalid */
+export function parseBody(body: Uint8Array, names: readonly string[] = fieldNames, batch = "batch"): ParsedBody {
+  const list = { name: batch, most: mostInputs };
+  const found = readObjectWithList(body.length === 0 ? emptyObject : body, names, list);
+  if (found === null) throw new Invalid(noObject, "failed to parse JSON input");
+  const { fields, elements } = found;
+  const inputs = () => {
+    if (!fields.has(batch) || (batch !== "batch" && fields.get(batch) === null)) return null;
+    if (elements === null) throw new Invalid(`${batch} must be an array of at most ${mostInputs} objects`);
+    return elements;
+  };
+  return { fields, inputs };
 }

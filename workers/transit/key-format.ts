@@ -15,7 +15,7 @@
  *
  * The AAD has the label "strongroom v1 key" in place of "strongroom v1 entry", and the name of the key as the path.
  */
-import { openCurrent, openMetadata, type SealingKey, sealBlob } from "../crypto/blob.js";
+import { openCurrent, openHalves, openMetadata, openValue, type SealingKey, sealBlob } from "../crypto/blob.js";
 import { allocate, base64url, randomize, readUint32, scratchOf, textOf, uint32, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
@@ -75,6 +75,21 @@ export function openKeyInfos(
 export function openKeyInfo(key: SealingKey, name: string, blob: Uint8Array): KeyInfo | null {
   const [info = null] = openKeyInfos(key, [{ path: name, blob }]);
   return info;
+}
+
+/** Opens what is known of a key; null when it is damaged, moved or foreign. `openParts`: as long as the scratch memory lasts. */
+export function openForUse(
+  key: SealingKey,
+  name: string,
+  blob: Uint8Array,
+): { readonly info: KeyInfo; readonly openParts: () => readonly Uint8Array[] | null } | null {
+  const [half = null] = openHalves(forTransit(key), [{ path: name, blob }]);
+  if (half === null) return null;
+  const openParts = () => {
+    const value = openValue(half);
+    return value && split(value);
+  };
+  return { info: infoOf(half.metadata), openParts };
 }
 
 /** Opens a key with its private parts; null when it is damaged, moved or foreign. */

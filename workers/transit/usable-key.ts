@@ -2,31 +2,30 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { etagOfCurrent, type SealingKey } from "../crypto/blob.js";
 import { Invalid } from "./body.js";
-import { type KeyInfo, openKey } from "./key-format.js";
+import { type KeyInfo, openForUse } from "./key-format.js";
 import type { PrivateKeys } from "./private-keys.js";
 
 export class UsableKey {
   readonly info: KeyInfo;
   readonly name: string;
-  readonly #sealingKey: SealingKey;
-  readonly #blob: Uint8Array;
+  readonly etag: string;
+  readonly #openParts: () => readonly Uint8Array[] | null;
   readonly #parsed: PrivateKeys;
   #parts: readonly Uint8Array[] | null = null;
 
-  constructor(sealingKey: SealingKey, name: string, blob: Uint8Array, info: KeyInfo, parsed: PrivateKeys) {
-    this.#sealingKey = sealingKey;
+  /** @throws DamagedKey */
+  constructor(sealingKey: SealingKey, name: string, blob: Uint8Array, parsed: PrivateKeys) {
+    const opened = openForUse(sealingKey, name, blob);
+    if (opened === null) throw new DamagedKey(name);
+    this.info = opened.info;
     this.name = name;
-    this.#blob = blob;
-    this.info = info;
+    this.etag = etagOfCurrent(blob);
+    this.#openParts = opened.openParts;
     this.#parsed = parsed;
   }
 
   get latest(): number {
     return this.info.versions.length;
-  }
-
-  get etag(): string {
-    return etagOfCurrent(this.#blob);
   }
 
   /** Checks the number of a version that a request names. @throws Invalid */
@@ -44,7 +43,7 @@ export class UsableKey {
 
   /** Returns the private part of a version, in scratch memory. */
   privatePart(version: number): Uint8Array {
-    this.#parts ??= openKey(this.#sealingKey, this.name, this.#blob)?.privateParts ?? [];
+    this.#parts ??= this.#openParts() ?? [];
     const part = this.#parts[version - 1];
     if (part === undefined) throw new DamagedKey(this.name);
     return part;
@@ -60,7 +59,7 @@ export class UsableKey {
   }
 }
 
-/** The metadata of a key opens, and its private parts do not. */
+/** A key does not open: it is damaged, moved or foreign. */
 export class DamagedKey extends Error {
   readonly keyName: string;
 

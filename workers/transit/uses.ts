@@ -1,4 +1,4 @@
-/** What transit keys are used for: each function takes one input and returns the JSON of its result, in pieces. */
+/** What transit keys are used for: each function takes one input and returns the members of its result's JSON, in pieces. */
 import { allocate, concat, equal, randomize, scratchOf, textOf, utf8, wipe } from "../memory.js";
 import type { Bytes, TransitUse } from "../protocol.js";
 import {
@@ -19,7 +19,7 @@ import { isAsymmetric, isRsa } from "./private-keys.js";
 import { digestBytes, type Hash, hashes } from "./rsa-digest.js";
 import type { UsableKey } from "./usable-key.js";
 
-type Pieces = readonly (Uint8Array | string)[];
+export type Pieces = readonly (Uint8Array | string)[];
 
 const aesKeyBytes = 32;
 
@@ -32,14 +32,14 @@ const prefixBytes = utf8(shownPrefix);
 export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields) => Pieces } = {
   encrypt: (key, fields) => {
     const plaintext = fields.bytes("plaintext");
-    return ['{"ciphertext":"', ...encrypted(key, plaintext, fields), `"${shownVersion(fields, key.latest)}}`];
+    return ['"ciphertext":"', ...encrypted(key, plaintext, fields), `"${shownVersion(fields, key.latest)}`];
   },
 
-  decrypt: (key, fields) => ['{"plaintext":"', toBase64(decrypted(key, fields)), '"}'],
+  decrypt: (key, fields) => ['"plaintext":"', toBase64(decrypted(key, fields)), '"'],
 
   rewrap: (key, fields) => {
     const ciphertext = encrypted(key, decrypted(key, fields), fields);
-    return ['{"ciphertext":"', ...ciphertext, `"${shownVersion(fields, key.latest)}}`];
+    return ['"ciphertext":"', ...ciphertext, `"${shownVersion(fields, key.latest)}`];
   },
 
   sign: (key, fields) => {
@@ -49,7 +49,7 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
     const signature = sign(key.info.type, key.privateKey(version), () => key.privatePart(version), input, options);
     const isUrl = (key.info.type === "ecdsa-p256" || fields.isForVault) && options.marshaling === "jws";
     const text = shown(version, isUrl ? urlBase64(signature) : toBase64(signature));
-    return ['{"signature":"', ...text, `"${shownVersion(fields, version)}}`];
+    return ['"signature":"', ...text, `"${shownVersion(fields, version)}`];
   },
 
   verify: (key, fields) => {
@@ -63,7 +63,7 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
   hmac: (key, fields) => {
     const version = versionOf(key, fields);
     const mac = hmac(macKey(key, version), hashOf(fields), fields.bytes("input"));
-    return ['{"hmac":"', ...shown(version, toBase64(mac)), '"}'];
+    return ['"hmac":"', ...shown(version, toBase64(mac)), '"'];
   },
 
   datakey: (key, fields) => {
@@ -72,10 +72,10 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
     const dataKey = randomize(allocate(bits / 8));
     try {
       const plaintext = scratchOf(dataKey);
-      const end = `"${shownVersion(fields, key.latest)}}`;
+      const end = `"${shownVersion(fields, key.latest)}`;
       const ciphertext = ['"ciphertext":"', ...encrypted(key, plaintext, fields), end];
-      if (!fields.flag("plaintext", true)) return ["{", ...ciphertext];
-      return ['{"plaintext":"', toBase64(plaintext), '",', ...ciphertext];
+      if (!fields.flag("plaintext", true)) return ciphertext;
+      return ['"plaintext":"', toBase64(plaintext), '",', ...ciphertext];
     } finally {
       wipe(dataKey);
     }
@@ -183,7 +183,7 @@ function shownVersion(fields: Fields, version: number): string {
 }
 
 function validity(isValid: boolean): Pieces {
-  return [`{"valid":${isValid}}`];
+  return [`"valid":${isValid}`];
 }
 
 /** Ciphertexts, signatures and MACs are written as Vault's clients know them. */

@@ -3,15 +3,16 @@
  * forms of results. What a request asks for and this program does not do is refused, never ignored.
  */
 import { createHash, createPublicKey } from "node:crypto";
-import { type JsonValue, readObject } from "../json/json-reader.js";
+import { FoundFields, type JsonValue, type ListElement } from "../json/json-reader.js";
 import { JsonText, writeString } from "../json/json-string.js";
 import { allocate, concat, randomize, scratchOf, takeOver, textOf, utf8, wipe } from "../memory.js";
 
 import type { Bytes, TransitUse, VaultForm } from "../protocol.js";
 import { toBase64 } from "./base64.js";
-import { type FieldLabels, Fields, Invalid } from "./body.js";
+import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
 import type { KeyInfo, KeyType, OpenedKey } from "./key-format.js";
 import { isAsymmetric, isRsa, parsePrivatePart } from "./private-keys.js";
+import type { Pieces } from "./uses.js";
 
 /** Our fields, by Vault's names; of several names of one field the last one counts. */
 const vaultNames = {
@@ -64,16 +65,29 @@ const usualSalts = ["auto", "hash", "-1"];
 /** Fields of a batch that count for each of its inputs. */
 const ofWholeBatch = ["hash", "marshaling", "signatureAlgorithm", "prehashed", "keyVersion", "saltLength"];
 
-export const vaultBatch = "batch_input";
+const [batchField, statusField, referenceField] = ["batch_input", "partial_failure_response_code", "reference"];
+const [vaultEntries, refusedEntries] = [Object.entries(vaultNames), Object.entries(refused)];
+const vaultFieldNames = [
+  ...Object.keys(vaultNames),
+  ...Object.keys(refused),
+  ...[batchField, statusField, referenceField],
+];
+const emptyObject = utf8("{}");
 
-/** Reads a body, or an input of a batch with the fields that the batch has for all. @throws Invalid */
+/** @throws Invalid */
+export function parseVaultBody(body: Uint8Array): ParsedBody {
+  const isNull = textOf(body.subarray(0, 5)).trim() === "null";
+  return parseBody(isNull ? emptyObject : body, vaultFieldNames, batchField);
+}
+
+/** Of a body, or of an input of a batch with the fields that the batch has for all. @throws Invalid */
 export function vaultFields(
-  body: Uint8Array,
+  input: ListElement,
   maxBytes: number,
   { given }: VaultForm,
-  { batch, use }: { readonly batch?: Uint8Array; readonly use?: TransitUse } = {},
+  { batch, use }: { readonly batch?: ListElement; readonly use?: TransitUse } = {},
 ): Fields {
-  const fields = ourFields(body);
+  const fields = ourFields(input);
   const forAll = use === "sign" || use === "hmac" || use === "verify";
   if (batch !== undefined && forAll) {
     for (const [name, value] of ourFields(batch)) {
@@ -86,16 +100,17 @@ export function vaultFields(
   return new Fields(fields, maxBytes, labels);
 }
 
-function ourFields(body: Uint8Array): Map<string, JsonValue> {
-  const text = body.length === 0 || textOf(body.subarray(0, 5)).trim() === "null" ? utf8("{}") : body;
-  const found = readObject(text, [...Object.keys(vaultNames), ...Object.keys(refused)]);
-  if (found === null) throw new Invalid("the body must be one JSON object in UTF-8", "failed to parse JSON input");
-  for (const [name, neutral] of Object.entries(refused)) {
-    if (!isNothing(found.get(name), neutral)) throw new Invalid(`${name} is not supported: leave it out`);
-  }
+function ourFields(input: ListElement): Map<string, JsonValue> {
   const fields = new Map<string, JsonValue>();
-  for (const [theirs, ours] of Object.entries(vaultNames)) {
-    const value = found.get(theirs);
+  if (input === null) return fields;
+  if (!(input instanceof FoundFields))
+    throw new Invalid("an input must be a JSON object", "failed to parse JSON input");
+  for (const [name, neutral] of refusedEntries) {
+    if (input.has(name) && !isNothing(input.get(name), neutral))
+      throw new Invalid(`${name} is not supported: leave it out`);
+  }
+  for (const [theirs, ours] of vaultEntries) {
+    const value = input.has(theirs) ? input.get(theirs) : null;
     if (value !== undefined && value !== null) fields.set(ours, value);
   }
   return fields;
@@ -108,18 +123,18 @@ function isNothing(value: JsonValue | undefined, neutral: readonly string[]): bo
 }
 
 /** Returns the status of a batch: that of Vault is an error where an input failed, unless the client wants another. */
-export function batchStatus(body: Uint8Array, use: TransitUse, failed: number, count: number): number {
+export function batchStatus(body: FoundFields, use: TransitUse, failed: number, count: number): number {
   if (failed === 0 || (use !== "encrypt" && use !== "decrypt")) return 200;
-  const wanted = readObject(body, ["partial_failure_response_code"])?.get("partial_failure_response_code");
+  const wanted = body.get(statusField);
   const number = wanted instanceof JsonText ? Number(textOf(wanted.bytes.subarray(0, 4))) : wanted;
   return failed < count && typeof number === "number" && number >= 200 && number <= 599 ? number : 400;
 }
 
-/** Returns the result of an input of a batch, with the reference that the client gave. */
-export function batchResult(input: Uint8Array, result: Bytes): Bytes {
-  const reference = readObject(input, ["reference"])?.get("reference");
+/** Adds to the members of an input's result the reference that the client gave. */
+export function withReference(input: ListElement, members: Pieces): Pieces {
+  const reference = input instanceof FoundFields ? input.get(referenceField) : undefined;
   const text = reference instanceof JsonText ? writeString(reference.bytes) : '""';
-  return concat([result.subarray(0, -1), ',"reference":', text, "}"]);
+  return [...members, ',"reference":', text];
 }
 
 /** What Vault shows of a key. */
