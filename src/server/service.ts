@@ -56,12 +56,14 @@ export async function serveStore(
   const guarded = await openVault(opened, token, settings, observed, around);
   const { vault, credentials } = guarded;
   observed.vitals.setSources(vitalSources(vault, listeners, clock));
-  const { address, ...ports } = await openOrRelease(vault, () => listenOnPorts(listeners, settings, log));
+  const unserved = { close: () => closeUnserved(vault, listeners) };
+  const parts = await openOrRelease(unserved, async () => serviceOf(home, settings, guarded, observed, clock));
+  const { address, ...ports } = await openOrRelease(unserved, () => listenOnPorts(listeners, settings, log));
   const lockouts = createLockouts(clock, log, observed.audit, observed.observers);
-  const broker = await openOrRelease(vault, () => startBroker(settings, guarded, observed, lockouts, around));
+  const broker = await openOrRelease(unserved, () => startBroker(settings, guarded, observed, lockouts, around));
   const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
   const service = {
-    ...serviceOf(home, settings, guarded, observed, clock),
+    ...parts,
     ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock),
@@ -84,9 +86,7 @@ export async function serveStore(
     certificateFile: certificate.file,
     vaultPath: opened.store.vaultPath,
     lock: () => vault.lock(),
-    stopping: stopper.stopping,
-    stopped: stopper.stopped,
-    stop: stopper.stop,
+    ...stopper,
   };
 }
 
@@ -141,7 +141,7 @@ async function openVault(
   const measured = measuredStore(store, observers);
   const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers, audit });
   const credentials = new Credentials(token.text, clock);
-  const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
+  const tokens = await openOrRelease(vault, () => ClientTokens.open({ vault: vault.records, credentials, clock, log }));
   vault.setRecordStore(tokens);
   audit?.setKey({
     sign: (text) => vault.records.signCheckpoint(text),
@@ -220,6 +220,11 @@ function serviceOf(
     scrape: async () => metrics.scrape(await figures()),
     version: manifest.version,
   };
+}
+
+/** After a start that failed: a listener that stays open would keep the process. */
+async function closeUnserved(vault: Vault, listeners: Listeners): Promise<void> {
+  await Promise.all([vault.close(), ...allOf(listeners).map((each) => drain(each, 0))]);
 }
 
 /** Locks first, and closes the audit log only after the running requests, so that it has them. */

@@ -241,7 +241,8 @@ export class Vault {
 }
 
 function problemOf(error: unknown, { shared }: SecretStore): string {
-  if (!(error instanceof VaultError)) return "the key worker does not start: reinstall strongroom";
+  const responded = error instanceof VaultError && error.code !== "INTERNAL";
+  if (!responded) return "the key worker does not start: reinstall strongroom";
   if (error.code !== "INTEGRITY") return error.message;
   const restore = "restore a backup into another";
   if (shared !== undefined) return `${error.message}: ${restore} database`;

@@ -2,9 +2,19 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
@@ -12,9 +22,11 @@ import { readSettings } from "../../src/config/settings.js";
 import { StartError } from "../../src/errors.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { emptyHome } from "../support/prepared-home.js";
-import { collect, environment, run, startProcess } from "../support/process.js";
+import { collect, environment, mainFile, node, run, startProcess } from "../support/process.js";
 import { passphrase, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+
+const programDirectory = dirname(dirname(dirname(mainFile)));
 
 /** The message of a start that is refused as a failure of the system, exit 1. */
 async function refusalOn(home: string): Promise<string> {
@@ -364,17 +376,39 @@ describe("a start that cannot succeed", () => {
     expect(stderr).to.contain(join(first.home, "vault", "server.pid"));
   });
 
-  it("says that the port is taken, and releases the vault", async () => {
+  it("says which port is taken, ends, and releases the vault", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     later(() => void taken.close());
-    await new Promise((resolve) => taken.once("listening", resolve));
+    await once(taken, "listening");
     const { port } = taken.address() as { port: number };
     const home = join(temporaryDirectory(), "home");
-    const { code, stderr } = await run(["serve", "--port", String(port)], { STRONGROOM_HOME: home });
-    expect(code).to.equal(1);
-    expect(stderr).to.contain(`port ${port}`).and.to.contain("--port");
+    for (const flag of ["--port", "--broker-port"]) {
+      const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_VAULT_PORT: "0" };
+      const { code, stderr } = await run(["serve", flag, String(port)], settings);
+      expect(code).to.equal(1);
+      expect(stderr).to.contain(`port ${port}`).and.to.contain(flag);
+    }
     await startProcess([], { STRONGROOM_HOME: home });
   });
+
+  const missing: readonly (readonly [file: string, message: string])[] = [
+    ["openapi.json", "openapi.json cannot be used (ENOENT)"],
+    ["dist/workers/key-worker.cjs", "the key worker does not start: reinstall strongroom"],
+    ["dist/program/broker-thread.cjs", "the broker's thread ended before it listened"],
+  ];
+  for (const [file, message] of missing) {
+    it(`ends and says why when the program has no ${file}`, async () => {
+      const program = join(temporaryDirectory(), "program");
+      for (const part of ["dist/program", "dist/workers/key-worker.cjs", "package.json", "openapi.json"])
+        cpSync(join(programDirectory, part), join(program, part), { recursive: true });
+      rmSync(join(program, file));
+      const args = [join(program, "dist/program/entry.cjs"), "serve", "--port", "0", "--broker-port", "0"];
+      const home = join(temporaryDirectory(), "home");
+      const { code, stderr } = await collect(spawn(node, args, { env: environment({ STRONGROOM_HOME: home }) })).ended;
+      expect(code).to.equal(1);
+      expect(stderr).to.contain(message);
+    });
+  }
 
   it("refuses a second server on the same vault and names the first one's pid", async () => {
     const first = await startProcess();

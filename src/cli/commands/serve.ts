@@ -27,9 +27,15 @@ export function define(command: Command): void {
     .addHelpText("after", details)
     .action(async () => {
       const { flags, problems } = givenSettings(command);
-      await serve(readSettings(flags, process.env, problems));
+      await serve(readSettings(flags, process.env, problems)).catch(endOnFailure);
       process.exit(0);
     });
+}
+
+/** What a failed start could not close must not keep the process: it ends once its message is printed. */
+function endOnFailure(error: unknown): never {
+  setTimeout(() => process.exit(), stopMs).unref();
+  throw error;
 }
 
 /** Linux keeps the environment that a process was started with: it cannot be wiped. */
