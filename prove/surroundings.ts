@@ -135,7 +135,7 @@ function numberOrNull(text: string): number | null {
 /** Escapes what could control a terminal. */
 export function shown(text: string): string {
   return text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
   );
 }

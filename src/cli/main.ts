@@ -8,7 +8,7 @@ import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./lib/err
 import { memoryPlaces, removeStaleScratch } from "./lib/scratch.js";
 import { loadProgram } from "./program.js";
 import "./lib/hang-up.js";
-import { printable, say } from "./lib/output.js";
+import { printable, say, shownJson } from "./lib/output.js";
 
 hardenProcess();
 removeStaleScratch(memoryPlaces());
@@ -55,7 +55,7 @@ function report(error: unknown, asJson: boolean): number {
     code: error instanceof CommandFailure ? error.code : errorCodeOf(name),
     exit: exitCodes[name],
   };
-  if (asJson) process.stderr.write(`${JSON.stringify(object)}\n`);
+  if (asJson) process.stderr.write(`${shownJson(JSON.stringify(object), process.stderr)}\n`);
   else say(`strongroom: ${message}\n`);
   return object.exit;
 }

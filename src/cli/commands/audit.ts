@@ -21,6 +21,7 @@ import {
   type OutputFlags,
   painter,
   printable,
+  printableLines,
   printJson,
   withOutput,
 } from "../lib/output.js";
@@ -241,7 +242,7 @@ async function notifyOf(records: readonly AuditRecord[]): Promise<void> {
       ? [lines[0] ?? "", ""]
       : [counted(lines.length, "record"), [...lines.slice(0, mostShown), ...more].join("\n")];
   const marked = body.replaceAll("&", "&amp;").replaceAll("<", "&lt;"); // the body may have markup
-  const texts = [`Strongroom: ${summary}`, marked].map((text) => text.split("\n").map(printable).join("\n"));
+  const texts = [`Strongroom: ${summary}`, marked].map(printableLines);
   const child = spawn("notify-send", ["--app-name=Strongroom", "--", ...texts], { stdio: "ignore" });
   const problem = await new Promise<string | null>((resolve) => {
     child.once("error", () => resolve("notify-send cannot be run"));

@@ -8,7 +8,7 @@ import { type ClipboardFlags, clearingOption, copyAndClear, mustFindClipboard } 
 import { CommandFailure } from "../lib/errors.js";
 import { textOf } from "../lib/fields.js";
 import { codeHereOrInside } from "../lib/one-time-code.js";
-import { type OutputFlags, report, withOutput } from "../lib/output.js";
+import { type OutputFlags, printable, report, withOutput } from "../lib/output.js";
 import { folderPrefix } from "../lib/paths.js";
 import { type CommandLine, isInPath } from "../lib/programs.js";
 import { mustGet } from "../lib/secrets.js";
@@ -87,10 +87,10 @@ async function choosePath(client: StrongroomClient, [program, ...args]: CommandL
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env });
   const ended = once(child, "close");
   child.stdin.on("error", () => {}); // it is closed as soon as a line is chosen
-  const paths = new Set<string>();
+  const paths = new Map<string, string>(); // by what the menu shows
   const give = ({ entries }: SecretList) => {
-    for (const { path } of entries) paths.add(path);
-    if (child.stdin.writable) child.stdin.write(entries.map(({ path }) => `${path}\n`).join(""));
+    for (const { path } of entries) paths.set(printable(path), path);
+    if (child.stdin.writable) child.stdin.write(entries.map(({ path }) => `${printable(path)}\n`).join(""));
   };
   if (!first.done) give(first.value);
   const feeding = feed(pages, give).finally(() => child.stdin.end());
@@ -109,8 +109,9 @@ function unlessAborted(error: unknown): void {
 }
 
 /** Some menus return what is typed, whether or not it is a line. */
-function mustBeAmong(paths: ReadonlySet<string>, line: string): string {
+function mustBeAmong(paths: ReadonlyMap<string, string>, line: string): string {
   if (line === "") throw new CommandFailure("aborted", "nothing was chosen");
-  if (paths.has(line)) return line;
+  const path = paths.get(line);
+  if (path !== undefined) return path;
   throw new CommandFailure("notFound", "what was typed is not a path of the list: choose one of its lines");
 }

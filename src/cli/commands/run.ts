@@ -161,7 +161,8 @@ async function printVariables(sources: Sources, connection: ConnectionFlags): Pr
   const { listVariables } = await import("../run/environment.js");
   const variables = await listVariables(sources, (work) => withClient(connection, work));
   const winners = new Map(variables.map(({ name, where }) => [name, where]));
-  for (const [name, where] of winners) printLine(`${name}\t${where}`);
+  const separator = process.stdout.isTTY ? "  " : "\t";
+  for (const [name, where] of winners) printLine(`${name}${separator}${where}`);
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {

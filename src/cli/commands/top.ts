@@ -9,6 +9,7 @@ import {
   type Paint,
   padded,
   painter,
+  printable,
   printJson,
   widthOf,
   withResult,
@@ -90,7 +91,7 @@ function loadText(load: ServerLoad, paint: Paint, live: boolean, vitals: VitalSi
   const secrets = load.secrets === null ? "secrets unknown" : counted(load.secrets, "secret");
   const total = load.operations.reduce((sum, { perSecond }) => sum + perSecond, 0);
   return [
-    `strongroom ${load.version}   ${state}   up ${inUnits(load.uptime)}   ${secrets}   ${since}`,
+    `strongroom ${printable(load.version)}   ${state}   up ${inUnits(load.uptime)}   ${secrets}   ${since}`,
     "",
     `requests ${rate(total)}/s   CPU ${percent(load.cpu)}   memory ${Math.round(load.residentBytes / 2 ** 20)} MiB`,
     `event loop ${percent(load.eventLoop.busy)} busy, delay p99 ${time(load.eventLoop.delayP99)}   cache hits ${share(load.cacheHits)}`,
@@ -118,7 +119,13 @@ function troubles({ storageErrors, wrongCredentials, lockouts, auditLost }: Serv
 
 function table(operations: readonly OperationLoad[]): string[] {
   const rows = operations.map(({ operation, perSecond, failedPerSecond, p50, p99 }) => {
-    return [operation, rate(perSecond), failedPerSecond === 0 ? "" : rate(failedPerSecond), time(p50), time(p99)];
+    return [
+      printable(operation),
+      rate(perSecond),
+      failedPerSecond === 0 ? "" : rate(failedPerSecond),
+      time(p50),
+      time(p99),
+    ];
   });
   const all = [["request", "per second", "refused", "p50", "p99"], ...rows];
   const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => widthOf(row[column] ?? ""))));

@@ -26,9 +26,9 @@ export function report({ json, quiet }: OutputFlags, done: object, text: string)
   else if (!quiet) process.stdout.write(`${wrapped(printable(text), process.stdout)}\n`);
 }
 
-/** Writes a message, which ends its line, to standard error. */
+/** Writes a message, which ends its line, to standard error, escaped. */
 export function say(message: string): void {
-  process.stderr.write(wrapped(message, process.stderr));
+  process.stderr.write(wrapped(printableLines(message), process.stderr));
 }
 
 type Columns = { readonly isTTY?: boolean; readonly columns?: number };
@@ -81,9 +81,9 @@ export function printJson(value: unknown): void {
   process.stdout.write(`${shownJson(JSON.stringify(value))}\n`);
 }
 
-/** Returns JSON that standard output can take: the same, but on a terminal without what could control it. */
-export function shownJson(json: string): string {
-  return process.stdout.isTTY ? json.replace(controls, jsonEscapes) : json;
+/** Returns JSON that the stream can take: the same, but on a terminal without what could control it. */
+export function shownJson(json: string, { isTTY }: Columns = process.stdout): string {
+  return isTTY ? json.replace(controls, jsonEscapes) : json;
 }
 
 function jsonEscapes(character: string): string {
@@ -113,7 +113,8 @@ export function painter(stream: NodeJS.WriteStream): Paint {
   return (colour, text) => (plain ? text : styleText(colour, text));
 }
 
-const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+/** What controls a terminal, changes the order of what it shows, breaks its lines or is not seen. */
+const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Escapes a text so that it is one line and cannot control a terminal. */
 export function printable(text: string): string {
@@ -121,6 +122,11 @@ export function printable(text: string): string {
     const digits = (character.codePointAt(0) ?? 0).toString(16);
     return `\\u{${digits}}`;
   });
+}
+
+/** Escapes a text like `printable`, but keeps its lines. */
+export function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
 }
 
 /** Returns `14:05:09+01:00`, with the date unless it is today's: `2026-03-01 14:05:09+01:00`. */

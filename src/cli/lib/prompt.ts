@@ -9,6 +9,7 @@ import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
 import { HiddenLine, type LineState, pasteMode } from "./hidden-line.js";
+import { printableLines } from "./output.js";
 
 type HiddenQuestion = {
   readonly text: string;
@@ -50,7 +51,7 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
   if (terminal === null) return null;
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(terminal, question, line, echo);
+    const state = await readLine(terminal, { ...question, text: printableLines(question.text) }, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
     if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));

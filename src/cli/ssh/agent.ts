@@ -4,6 +4,7 @@
  */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
+import { printable } from "../lib/output.js";
 import { MalformedMessage, string, uint32, WireReader } from "./wire.js";
 
 const failure = 5;
@@ -77,6 +78,6 @@ async function responseTo(message: Buffer, keys: AgentKeys): Promise<Buffer> {
 }
 
 function identities(keys: readonly AgentKey[]): Buffer {
-  const entries = keys.flatMap(({ name, blob }) => [string(blob), string(name)]);
+  const entries = keys.flatMap(({ name, blob }) => [string(blob), string(printable(name))]);
   return Buffer.concat([Buffer.of(identitiesAnswer), uint32(keys.length), ...entries]);
 }

@@ -1,6 +1,7 @@
 /** Transit keys as an ssh-agent offers them: public keys from the server, signatures made there. */
 import { type StrongroomClient, StrongroomError, type TransitKeyEntry } from "../../client/client.js";
 import { Mutex } from "../../locks.js";
+import { printable } from "../lib/output.js";
 import type { AgentKey, AgentKeys } from "./agent.js";
 import { signingFor, sshPublicKey, sshSignature } from "./public-key.js";
 
@@ -56,7 +57,9 @@ export class VaultKeys implements AgentKeys {
   }
 
   #mayUse(name: string): Promise<boolean> {
-    return this.#questions.run(async () => this.#approve?.(`Allow a signature with the key ${name}?`) ?? true);
+    return this.#questions.run(
+      async () => this.#approve?.(`Allow a signature with the key ${printable(name)}?`) ?? true,
+    );
   }
 
   #find(blob: Buffer): Offered | undefined {

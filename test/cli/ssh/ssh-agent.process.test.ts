@@ -194,6 +194,24 @@ describe("strongroom ssh-agent", () => {
     expect((await strongroom(here(), ["ssh-agent", "--confirm"])).code).to.equal(2);
   });
 
+  it("escapes a key's name in its questions, and where ssh-add shows it", async () => {
+    const name = "ssh/\u202e\u3164";
+    const odd = `/v1/transit/keys/${encodeURIComponent(name)}`;
+    mustSucceed(await send(server(), { method: "POST", path: odd, body: { type: "ed25519" } }));
+    const directory = temporaryDirectory();
+    const [asked, program, line] = ["asked", "askpass", "key.pub"].map((file) => join(directory, file));
+    writeFileSync(program ?? "", `#!/bin/sh\necho "$1" >> ${asked}\n`, { mode: 0o700 });
+    writeFileSync(line ?? "", `${await publicLine(name)}\n`);
+    writeFileSync(join(directory, "message"), "a message");
+    const asking = { ...here(), SSH_ASKPASS: program ?? "", SSH_ASKPASS_REQUIRE: "force" };
+    const commands = `ssh-add -L; ssh-keygen -q -Y sign -n file -f ${line} ${directory}/message`;
+    const listed = await must(asking, ["ssh-agent", "--confirm", "--", "sh", "-c", commands]);
+    expect(listed).to.contain("ssh/\\u{202e}\\u{3164}\n").and.not.to.contain("\u202e");
+    expect(readFileSync(asked ?? "", "utf8")).to.equal("Allow a signature with the key ssh/\\u{202e}\\u{3164}?\n");
+    mustSucceed(await send(server(), { method: "POST", path: `${odd}/config`, body: { deletionAllowed: true } }));
+    mustSucceed(await send(server(), { method: "DELETE", path: odd }));
+  });
+
   it("asks one question at a time, so that an answer is never another one's", async () => {
     const directory = temporaryDirectory();
     const [log, program, line] = ["log", "askpass", "key.pub"].map((name) => join(directory, name));
