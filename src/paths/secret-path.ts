@@ -2,7 +2,7 @@
 import { VaultError } from "../errors.js";
 import { fitsFileName } from "./file-name.js";
 
-const maxPathBytes = 1024;
+export const maxPathBytes = 1024;
 const maxSegments = 32;
 
 /**

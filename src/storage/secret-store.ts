@@ -90,6 +90,9 @@ export interface SharedStore {
   /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
   documentTag(name: string): Promise<string | null>;
 
+  /** Says which rows no server has written, for doctor. @throws VaultError UNAVAILABLE */
+  foreignRows(): Promise<readonly string[]>;
+
   /** As `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
   listWithHeads(prefix: string, after: string, limit: number, first: number, space?: Space): Promise<readonly Listed[]>;
 }

@@ -57,6 +57,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["storage/lost-replies.test"],
     numbers: { STRONGROOM_LOST_REPLIES: "1", STRONGROOM_LOST_CASES: "500" },
   },
+  "hostile-rows": {
+    meaning:
+      "edits rows of a database by hand, 3,000 times at random and some to hundreds of megabytes, under a server",
+    files: ["storage/postgres/hostile-rows.process.test"],
+    numbers: { STRONGROOM_HOSTILE_EDITS: "3000", STRONGROOM_HOSTILE_HUGE: "1" },
+  },
   linearizability: {
     meaning: "checks histories of 8 concurrent clients, with conditions, the trash and batches",
     files: ["durability/linearizability.test"],

@@ -615,7 +615,7 @@ describe("doctor finds", () => {
   });
 
   it("only codes of the list, and each code has a row", () => {
-    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable", "count-wrong"];
+    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable", "count-wrong", "foreign-row"];
     expect([...new Set([...rows.map(({ code }) => code), ...elsewhere])]).to.have.members(Object.keys(findingCodes));
   });
 

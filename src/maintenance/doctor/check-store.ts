@@ -1,6 +1,7 @@
 /** Check of a vault in a database: header, client tokens, and every blob, through the store's interface. */
 import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
+import { VaultError } from "../../errors.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
 import { trashedHeadBytes } from "../../storage/trashed-blob.js";
@@ -14,11 +15,16 @@ import type { Inspection } from "./inspection.js";
 /** Each holds a whole blob in memory. */
 const blobsAtOnce = 16;
 
+const findOut = "find out who writes to the database";
+
 const fromBackup = "restore a backup into another database, or delete the secret";
 
 export async function examineStore(inspection: Inspection, store: SecretStore): Promise<VaultFacts> {
   const { vaultPath } = store;
   const header = await store.header();
+  for (const message of (await store.shared?.foreignRows()) ?? []) {
+    inspection.report({ code: "foreign-row", path: vaultPath, message, remedy: findOut, fix: null });
+  }
   if (header === null) return { current: null, kept: [], secrets: 0 };
   if (await inspection.keys.understands(header)) await inspection.keys.unlock(vaultPath, header);
   else inspection.report({ code: "header-damaged", path: `${vaultPath} header`, ...whatIsWrong(header), fix: null });
@@ -68,17 +74,25 @@ async function examineBlob(
   const report = (code: FindingCode, message: string, remedy = fromBackup) =>
     inspection.report({ code, path: `${store.vaultPath} ${what} ${path}`, message, remedy, fix: null });
   if (!isSecretPath(path)) {
-    return report(
-      "forbidden-path",
-      "its path is not one that the server writes",
-      "find out who writes to the database",
-    );
+    return report("forbidden-path", "its path is not one that the server writes", findOut);
   }
-  const blob = await store.read(path, undefined, space);
+  const blob = await readable(() => store.read(path, undefined, space));
   if (blob === null) return; // deleted since
+  if (typeof blob === "string") return report("unreadable", blob);
   const [fault] = await inspection.keys.faultsOf([innerOutline(space, outlineOf(blob))]);
   if (fault) report("blob-damaged", faultMessages[fault]);
   else if (isOpened && !(await opensNotingExpiry(inspection, space, path, blob))) report("secret-damaged", unopened);
+}
+
+/** Returns why it cannot be read. */
+async function readable<T>(read: () => Promise<T>): Promise<T | string> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof VaultError && (error.code === "INTEGRITY" || error.code === "UNAVAILABLE"))
+      return error.message;
+    throw error;
+  }
 }
 
 function outlineOf(blob: Bytes) {
@@ -87,6 +101,6 @@ function outlineOf(blob: Bytes) {
 
 function reportCount(inspection: Inspection, { vaultPath }: SecretStore, counted: number, found: number): void {
   const message = `its count says ${counted} secrets, but there are ${found}: rows were added or removed by hand`;
-  const remedy = "find out who writes to the database; a migration to an empty database corrects the count";
+  const remedy = `${findOut}; a migration to an empty database corrects the count`;
   inspection.report({ code: "count-wrong", path: vaultPath, message, remedy, fix: null });
 }

@@ -21,6 +21,7 @@ export const findingCodes = {
   "secrets-missing": "the directory of the secrets is missing",
   "blob-damaged": "not a valid sealed secret: corrupt, truncated, or written by a newer version",
   "secret-damaged": "a secret does not open with the vault's key: damaged, moved or foreign",
+  "foreign-row": "rows of a database that no server has written",
   "count-wrong": "the stored count of secrets does not match the rows",
   "tokens-damaged": "the document of the client tokens is damaged, or of a later version",
   "token-refused": "a client token that was added or changed outside of the server; it is not valid",

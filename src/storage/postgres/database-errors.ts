@@ -37,7 +37,14 @@ export function databaseUnavailable(cause: unknown): VaultError {
   return new VaultError("UNAVAILABLE", `${problem}: try again, and check the server's log and the database`, { cause });
 }
 
+const changedTables = "its tables were changed by hand: restore a backup into another database";
+
 const remedies: Readonly<Record<string, string>> = {
+  "42P01": changedTables, // no such table
+  "42703": changedTables, // column
+  "42883": changedTables, // function
+  "42P07": changedTables, // it exists, although the schema's version says it does not
+  "42723": changedTables,
   "28P01": "the password is wrong: correct the password file",
   "28000": "it refuses this user: check pg_hba.conf and the user's name",
   "3D000": "there is no such database: create it",

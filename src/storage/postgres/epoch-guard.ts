@@ -28,10 +28,10 @@ export class EpochGuard {
   /** Returns the current header, or null before the first init, and expects its epoch from now on. */
   async readHeader(): Promise<Bytes | null> {
     const [row] = await this.#database.query(statements.header, []);
-    const [epoch, generation = null, header = null] = row ?? [];
+    const [epoch = null, generation = null, header = null] = row ?? [];
     this.#epoch = epoch ?? "";
     this.#generation = generation;
-    return header === null ? null : bytesOf(header);
+    return header === null || epoch === null ? null : bytesOf(header);
   }
 
   /**

@@ -10,19 +10,22 @@ import { VaultError } from "../../errors.js";
 import { randomName, systemFiles } from "../../files/durable.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { blobFile } from "../../paths/file-name.js";
+import { isSecretPath, maxPathBytes } from "../../paths/secret-path.js";
 import { snapshotFailure } from "../files/errors.js";
 import { headerFile } from "../files/generations.js";
 import { SnapshotHolder } from "../files/snapshot.js";
-import type { StoredSnapshot } from "../secret-store.js";
+import { type Space, type StoredSnapshot, spaces } from "../secret-store.js";
 import type { Database } from "./database.js";
 import { databaseUnavailable } from "./database-errors.js";
 import { bytesOf } from "./statement-values.js";
+import { maxBlobBytes, maxHeaderBytes } from "./statements.js";
 import { inTransaction } from "./transaction.js";
 
 const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 
-/** Blobs in memory at once. */
+/** Blobs in memory at once, as text of twice their length; a larger one is read alone. */
 const rowsAtOnce = 64;
+const maxBytesAtOnce = 64 * 2 ** 20;
 
 /** Reads in table order: along the index, pages are read in random order, which takes many times as long. */
 const inTableOrder =
@@ -30,7 +33,7 @@ const inTableOrder =
 
 const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-type BlobRow = { readonly space: string; readonly path: string; readonly blob: string };
+type BlobRow = { readonly path: string; readonly blob: string | null };
 
 export class PostgresSnapshots {
   readonly #database: Database;
@@ -87,28 +90,39 @@ async function removeSnapshots(directory: string): Promise<void> {
 /** Returns the number of secrets. */
 async function copyVault(client: PoolClient, directory: string): Promise<number> {
   const { rows } = await client.query<{ id: string; header: string }>(
-    "SELECT v.id, v.header FROM strongroom.current c JOIN strongroom.vault v ON v.id = c.vault",
+    `SELECT v.id, substring(v.header FROM 1 FOR ${maxHeaderBytes + 1}) AS header FROM strongroom.current c
+  JOIN strongroom.vault v ON v.id = c.vault`,
   );
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
   await writeNew(join(directory, headerFile), bytesOf(vault.header));
   await client.query(inTableOrder);
-  const secrets = `SELECT 'secrets' AS space, path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`;
-  const others = `SELECT space, path, blob FROM strongroom.blob WHERE vault = ${Number(vault.id)}`;
-  const count = await copyBlobs(client, secrets, directory);
-  await copyBlobs(client, others, directory);
-  return count;
+  const counts = [];
+  for (const space of spaces) counts.push(await copyBlobs(client, blobsIn(space, vault.id), join(directory, space)));
+  return counts[0] ?? 0;
 }
 
-/** Returns the number of blobs. */
-async function copyBlobs(client: PoolClient, query: string, directory: string): Promise<number> {
-  await client.query(`DECLARE blobs NO SCROLL CURSOR FOR ${query}`);
+/** DANGER: without a path that the server writes, a row could become a file outside of the directory. */
+function blobsIn(space: Space, vault: string): string {
+  const table = space === "secrets" ? "strongroom.secret" : "strongroom.blob";
+  const inSpace = space === "secrets" ? "" : ` AND space = '${space}'`;
+  return `FROM ${table} WHERE vault = ${Number(vault)}${inSpace} AND octet_length(path) <= ${maxPathBytes}
+  AND octet_length(blob) <= ${maxBlobBytes}`;
+}
+
+/** Returns the number of blobs. What no server has written is left out, as in a directory of files. */
+async function copyBlobs(client: PoolClient, blobs: string, directory: string): Promise<number> {
+  const blob = `CASE WHEN octet_length(blob) <= ${maxBytesAtOnce / rowsAtOnce} THEN blob END AS blob`;
+  await client.query(`DECLARE blobs NO SCROLL CURSOR FOR SELECT path, ${blob} ${blobs}`);
   let count = 0;
   for (;;) {
     const { rows } = await client.query<BlobRow>(`FETCH ${rowsAtOnce} FROM blobs`);
     if (rows.length === 0) break;
-    for (const { space, path, blob } of rows) await writeNew(blobFile(join(directory, space), path), bytesOf(blob));
-    count += rows.length;
+    for (const { path, blob: small } of rows.filter((row) => isSecretPath(row.path))) {
+      const found = small ?? (await client.query<BlobRow>(`SELECT blob ${blobs} AND path = $1`, [path])).rows[0]?.blob;
+      await writeNew(blobFile(directory, path), bytesOf(found ?? "\\x"));
+      count++;
+    }
   }
   await client.query("CLOSE blobs");
   return count;

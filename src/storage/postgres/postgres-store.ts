@@ -31,7 +31,7 @@ import {
   expectedText,
   pathsBelow,
 } from "./statement-values.js";
-import { statements, statementsIn } from "./statements.js";
+import { maxHeadsBytes, statements, statementsIn, tooLarge } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
   /** Local directory for snapshots: absolute, existing, private to the user, used only by this server. Null: no snapshots. */
@@ -42,6 +42,9 @@ export type PostgresStoreOptions = DatabaseOptions & {
 
 /** Extra time for large batches, in milliseconds per mebibyte. */
 const msPerMebibyte = 250;
+
+/** Extra time for reading all rows, in milliseconds. */
+const wholeTablesMs = 120_000;
 
 export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
@@ -130,17 +133,31 @@ export class PostgresStore implements SecretStore, SharedStore {
   ): Promise<readonly Listed[]> {
     const below = pathsBelow(prefix);
     const { listHeads, listHeadsBelow } = statementsIn[space];
+    const most = Math.min(first, Math.floor(maxHeadsBytes / limit));
     const [paths, heads] =
       below === null
-        ? await this.#guard.ask(listHeads, [prefix, after, limit, first])
-        : await this.#guard.ask(listHeadsBelow, [prefix, after, limit, below, first]);
+        ? await this.#guard.ask(listHeads, [prefix, after, limit, most])
+        : await this.#guard.ask(listHeadsBelow, [prefix, after, limit, below, most]);
     const digits = (heads ?? "").split(",");
-    return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
+    const found: Listed[] = [];
+    for (const [i, path] of (JSON.parse(paths ?? "[]") as string[]).entries()) {
+      const begin = bytesOf(`\\x${digits[i] ?? ""}`);
+      const isCut = most < first && begin.length === most;
+      const head = isCut ? await this.read(path, first, space) : begin;
+      if (head !== null) found.push({ path, head });
+    }
+    return found;
   }
 
   async currentRun(): Promise<string> {
     const [run] = await this.#guard.ask(statements.currentRun, []);
     return run ?? "";
+  }
+
+  async foreignRows(): Promise<readonly string[]> {
+    if (!this.#schemaExists) return [];
+    const rows = await this.#database.query(statements.foreignRows, [], wholeTablesMs);
+    return rows.flatMap(([what]) => what ?? []);
   }
 
   alone(work: () => Promise<void>): Promise<boolean> {
@@ -151,6 +168,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const { read, readHead } = statementsIn[space];
     const [blob = null] =
       first === undefined ? await this.#guard.ask(read, [path]) : await this.#guard.ask(readHead, [path, first]);
+    if (blob === tooLarge)
+      throw new VaultError("INTEGRITY", `${path} in the database is too large to be a sealed secret: delete it`);
     return blob === null ? null : bytesOf(blob);
   }
 

@@ -31,6 +31,8 @@ export async function hasSchema(database: Database): Promise<boolean> {
 const tooOld =
   "the database belongs to an earlier strongroom: start a server of this version on it, or run strongroom doctor --fix";
 
+const notOurs = "strongroom.schema_version in the database was changed by hand: restore a backup into another database";
+
 async function updateAlone(client: PoolClient): Promise<void> {
   const version = await versionOf(client);
   if (version === null) await create(client);
@@ -47,8 +49,11 @@ async function create(client: PoolClient): Promise<void> {
 /** Returns null when there is no schema. @throws StartError when it is newer than this program. */
 async function versionOf(client: PoolClient): Promise<number | null> {
   if (!(await exists(client, "to_regclass('strongroom.schema_version')"))) return null;
-  const { rows } = await client.query("SELECT version FROM strongroom.schema_version");
-  const version = Number(rows[0]?.version);
+  const { rows } = await client.query<{ version: string | null }>(
+    "SELECT version FROM strongroom.schema_version LIMIT 2",
+  );
+  const version = rows.length === 1 ? Number(rows[0]?.version ?? Number.NaN) : Number.NaN;
+  if (!(version >= 0)) throw new StartError(notOurs);
   if (version > migrations.length)
     throw new StartError("the database belongs to a newer strongroom: install that version on this server");
   return version;

@@ -1,9 +1,24 @@
 /**
- * Statements of the engine, each prepared once per connection under its name. All but `serverConnections` also return the
- * epoch of what they saw. Secrets are read in subqueries on the current vault: with `sessionSettings`, their only plan is the
+ * Statements of the engine, each prepared once per connection under its name. All but `serverConnections` and `foreignRows` also
+ * return the epoch of what they saw. Secrets are read in subqueries on the current vault: with `sessionSettings`, their only plan is the
  * primary key's index.
+ *
+ * DANGER: whoever can write the database can make a row of any size. A value of 512 MiB as text ends the process, because the
+ * client library cannot return it: every column that is not of fixed size has a limit here.
  */
-import type { Space } from "../secret-store.js";
+import { maxPathBytes } from "../../paths/secret-path.js";
+import { maxDocumentBytes, type Space } from "../secret-store.js";
+
+/** More than any blob has: two values of the largest size, and the earlier versions beside them. */
+export const maxBlobBytes = 255 * 2 ** 20;
+
+/** Stands for a blob that is larger. */
+export const tooLarge = "too large";
+
+export const maxHeaderBytes = 16_384;
+
+/** Heads that one answer returns, in bytes. */
+export const maxHeadsBytes = 64 * 2 ** 20;
 
 export type Statement = {
   readonly name: string;
@@ -12,15 +27,44 @@ export type Statement = {
   readonly isChange?: boolean;
 };
 
+/** Of rows `s`. */
+const isForeign = `(s.blob IS NULL OR octet_length(s.blob) > ${maxBlobBytes}
+  OR s.path IS NULL OR s.path = '' OR octet_length(s.path) > ${maxPathBytes}
+  OR NOT EXISTS (SELECT FROM strongroom.vault v WHERE v.id = s.vault))`;
+
+/** What there is, with a percent sign for its number, and when: without a row there is nothing to say. */
+const foreignRows = [
+  ["strongroom.current has % rows instead of one", "strongroom.current HAVING count(*) <> 1"],
+  ["% rows of strongroom.current have no epoch", "strongroom.current WHERE epoch IS NULL HAVING count(*) > 0"],
+  [
+    "strongroom.current names no vault, although there are %",
+    `strongroom.vault HAVING count(*) > 0
+  AND NOT EXISTS (SELECT FROM strongroom.current c JOIN strongroom.vault v ON v.id = c.vault AND v.header IS NOT NULL)`,
+  ],
+  [
+    "% rows of strongroom.secret are no secrets of a vault",
+    `strongroom.secret s WHERE ${isForeign} HAVING count(*) > 0`,
+  ],
+  [
+    "% rows of strongroom.blob are neither deleted secrets nor keys of a vault",
+    `strongroom.blob s WHERE s.space NOT IN ('trash', 'keys') OR ${isForeign} HAVING count(*) > 0`,
+  ],
+].map(([what, where]) => `SELECT replace('${what}', '%', count(*)::text) FROM ${where}`);
+
+/** An overlong one is none that a document has. */
+const documentTag = "left(d.tag, 64)";
+
 export const statements = {
   serverConnections: {
     name: "server-connections",
     text: `SELECT count(*) FROM pg_catalog.pg_stat_activity
   WHERE datname = current_database() AND application_name = $1`,
   },
+  foreignRows: { name: "foreign-rows", text: foreignRows.join("\nUNION ALL ") },
   header: {
     name: "header",
-    text: "SELECT c.epoch, c.vault, v.header FROM strongroom.current c LEFT JOIN strongroom.vault v ON v.id = c.vault",
+    text: `SELECT c.epoch, c.vault, substring(v.header FROM 1 FOR ${maxHeaderBytes + 1})
+  FROM strongroom.current c LEFT JOIN strongroom.vault v ON v.id = c.vault`,
   },
   epoch: { name: "epoch", text: "SELECT c.epoch FROM strongroom.current c" },
   currentRun: {
@@ -56,12 +100,12 @@ export const statements = {
   },
   readDocument: {
     name: "read-document",
-    text: `SELECT c.epoch, d.bytes, d.tag
+    text: `SELECT c.epoch, substring(d.bytes FROM 1 FOR ${maxDocumentBytes + 1}), ${documentTag}
   FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
   },
   documentTag: {
     name: "document-tag",
-    text: `SELECT c.epoch, d.tag
+    text: `SELECT c.epoch, ${documentTag}
   FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
   },
   writeDocument: {
@@ -75,7 +119,8 @@ export const statements = {
 export type SpaceStatements = ReturnType<typeof statementsOf>;
 
 const counts: Partial<Readonly<Record<Space, string>>> = {
-  secrets: "SELECT COALESCE(SUM(n.secrets), 0) FROM strongroom.secret_count n WHERE n.vault = c.vault",
+  secrets: `SELECT LEAST(GREATEST(SUM(n.secrets), 0), ${Number.MAX_SAFE_INTEGER})
+  FROM strongroom.secret_count n WHERE n.vault = c.vault`,
 };
 
 function statementsOf(space: Space) {
@@ -84,13 +129,14 @@ function statementsOf(space: Space) {
       ? "FROM strongroom.secret s WHERE s.vault = c.vault"
       : `FROM strongroom.blob s WHERE s.vault = c.vault AND s.space = '${space}'`;
   const count = counts[space] ?? `SELECT count(*) ${ofVault}`;
+  const blob = `CASE WHEN octet_length(s.blob) <= ${maxBlobBytes} THEN s.blob::text ELSE '${tooLarge}' END`;
   const first = "substring(s.blob FROM 1 FOR $2::integer)";
-  const after = `${ofVault} AND s.path >= $1 AND s.path > $2`;
+  const after = `${ofVault} AND s.path >= $1 AND s.path > $2 AND octet_length(s.path) <= ${maxPathBytes}`;
   const page = `${after} ORDER BY s.path LIMIT $3`;
   const pageBelow = `${after} AND s.path < $4 ORDER BY s.path LIMIT $3`;
   const texts = {
     count: `SELECT c.epoch, (${count}) FROM strongroom.current c`,
-    read: `SELECT c.epoch, (SELECT s.blob ${ofVault} AND s.path = $1) FROM strongroom.current c`,
+    read: `SELECT c.epoch, (SELECT ${blob} ${ofVault} AND s.path = $1) FROM strongroom.current c`,
     readHead: `SELECT c.epoch, (SELECT ${first} ${ofVault} AND s.path = $1) FROM strongroom.current c`,
     list: listOf(page),
     listBelow: listOf(pageBelow),
@@ -109,7 +155,7 @@ function listOf(paths: string): string {
 function headsOf(paths: string, most: string): string {
   return `SELECT c.epoch, p.paths, p.heads FROM strongroom.current c CROSS JOIN LATERAL (
   SELECT json_agg(s.path ORDER BY s.path) AS paths, string_agg(encode(s.head, 'hex'), ',' ORDER BY s.path) AS heads
-  FROM (SELECT s.path, strongroom.head(s.blob, ${most}::integer) AS head ${paths}) s) p`;
+  FROM (SELECT s.path, COALESCE(strongroom.head(s.blob, ${most}::integer), '') AS head ${paths}) s) p`;
 }
 
 export const statementsIn: Readonly<Record<Space, SpaceStatements>> = {
