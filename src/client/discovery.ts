@@ -1,7 +1,7 @@
 /** Discovery of the server's address, certificate and token: options first, then environment, then the home directory. */
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { StrongroomError, systemCode } from "./errors.js";
 import { isOwnSocket, ServerHome } from "./server-home.js";
 
@@ -98,7 +98,8 @@ export function defaultHome(environment: Environment, platform: string = process
   if (platform === "win32") {
     return join(environment["LOCALAPPDATA"] || join(homedir(), "AppData", "Local"), "strongroom", "Data");
   }
-  return join(environment["XDG_DATA_HOME"] || join(homedir(), ".local", "share"), "strongroom");
+  const { XDG_DATA_HOME: given = "" } = environment;
+  return join(isAbsolute(given) ? given : join(homedir(), ".local", "share"), "strongroom"); // as XDG's specification says
 }
 
 function homeOf({ home }: PlaceOptions, environment: Environment): ServerHome {

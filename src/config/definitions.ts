@@ -1,5 +1,6 @@
 /** Table of the settings: flag, environment variable, default, meaning and reader of each. */
-import { resolve } from "node:path";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
 import {
@@ -80,13 +81,19 @@ export function shownDefaultOf({ shownDefault, fallback }: Definition<unknown>):
   return shownDefault ?? String(fallback());
 }
 
+/** env-paths takes a relative XDG_DATA_HOME, which its specification says to ignore. */
+function dataDirectory(): string {
+  const { data } = envPaths("strongroom", { suffix: "" });
+  return isAbsolute(data) ? data : join(homedir(), ".local", "share", "strongroom");
+}
+
 export const definitions: { readonly [K in keyof Settings]: Definition<Settings[K]> } = {
   home: {
     flag: "home",
     variable: "STRONGROOM_HOME",
     meaning: "directory of the vault, the token and the certificate",
     shownDefault: "the user's data directory",
-    fallback: () => resolve(envPaths("strongroom", { suffix: "" }).data),
+    fallback: dataDirectory,
     read: readPath,
   },
   store: {

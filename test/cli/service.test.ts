@@ -55,6 +55,13 @@ describe("strongroom service", () => {
     expect(readFileSync(user.file, "utf8")).to.contain('Environment="STRONGROOM_PORT=14000"\n');
   });
 
+  it("install ignores a relative XDG_CONFIG_HOME, as its specification says", async () => {
+    const user = newUser();
+    const { code, stdout } = await user.runWith({ XDG_CONFIG_HOME: "config" }, "install", "--print", "--json");
+    expect(code, stdout).to.equal(0);
+    expect((JSON.parse(stdout) as { file: string }).file).to.match(/\/\.config\/systemd\/user\/strongroom\.service$/);
+  });
+
   it("status says whether there is one and whether it runs, in its exit code too", async () => {
     const user = newUser();
     expect(await user.run("status")).to.include({ code: 4, stdout: "no service is installed\n" });

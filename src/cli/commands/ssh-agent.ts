@@ -12,6 +12,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
+import { xdgDirectory } from "../../config/xdg.js";
 import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { nonEmpty } from "../lib/args.js";
@@ -246,7 +247,7 @@ function removeEmpty(directory: string): void {
 const ownPrefix = "strongroom-ssh-";
 
 function newDirectory(): string {
-  return mkdtempSync(join(process.env["XDG_RUNTIME_DIR"] || tmpdir(), ownPrefix));
+  return mkdtempSync(join(xdgDirectory("XDG_RUNTIME_DIR") ?? tmpdir(), ownPrefix));
 }
 
 /** Returns what asks before a signature. @throws CommandFailure usage, where nothing could ask */

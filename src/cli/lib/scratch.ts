@@ -19,6 +19,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
+import { xdgDirectory } from "../../config/xdg.js";
 import { isAlive, startTime } from "../../files/process-identity.js";
 import { CommandFailure } from "./errors.js";
 
@@ -86,9 +87,8 @@ const diskPlace = tmpdir();
 
 /** Places that may be in memory, the best first. */
 export function memoryPlaces(): readonly string[] {
-  return [process.env["XDG_RUNTIME_DIR"], "/dev/shm"].filter(
-    (place) => place !== undefined && place !== "",
-  ) as string[];
+  const runtime = xdgDirectory("XDG_RUNTIME_DIR");
+  return runtime === undefined ? ["/dev/shm"] : [runtime, "/dev/shm"];
 }
 
 function makeScratchDirectory(place: string): string {

@@ -20,6 +20,7 @@ import { access, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
+import { xdgDirectory } from "../../config/xdg.js";
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
@@ -183,8 +184,7 @@ export async function makeAllowedDirectory(): Promise<string> {
 
 /** The XDG base directory specification: kept over restarts, but not to be copied to other machines. */
 function directory(): string {
-  const { XDG_STATE_HOME } = process.env;
-  const state = XDG_STATE_HOME?.startsWith("/") ? XDG_STATE_HOME : join(homedir(), ".local", "state");
+  const state = xdgDirectory("XDG_STATE_HOME") ?? join(homedir(), ".local", "state");
   return join(state, "strongroom", "allowed");
 }
 

@@ -1,6 +1,7 @@
 /** The user's service manager: where its file of a service is, and its commands. */
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
+import { xdgDirectory } from "../../config/xdg.js";
 import { CommandFailure } from "../lib/errors.js";
 import type { CommandLine } from "../lib/programs.js";
 import type { ServicePlan } from "./plan.js";
@@ -35,7 +36,7 @@ export function serviceManager(platform: NodeJS.Platform = process.platform): Se
 const unit = "strongroom.service";
 
 function systemd(): ServiceManager {
-  const configuration = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
+  const configuration = xdgDirectory("XDG_CONFIG_HOME") ?? join(homedir(), ".config");
   const userctl = (...args: string[]): CommandLine => ["systemctl", "--user", ...args];
   return {
     program: "systemctl",
