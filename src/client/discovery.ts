@@ -10,7 +10,7 @@ export type PlaceOptions = {
   readonly home?: string | undefined;
   /**
    * `https://host:port` (default: `STRONGROOM_ADDRESS`, then the server's Unix socket, then the address that the running
-   * server announced, then localhost:13100).
+   * server announced, then localhost with the port in `STRONGROOM_PORT`, or 13100).
    */
   readonly address?: string | undefined;
   /** The server's Unix socket, or `off` (default: `STRONGROOM_SOCKET`, then the announced one, then the home's). */
@@ -57,7 +57,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const tokenOption = "the option token";
 
 const tokenVariable = "STRONGROOM_TOKEN";
-const defaultAddress = "https://localhost:13100";
+const defaultPort = "13100";
 
 /**
  * Returns the server over TLS.
@@ -67,7 +67,7 @@ export async function findServer(options: PlaceOptions, environment: Environment
   const home = homeOf(options, environment);
   return {
     socket: null,
-    address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], home),
+    address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], environment, home),
     ...(await findCertificate(options, environment, home)),
     ...(await findToken(options, environment, home)),
   };
@@ -106,8 +106,14 @@ function homeOf({ home }: PlaceOptions, environment: Environment): ServerHome {
   return new ServerHome(resolve(home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment))));
 }
 
-async function findAddress(given: string | undefined, home: ServerHome): Promise<URL> {
-  return mustBeAddress(given || (await announcedAddress(home)) || defaultAddress);
+async function findAddress(given: string | undefined, environment: Environment, home: ServerHome): Promise<URL> {
+  return mustBeAddress(given || (await announcedAddress(home)) || defaultAddress(environment));
+}
+
+/** Where a server would listen that is started with the same environment. With port 0 it would announce its address. */
+function defaultAddress({ STRONGROOM_PORT: port = "" }: Environment): string {
+  const isPort = /^\d{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536;
+  return `https://localhost:${isPort ? port : defaultPort}`;
 }
 
 /** @throws StrongroomError UNTRUSTED_HOME for another machine's address */

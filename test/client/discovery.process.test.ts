@@ -1,10 +1,12 @@
 /** How the client library finds the server: each rule in a separate process with its own environment. */
+
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { freePort } from "../support/postgres.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustInit } from "../support/test-client.js";
@@ -48,7 +50,7 @@ describe("the client library finds", () => {
     expect(await program(lists, { XDG_DATA_HOME: data })).to.equal("0 found");
   });
 
-  it("localhost, port 13100, when no server has announced its address", async () => {
+  it("localhost and the port in STRONGROOM_PORT, or 13100, when no server has announced its address", async () => {
     const text = `
       import { StrongroomClient } from "strongroom/client";
       await new StrongroomClient({ timeoutMs: 5000 }).lock().catch((error) => console.log(error.message));`;
@@ -56,7 +58,15 @@ describe("the client library finds", () => {
     mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
     cpSync(join(server().home, "tls"), join(home, "tls"), { recursive: true });
     writeFileSync(join(home, "token"), "wrong", { mode: 0o600 });
-    expect(await program(text, { STRONGROOM_HOME: home })).to.contain("https://localhost:13100");
+    for (const [port, wanted] of [
+      [undefined, "13100"],
+      ["0", "13100"],
+      ["odd", "13100"],
+      [String(await freePort()), null],
+    ] as const) {
+      const environment = { STRONGROOM_HOME: home, ...(port !== undefined && { STRONGROOM_PORT: port }) };
+      expect(await program(text, environment)).to.contain(`https://localhost:${wanted ?? port}`);
+    }
   });
 
   it("the address in STRONGROOM_ADDRESS before the announced one", async () => {
