@@ -76,6 +76,17 @@ describe("strongroom browse", () => {
     expect(ended.echoesAfter).to.equal(true);
   });
 
+  it("takes keys that are typed while a request runs, but not as the reply to a question", async () => {
+    const ended = await browse(typing(["> app/key", "vr"], [revealed, "q"]));
+    expect(ended.code, ended.shown).to.equal(0);
+    mustHaveShown(ended);
+    const asked = await browse(
+      typing(["> app/key", "vjuy\r"], ["Restore version 1 of app/key? [y/N]", "\r"], ["Versions of app/key", "q"]),
+    );
+    expect(asked.code, asked.shown).to.equal(0);
+    expect((await mustGet(server(), "app/key"))["metadata"]).to.include({ type: "api-key" });
+  });
+
   it("hides a value at the next key, and by itself after its time", async () => {
     const [next, later] = await Promise.all([
       browse(typing(reveal, [revealed, "j"], ["> web/", "q"])),

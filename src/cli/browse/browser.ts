@@ -66,6 +66,8 @@ export class Browser {
   #message: { readonly text: string; readonly isProblem: boolean } | null = null;
   #asked: Asked | null = null;
   #isBusy = false;
+  /** Typed while an action runs. */
+  #queued: Key[] = [];
   #end: (farewell: string | null) => void = () => {};
   #fail: (error: unknown) => void = () => {};
 
@@ -118,9 +120,27 @@ export class Browser {
   #takeKey(key: Key): void {
     if (key.name === "ctrl-z") this.#screen.stop();
     else if (this.#asked !== null) this.#type(this.#asked, key);
-    else if (key.name === "ctrl-c" || (key.name === "text" && key.text === "q")) this.#end(null);
-    else if (!this.#isBusy && key.name !== "paste") this.#command(key);
+    else if (key.name === "ctrl-c" || (key.text === "q" && key.name === "text" && this.#queued.length === 0)) {
+      this.#leave(null);
+    } else if (!this.#isBusy) this.#command(key);
+    else if (this.#queued.length < mostQueued) this.#queued.push(key);
     this.#draw();
+  }
+
+  /** Takes what was typed ahead, up to the next action, or to the end of a question. */
+  #takeQueued(): void {
+    while (this.#asked !== null || !this.#isBusy) {
+      const [key, ...rest] = this.#queued;
+      if (key === undefined) return;
+      this.#queued = rest;
+      if (this.#asked === null && key.name === "text" && key.text === "q") this.#leave(null);
+      else this.#takeKey(key);
+    }
+  }
+
+  #leave(farewell: string | null): void {
+    this.#queued = [];
+    this.#end(farewell);
   }
 
   #type(asked: Asked, { name, text }: Key): void {
@@ -136,6 +156,7 @@ export class Browser {
   }
 
   #command(key: Key): void {
+    if (key.name === "paste") return;
     this.#hide();
     this.#message = null;
     if (this.#move(moves[key.text] ?? key.name)) return;
@@ -158,11 +179,15 @@ export class Browser {
   async #do(action: () => Promise<void>): Promise<void> {
     this.#isBusy = true;
     try {
-      await action().catch((error: unknown) => this.#report(error));
+      await action().catch((error: unknown) => {
+        this.#queued = []; // it was typed for another outcome
+        return this.#report(error);
+      });
     } catch (error) {
       this.#fail(error);
     } finally {
       this.#isBusy = false;
+      this.#takeQueued();
       this.#draw();
     }
   }
@@ -177,6 +202,7 @@ export class Browser {
 
   async #unlock(): Promise<void> {
     const question = "the vault is locked\nPassphrase of the vault: ";
+    this.#queued = []; // no part of a passphrase
     await this.#screen.leaveFor(() => unlockOnTerminal(this.#with.client, question));
     this.#say("the vault is unlocked: repeat what you wanted to do");
     if (this.#catalog.total === 0) this.#load();
@@ -398,6 +424,7 @@ export class Browser {
 
   /** Runs a command that needs the terminal: a failure stays to be read. */
   async #editIn(command: "edit" | "put", path: string): Promise<void> {
+    this.#queued = [];
     const done = await this.#screen.leaveFor(async () => {
       const succeeded = await this.#with.commands.runOnTerminal(command, "--", path);
       if (!succeeded) await new Promise((resolve) => setTimeout(resolve, readingMs));
@@ -417,10 +444,12 @@ export class Browser {
   async #lock(): Promise<void> {
     this.#hide();
     const { message } = await this.#with.client.lock();
-    this.#end(message);
+    this.#leave(message);
   }
 
+  /** What was typed ahead is no reply. */
   async #confirm(question: string): Promise<boolean> {
+    this.#queued = [];
     return /^y(?:es)?$/i.test((await this.#ask(question, ""))?.trim() ?? "");
   }
 
@@ -428,6 +457,7 @@ export class Browser {
     const reply = new Promise<string | null>((resolve) => {
       this.#asked = { question: printable(question), text, onEnd: resolve };
     });
+    this.#takeQueued();
     this.#draw();
     return reply;
   }
@@ -435,5 +465,7 @@ export class Browser {
 
 /** How long a failure of a command is shown before the screen comes back. */
 const readingMs = 2_000;
+
+const mostQueued = 100;
 
 const moves: Readonly<Record<string, string>> = { j: "down", k: "up", G: "end" };
