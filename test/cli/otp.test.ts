@@ -13,6 +13,7 @@ describe("strongroom otp", () => {
     await mustPut(started, "web/wiki/totp", `otpauth://totp/me?secret=${seed}&digits=8`);
     await mustPut(started, "web/wiki", "a password beside the codes");
     await mustPut(started, "web/bare", seed);
+    await mustPut(started, "web/slow", `otpauth://totp/me?secret=${seed}&period=7200`);
     await mustPut(started, "web/password", "no secret of codes");
   });
   const here = () => ({ STRONGROOM_HOME: server().home });
@@ -26,6 +27,11 @@ describe("strongroom otp", () => {
       out: /^\{"path":"web\/bare","code":"\d{6}","secondsLeft":\d+,"period":30\}\n$/,
     },
     "a password": { args: ["otp", "web/password"], exit: 2, err: /web\/password is neither an otpauth/ },
+    "a period out of range": {
+      args: ["otp", "web/slow"],
+      exit: 2,
+      err: /web\/slow .* period must be 1 to 3600 seconds/,
+    },
     "a missing path": { args: ["otp", "web/bara"], exit: 4, err: /Did you mean web\/bare\?/ },
   });
 

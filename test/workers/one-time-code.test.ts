@@ -1,7 +1,7 @@
 /** One-time codes (TOTP) against the vectors of RFC 6238. */
 import { expect } from "chai";
 import { utf8, withScratch } from "../../workers/memory.js";
-import { type OneTimeCode, oneTimeCode } from "../../workers/transit/one-time-code.js";
+import { type OneTimeCode, oneTimeCode, type UnusableSeed } from "../../workers/transit/one-time-code.js";
 
 /** RFC 6238, appendix B: the ASCII digits 1 to 0, repeated up to the hash's length, in base32. */
 const keys = {
@@ -23,6 +23,11 @@ const vectors: readonly (readonly [keyof typeof keys, number, string])[] = [
 ];
 
 function codeAt(seconds: number, value: string): OneTimeCode | null {
+  const found = foundAt(seconds, value);
+  return found === null || "problem" in found ? null : found;
+}
+
+function foundAt(seconds: number, value: string): OneTimeCode | UnusableSeed | null {
   return withScratch(() => oneTimeCode(utf8(value), seconds * 1000));
 }
 
@@ -47,24 +52,29 @@ describe("a one-time code", () => {
     expect(codeAt(60, url)?.validFor).to.equal(60);
   });
 
-  const refused: Readonly<Record<string, string>> = {
-    "a counter": `otpauth://hotp/me?secret=${keys.SHA1}&counter=1`,
-    "no secret": "otpauth://totp/me?digits=6",
-    "an unknown algorithm": `otpauth://totp/me?secret=${keys.SHA1}&algorithm=MD4`,
-    "a password": "hunter2 hunter8",
-    "an empty value": "",
-    "5 digits": `otpauth://totp/me?secret=${keys.SHA1}&digits=5`,
-    "9 digits": `otpauth://totp/me?secret=${keys.SHA1}&digits=9`,
-    "digits that are no decimal number": `otpauth://totp/me?secret=${keys.SHA1}&digits=0x8`,
-    "a period of 0": `otpauth://totp/me?secret=${keys.SHA1}&period=0`,
-    "a period of two hours": `otpauth://totp/me?secret=${keys.SHA1}&period=7200`,
-    "a period with an exponent": `otpauth://totp/me?secret=${keys.SHA1}&period=1e3`,
-    "a malformed escape in its secret": "otpauth://totp/me?secret=%GEZDGNBVGY3TQOJQ",
-    "more than 4096 bytes": `otpauth://totp/me?secret=${keys.SHA1}${"&".repeat(4096)}`,
+  const url = `otpauth://totp/me?secret=${keys.SHA1}`;
+  const refused: Readonly<Record<string, readonly [string, RegExp | null]>> = {
+    "a counter": [`otpauth://hotp/me?secret=${keys.SHA1}&counter=1`, null],
+    "no secret": ["otpauth://totp/me?digits=6", /secret is missing/],
+    "no fields": ["otpauth://totp/me", /secret is missing/],
+    "an unknown algorithm": [`${url}&algorithm=MD4`, /algorithm must be SHA1, SHA256 or SHA512/],
+    "an algorithm that every object has": [`${url}&algorithm=constructor`, /algorithm must be/],
+    "a password": ["hunter2 hunter8", null],
+    "an empty value": ["", null],
+    "5 digits": [`${url}&digits=5`, /digits must be 6 to 8/],
+    "9 digits": [`${url}&digits=9`, /digits must be 6 to 8/],
+    "digits that are no decimal number": [`${url}&digits=0x8`, /digits must be 6 to 8/],
+    "a period of 0": [`${url}&period=0`, /period must be 1 to 3600 seconds/],
+    "a period of two hours": [`${url}&period=7200`, /period must be 1 to 3600 seconds/],
+    "a period with an exponent": [`${url}&period=1e3`, /period must be 1 to 3600 seconds/],
+    "a malformed escape in its secret": ["otpauth://totp/me?secret=%GEZDGNBVGY3TQOJQ", /not in base32/],
+    "more than 4096 bytes": [`${url}${"&".repeat(4096)}`, null],
   };
-  for (const [what, value] of Object.entries(refused)) {
+  for (const [what, [value, problem]] of Object.entries(refused)) {
     it(`is refused for ${what}`, () => {
-      expect(codeAt(59, value)).to.equal(null);
+      const found = foundAt(59, value);
+      if (problem === null) expect(found).to.equal(null);
+      else expect(found).to.have.property("problem").that.matches(problem);
     });
   }
 });

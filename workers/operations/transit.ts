@@ -254,8 +254,10 @@ export function oneTimeCode(
     const opened = openSecret(key, path, blob, now);
     if ("ok" in opened) return opened;
     const code = codeOf(bytesOfValue(opened.value), now);
-    if (code !== null) return { ok: true, response: utf8(JSON.stringify({ path, ...code })) };
-    return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);
+    if (code === null)
+      return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);
+    if ("problem" in code) return badRequest(`the otpauth://totp/ URL at ${path} cannot be used: ${code.problem}`);
+    return { ok: true, response: utf8(JSON.stringify({ path, ...code })) };
   });
 }
 

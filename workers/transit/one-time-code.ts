@@ -31,10 +31,13 @@ const equals = 0x3d;
 const hash = 0x23;
 const algorithms: Readonly<Record<string, string>> = { SHA1: "sha1", SHA256: "sha256", SHA512: "sha512" };
 
+/** What is wrong with a URL: the field, and what it may be. */
+export type UnusableSeed = { readonly problem: string };
+
 /** Returns the code at a time in milliseconds, or null when the value is no seed. */
-export function oneTimeCode(value: Uint8Array, now: number): OneTimeCode | null {
+export function oneTimeCode(value: Uint8Array, now: number): OneTimeCode | UnusableSeed | null {
   const seed = value.length <= mostBytes ? seedOf(trimmed(value)) : null;
-  if (seed === null) return null;
+  if (seed === null || "problem" in seed) return seed;
   const seconds = Math.floor(now / 1000);
   const mac = createHmac(seed.algorithm, seed.secret)
     .update(counterBytes(Math.floor(seconds / seed.period)))
@@ -46,19 +49,18 @@ export function oneTimeCode(value: Uint8Array, now: number): OneTimeCode | null 
   return { code, validFor: period - (seconds % period), period, isUrl };
 }
 
-function seedOf(value: Uint8Array): Seed | null {
+function seedOf(value: Uint8Array): Seed | UnusableSeed | null {
   if (!startsWith(value, scheme)) {
     const bare = base32(value);
     const isLong = bare !== null && bare.length >= Math.floor((fewestCharacters * 5) / 8);
-    return isLong ? checked(bare, "SHA1", 6, 30, false) : null;
+    return isLong ? { secret: bare, algorithm: "sha1", digits: 6, period: 30, isUrl: false } : null;
   }
   const start = value.indexOf(question);
-  if (start < 0) return null;
-  const fields = fieldsOf(value.subarray(start + 1));
+  const fields = fieldsOf(value.subarray(start < 0 ? value.length : start + 1));
   const text = (name: string, absent: string) => textOf(fields.get(name) ?? utf8(absent));
   const number = (name: string, absent: string) => wholeNumber(text(name, absent));
   const secret = base32(fields.get("secret") ?? allocate(0));
-  return checked(secret, text("algorithm", "SHA1"), number("digits", "6"), number("period", "30"), true);
+  return checked(secret, text("algorithm", "SHA1"), number("digits", "6"), number("period", "30"));
 }
 
 /** Returns 0, which no field may be, for what is no number in decimal digits. */
@@ -66,11 +68,14 @@ function wholeNumber(text: string): number {
   return /^\d{1,4}$/.test(text) ? Number(text) : 0;
 }
 
-function checked(secret: Uint8Array | null, name: string, digits: number, period: number, isUrl: boolean): Seed | null {
+/** DANGER: the problem must not quote a field: any may hold what is secret. */
+function checked(secret: Uint8Array | null, name: string, digits: number, period: number): Seed | UnusableSeed {
   const algorithm = algorithms[name.toUpperCase()];
-  if (secret === null || secret.length === 0 || algorithm === undefined) return null;
-  const isUsable = digits >= 6 && digits <= 8 && period >= 1 && period <= 3600;
-  return isUsable ? { secret, algorithm, digits, period, isUrl } : null;
+  if (secret === null || secret.length === 0) return { problem: "its secret is missing, or not in base32" };
+  if (algorithm === undefined) return { problem: "its algorithm must be SHA1, SHA256 or SHA512" };
+  if (digits < 6 || digits > 8) return { problem: "its digits must be 6 to 8" };
+  if (period < 1 || period > 3600) return { problem: "its period must be 1 to 3600 seconds" };
+  return { secret, algorithm, digits, period, isUrl: true };
 }
 
 /** The query's fields; only their names become strings. */
