@@ -311,6 +311,19 @@ describe("strongroom import, through the real command", () => {
       expect(found.filter(({ value }) => value === "v")).to.have.length(149_999);
     });
 
+    it("refuses a .1pux that would fill the memory, before it expands it", () => {
+      const bomb = zipOf({ "export.data": " ".repeat(17 * 2 ** 20) }, 8);
+      expect(() => readOnePassword(bomb, "x.1pux")).to.throw(
+        CommandFailure,
+        /x\.1pux: its content is 100 times as large/,
+      );
+      const sizeAt = bomb.lastIndexOf("PK\u0001\u0002", undefined, "latin1") + 24;
+      bomb.writeUInt32LE(129 * 2 ** 20, sizeAt);
+      expect(() => readOnePassword(bomb, "x.1pux")).to.throw(CommandFailure, /more than 128 MiB/);
+      bomb.writeUInt32LE(1000, sizeAt); // a lie: what is expanded ends there
+      expect(() => readOnePassword(bomb, "x.1pux")).to.throw(CommandFailure, /damaged ZIP archive/);
+    });
+
     it("refuses a .1pux that is damaged anywhere, with a message instead of a crash", async () => {
       const whole = zipOf({ "export.data": JSON.stringify({ accounts: [] }) }, 8);
       for (let cut = 4; cut < whole.length; cut += 7) {

@@ -20,7 +20,7 @@ import { parseJson } from "./json.js";
 import { readMember } from "./zip.js";
 
 /** Far above any export without its documents. */
-const maxJsonBytes = 512 * 2 ** 20;
+const maxJsonBytes = 128 * 2 ** 20;
 
 type Field = { readonly name: string; readonly value: string; readonly isOneTime?: boolean };
 

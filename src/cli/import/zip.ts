@@ -10,6 +10,9 @@ const sizes = { end: 22, entry: 46, member: 30 } as const;
 const maxCommentBytes = 0xffff;
 const isEncrypted = 1;
 const methods = { stored: 0, deflated: 8 } as const;
+/** Below this size nothing is a bomb; above it, no export is packed so well. */
+const unsuspiciousBytes = 16 * 2 ** 20;
+const maxRatio = 100;
 
 export function isZip(bytes: Uint8Array): boolean {
   return bytes.length >= 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32LE() === signatures.member;
@@ -70,7 +73,10 @@ function endOf(archive: Buffer): number {
 
 function contentOf(archive: Buffer, { flags, method, checksum, packed, size, at }: Entry, maxBytes: number): Buffer {
   if ((flags & isEncrypted) !== 0) throw refusal("it is encrypted: export it without a password");
-  if (size > maxBytes) throw refusal(`its content has more than ${maxBytes / 2 ** 20} MiB`);
+  if (size > maxBytes) throw refusal(`its content has more than ${maxBytes / 2 ** 20} MiB, which is not read`);
+  if (size > Math.max(unsuspiciousBytes, maxRatio * packed)) {
+    throw refusal(`its content is ${maxRatio} times as large as the archive, which no export is: it is not read`);
+  }
   if (archive.readUInt32LE(at) !== signatures.member) throw new RangeError("no member");
   const begin = at + sizes.member + archive.readUInt16LE(at + 26) + archive.readUInt16LE(at + 28);
   if (begin + packed > archive.length) throw new RangeError("cut off");
