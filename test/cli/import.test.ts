@@ -537,6 +537,18 @@ describe("strongroom import, through the real command", () => {
         expect(await stored(server(), folder)).to.include(others);
       });
 
+      it("suffix renames 50,000 items of one name, and one item of 50,000 fields of one name", async () => {
+        const rows = Array.from({ length: 50_000 }, () => ",,p,,,Site,,0");
+        const input = ["url,username,password,totp,extra,name,grouping,fav", ...rows].join("\n");
+        const args = ["--on-duplicate", "suffix", "--dry-run"];
+        const csv = mustDo(await importText(newFolder(), { format: "lastpass", input, args }));
+        expect(csv.stdout).to.contain("50000 created");
+        const fields = rows.map(() => ({ name: "code", value: "c" }));
+        const item = { ...oldest, fields };
+        const json = await importText(newFolder(), { format: "bitwarden", input: { items: [item] }, args });
+        expect(json.stdout).to.contain("50002 created");
+      });
+
       it("skip leaves out later items as a whole, and lists them", async () => {
         const folder = newFolder();
         const url = { ...newest, login: { ...newest.login, uris: [{ uri: "https://a" }] } };

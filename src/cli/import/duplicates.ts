@@ -24,7 +24,9 @@ function groupsOf(entries: readonly ImportEntry[]): Group[] {
   const groups = new Map<object, ImportEntry[]>();
   for (const entry of entries) {
     const key = entry.item ?? entry;
-    groups.set(key, [...(groups.get(key) ?? []), entry]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [entry]);
+    else group.push(entry);
   }
   return [...groups.values()];
 }
@@ -57,9 +59,10 @@ function firstOfEach(groups: readonly Group[]): Resolved {
 
 function renamed(groups: readonly Group[], given: ReadonlySet<string>): ImportEntry[] {
   const taken = new Set<string>();
+  const suffixes = new Suffixes((path) => taken.has(path) || given.has(path));
   return groups.flatMap((group) => {
     const distinct = withDistinctFields(group, given);
-    const placed = distinct.some(({ path }) => taken.has(path)) ? withSuffix(distinct, taken, given) : distinct;
+    const placed = distinct.some(({ path }) => taken.has(path)) ? withSuffix(distinct, suffixes) : distinct;
     for (const { path } of placed) taken.add(path);
     return placed;
   });
@@ -68,27 +71,54 @@ function renamed(groups: readonly Group[], given: ReadonlySet<string>): ImportEn
 /** An item may have two fields of the same name. */
 function withDistinctFields(group: Group, given: ReadonlySet<string>): Group {
   const own = new Set<string>();
+  const suffixes = new Suffixes((path) => own.has(path) || given.has(path));
   return group.map((entry) => {
-    const path = own.has(entry.path) ? freePath(entry.path, (path) => !own.has(path) && !given.has(path)) : entry.path;
+    const path = own.has(entry.path) ? `${entry.path}-${suffixes.freeFor(entry.path, [""])}` : entry.path;
     own.add(path);
     return { ...entry, path };
   });
 }
 
 /** Renames the item's folder; an entry that is not in one, itself. */
-function withSuffix(group: Group, taken: ReadonlySet<string>, given: ReadonlySet<string>): Group {
+function withSuffix(group: Group, suffixes: Suffixes): Group {
   const [first] = group;
   const root = first?.item?.path ?? first?.path ?? "";
-  const moved = (to: string) => group.map((entry) => ({ ...entry, path: `${to}${entry.path.slice(root.length)}` }));
-  const isFree = (to: string) => moved(to).every(({ path }) => !taken.has(path) && !given.has(path));
-  return moved(freePath(root, isFree));
+  const tails = group.map(({ path }) => path.slice(root.length));
+  const to = `${root}-${suffixes.freeFor(root, tails)}`;
+  return group.map((entry, i) => ({ ...entry, path: `${to}${tails[i]}` }));
 }
 
-function freePath(path: string, isFree: (path: string) => boolean): string {
-  for (let n = 2; ; n++) if (isFree(`${path}-${n}`)) return `${path}-${n}`;
+/** Free numbers for paths. Those that a path has used up are not tried again: a source may have one path 100,000 times. */
+class Suffixes {
+  readonly #isUsed: (path: string) => boolean;
+  /** By path; all lower numbers are used, and stay so. */
+  readonly #lowest = new Map<string, number>();
+
+  constructor(isUsed: (path: string) => boolean) {
+    this.#isUsed = isUsed;
+  }
+
+  /** Returns the lowest number from 2 that is free behind `root` with each of the tails. */
+  freeFor(root: string, tails: readonly string[]): number {
+    let n = tails.reduce((most, tail) => Math.max(most, this.#lowestFor(root, tail)), 2);
+    while (tails.some((tail) => this.#isUsed(`${root}-${n}${tail}`))) n++;
+    return n;
+  }
+
+  #lowestFor(root: string, tail: string): number {
+    const key = `${root}\0${tail}`;
+    let n = this.#lowest.get(key) ?? 2;
+    while (this.#isUsed(`${root}-${n}${tail}`)) n++;
+    this.#lowest.set(key, n);
+    return n;
+  }
 }
 
 const maxNamed = 20;
+
+function firstOf(names: readonly string[]): readonly string[] {
+  return names.length > maxNamed ? [...names.slice(0, maxNamed), `${names.length - maxNamed} more`] : names;
+}
 
 function refuseDuplicates(entries: readonly ImportEntry[]): void {
   const origins = new Map<string, string[]>();
@@ -101,7 +131,7 @@ function refuseDuplicates(entries: readonly ImportEntry[]): void {
   if (clashes.length === 0) return;
   const rows = clashes
     .slice(0, maxNamed)
-    .map(([path, list]) => `\n  ${printable(path)}: ${list.map(printable).join(" and ")}`);
+    .map(([path, list]) => `\n  ${printable(path)}: ${firstOf(list.map(printable)).join(" and ")}`);
   const more = clashes.length > maxNamed ? `\n  and ${clashes.length - maxNamed} more` : "";
   const problem = "several entries have the same path, so nothing was imported";
   const remedy = "rename them in the source, or use --on-duplicate suffix or skip";
