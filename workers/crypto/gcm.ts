@@ -17,7 +17,7 @@ export function sealGcm(
   aad: Uint8Array,
 ): [Uint8Array, Uint8Array] {
   const cipher = withoutStackTraces(() => createCipheriv("aes-256-gcm", key, nonce, gcm));
-  cipher.setAAD(aad);
+  if (aad.length > 0) cipher.setAAD(aad);
   const ciphertext = cipher.update(plaintext);
   cipher.final();
   return [ciphertext, cipher.getAuthTag()];
