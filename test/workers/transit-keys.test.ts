@@ -46,6 +46,19 @@ describe("transit keys in the key worker", () => {
     expect(verdicts).to.deep.equal(["INTEGRITY", "INTEGRITY", "INTEGRITY", "opens"]);
   });
 
+  it("are refused with any byte changed or under another name, also after they were used", async () => {
+    const blob = await mustCreate("k");
+    const { ciphertext } = await use(blob, "encrypt", { plaintext: base64("hello") });
+    const decrypt = (changed: Bytes, name = "k") => verdict("used", use(changed, "decrypt", { ciphertext }, name));
+    for (let at = 0; at < blob.length; at += 3) {
+      expect(await decrypt(blob)).to.equal("used");
+      const changed = copyOf(blob);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      expect(await decrypt(changed), `byte ${at}`).to.equal("INTEGRITY");
+    }
+    expect(await decrypt(blob, "other")).to.equal("INTEGRITY");
+  });
+
   it("let a private part out only where they were made exportable", async () => {
     const [kept, exportable] = [await mustCreate("k"), await mustCreate("k", { exportable: true })];
     expect(await verdict("out", worker().call({ op: "exportTransitKey", name: "k", blob: kept }))).to.equal(

@@ -281,7 +281,7 @@ function begin(
   if (form !== undefined && inputs?.length === 0) throw new Invalid("missing batch input to process");
   const fields = inputs === null ? inputFields(context, body, form) : null;
   if (blob === null) return noTransitKey(name);
-  const usable = new UsableKey(key, name, blob, context.transit.privateKeys);
+  const usable = new UsableKey(key, name, blob, context.transit);
   const { info } = usable;
   const count = inputs?.length ?? 1;
   if (countsMessages(use, usable) && !context.transit.messages.take(info, usable.latest, usable.etag, count)) {
@@ -299,7 +299,7 @@ function runInputs(
   { blob, body }: Begun,
   inputs: readonly ListElement[],
 ): { readonly results: Bytes; readonly failed: number } {
-  const usable = new UsableKey(key, name, blob, context.transit.privateKeys);
+  const usable = new UsableKey(key, name, blob, context.transit);
   const pieces: (Uint8Array | string)[] = [];
   let failed = 0;
   const membersOf = (input: ListElement): Pieces => {

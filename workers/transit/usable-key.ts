@@ -4,6 +4,7 @@ import { etagOfCurrent, type SealingKey } from "../crypto/blob.js";
 import { Invalid } from "./body.js";
 import { type KeyInfo, openForUse } from "./key-format.js";
 import type { PrivateKeys } from "./private-keys.js";
+import type { TransitState } from "./state.js";
 
 export class UsableKey {
   readonly info: KeyInfo;
@@ -14,14 +15,14 @@ export class UsableKey {
   #parts: readonly Uint8Array[] | null = null;
 
   /** @throws DamagedKey */
-  constructor(sealingKey: SealingKey, name: string, blob: Uint8Array, parsed: PrivateKeys) {
-    const opened = openForUse(sealingKey, name, blob);
+  constructor(sealingKey: SealingKey, name: string, blob: Uint8Array, { infos, privateKeys }: TransitState) {
+    const opened = openForUse(sealingKey, name, blob, infos);
     if (opened === null) throw new DamagedKey(name);
     this.info = opened.info;
     this.name = name;
     this.etag = etagOfCurrent(blob);
     this.#openParts = opened.openParts;
-    this.#parsed = parsed;
+    this.#parsed = privateKeys;
   }
 
   get latest(): number {
