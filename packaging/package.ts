@@ -121,7 +121,9 @@ function buildDeb(program: string, arch: string, directory: string): void {
   copy("packaging/debian/strongroom.service", join(root, "usr/lib/systemd/system/strongroom.service"), 0o644);
   copy("packaging/debian/strongroom.env", join(root, "etc/strongroom/strongroom.env"), 0o644);
   const made = join(program, "dist/share");
-  write(join(share, "man/man1/strongroom.1.gz"), gzipped(readFileSync(join(made, "man/strongroom.1"))));
+  const manual = join(share, "man/man1");
+  write(join(manual, "strongroom.1.gz"), gzipped(readFileSync(join(made, "man/strongroom.1"))));
+  for (const helper of helpers) symlinkSync("strongroom.1.gz", join(manual, `${helper}.1.gz`));
   copy("packaging/debian/lintian-overrides", join(share, "lintian/overrides/strongroom"), 0o644);
   for (const [from, to] of completions) copy(join(made, "completions", from), join(share, to), 0o644);
   writeDocuments(join(share, "doc/strongroom"), program);

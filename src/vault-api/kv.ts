@@ -134,7 +134,7 @@ type Within = Parameters<VaultSecrets["names"]>[0]["within"];
 const pageNames = 1_000;
 
 /** Sorts behind nearly every path in a folder; segments may begin with it. */
-const behindMost = "\u{10ffff}";
+const behindMost = String.fromCodePoint(0x10ffff);
 
 /** Jumps over a folder once it has one of its names. `still`: throws once the caller's token has ended. */
 export async function keysIn(

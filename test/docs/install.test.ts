@@ -36,6 +36,25 @@ ${useVault}
 du -sh /opt/strongroom-*
 `;
 
+/** Upgrades to the same program as a later version, and back: settings and vault stay, and the vault opens. */
+const changeVersion = `
+echo '# ours' >> /etc/strongroom/strongroom.env
+dpkg-deb -R /run/strongroom.deb /run/later
+sed -i 's/^Version: .*/Version: ${version}+later/' /run/later/DEBIAN/control
+dpkg-deb -Znone --root-owner-group -b /run/later /run/later.deb > /dev/null
+for deb in later strongroom; do
+  apt-get -q install -y --no-install-recommends --allow-downgrades /run/$deb.deb > /dev/null
+  grep -q '^# ours' /etc/strongroom/strongroom.env
+  $run serve > /run/log 2>&1 & server=$!
+  until grep -q 'listens on' /run/log; do kill -0 $server || { cat /run/log; exit 1; }; sleep 0.2; done
+  $run unlock --passphrase-file /run/passphrase
+  test "$($run get app/x)" = 'the value'
+  $run shutdown
+  wait $server
+done
+rm -r /run/later /run/later.deb
+`;
+
 const fromDeb = `
 export DEBIAN_FRONTEND=noninteractive
 apt-get -q update > /dev/null
@@ -47,6 +66,7 @@ export STRONGROOM_HOME=/var/lib/strongroom STRONGROOM_PORT=0
 run='setpriv --reuid strongroom --regid strongroom --clear-groups strongroom'
 ${useVault}
 du -sh /usr/lib/strongroom
+${changeVersion}
 apt-get -q purge -y strongroom 2>&1 | tee /run/purge
 grep -q 'is kept, because it holds a vault' /run/purge
 test -f /var/lib/strongroom/vault/gen-1/header.json

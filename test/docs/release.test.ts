@@ -18,6 +18,7 @@ describe("a release", function () {
     const key = join(temporaryDirectory(), "key");
     execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", key]);
     const [first, second] = [build({ STRONGROOM_SIGNING_KEY: key }), build()];
+    expectClean(join(first, `strongroom_${version}_amd64.deb`));
     expectSigned(first, readFileSync(`${key}.pub`, "utf8"));
     expect(readFileSync(join(first, "SHA256SUMS"), "utf8")).to.equal(readFileSync(join(second, "SHA256SUMS"), "utf8"));
     const root = temporaryDirectory();
@@ -37,6 +38,16 @@ function build(more: Readonly<Record<string, string>> = {}): string {
   execFileSync("npm", ["ci", "--silent", "--no-audit", "--no-fund"], { cwd: tree, stdio: "ignore" });
   execFileSync("npm", ["run", "--silent", "package"], { cwd: tree, env: settings, stdio: "ignore" });
   return join(tree, "packages/out");
+}
+
+/** Where lintian is installed. */
+function expectClean(file: string): void {
+  if (spawnSync("lintian", ["--version"]).status !== 0) return;
+  const { status, stdout } = spawnSync("lintian", ["--allow-root", "--fail-on=error,warning", file], {
+    encoding: "utf8",
+  });
+  expect(stdout).to.equal("");
+  expect(status).to.equal(0);
 }
 
 /** Checks the signature as docs/operations.md says, and that it is not one of changed checksums. */
