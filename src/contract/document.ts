@@ -6,10 +6,14 @@ const defaults = { maxValueBytes: 1_048_576, maxBodyBytes: 6_356_992 };
 
 type Settings = { readonly maxValueBytes: number };
 
-/** Returns JSON text. */
-export function openApiDocument({ maxValueBytes }: Settings): string {
-  const document: unknown = JSON.parse(readPackageFile("openapi.json"));
-  return JSON.stringify(document)
-    .replaceAll(String(defaults.maxBodyBytes), String(6 * maxValueBytes + 64 * 1024))
-    .replaceAll(String(defaults.maxValueBytes), String(maxValueBytes));
+/** Reads the document now, and makes its JSON text at the first call: most servers are never asked for it. */
+export function openApiDocument({ maxValueBytes }: Settings): () => string {
+  const source = readPackageFile("openapi.json");
+  let text: string | null = null;
+  return () => {
+    text ??= JSON.stringify(JSON.parse(source))
+      .replaceAll(String(defaults.maxBodyBytes), String(6 * maxValueBytes + 64 * 1024))
+      .replaceAll(String(defaults.maxValueBytes), String(maxValueBytes));
+    return text;
+  };
 }

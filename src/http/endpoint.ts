@@ -33,7 +33,7 @@ export type Service = {
   readonly maxBodyBytes: number;
   readonly maxBatchBytes: number;
   /** The OpenAPI document. */
-  readonly contract: Uint8Array;
+  readonly contract: () => string;
   /** Returns the metrics in Prometheus' text format. */
   readonly scrape: () => Promise<string>;
   /** The program's. */

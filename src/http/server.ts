@@ -48,7 +48,7 @@ export function shutdown({ shutDown }: Service, _req: Request, res: Response): v
 
 /** Sends a copy, because sent bytes are wiped. */
 export function openapi({ contract }: Service, _req: Request, res: Response): void {
-  sendBytes(res, 200, [Buffer.from(contract)]);
+  sendBytes(res, 200, [Buffer.from(contract())]);
 }
 
 /** Version 0.0.4 of Prometheus' text format. */

@@ -216,7 +216,7 @@ function serviceOf(
     checkAuditLog: auditCheckOf(home, guarded, audit, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
-    contract: Buffer.from(openApiDocument(settings)),
+    contract: openApiDocument(settings),
     scrape: async () => metrics.scrape(await figures()),
     version: manifest.version,
   };

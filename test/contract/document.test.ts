@@ -81,7 +81,7 @@ describe("the OpenAPI document", () => {
 describe("the document's body schemas", () => {
   const maxValueBytes = 20;
   const readers = bodyReaders(maxValueBytes);
-  const document = JSON.parse(openApiDocument({ maxValueBytes }));
+  const document = JSON.parse(openApiDocument({ maxValueBytes })());
   const schema = (name: string) => ({ $ref: `#/components/schemas/${name}`, components: document.components });
   const bodies = [
     ["init", "InitRequest"],
