@@ -171,8 +171,8 @@ async function together(server: TestServer, request: Send, during: () => Promise
       if (reverse !== undefined) await send(server, reverse);
     }
   };
-  const clients = Array.from({ length: 8 }, client);
-  await sleep(30);
+  const clients = Array.from({ length: 4 }, client);
+  await sleep(10);
   await during();
   done = true;
   await Promise.all(clients);
@@ -192,7 +192,6 @@ async function begin(server: TestServer, { method = "GET", path }: Send): Promis
   const closed = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
   await new Promise((resolve) => socket.once("secureConnect", resolve));
   socket.write(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`);
-  await sleep(50); // the server must read it before it looks for idle connections
   return async () => {
     socket.write("\r\n");
     await closed;
@@ -214,6 +213,7 @@ function sentDuringShutdown(): Promise<void> {
   shutDown ??= (async () => {
     const server = await startTestServer();
     const finishes = await Promise.all(Object.values(requests).map((request) => begin(server, request)));
+    await mustStatus(server); // it has read them all, before it looks for idle connections
     await send(server, { method: "POST", path: "/v1/shutdown" });
     for (const finish of finishes) await finish();
   })();

@@ -6,6 +6,7 @@ import { type ErrorCode, statusOf } from "../../src/errors.js";
 import { keyWorkerAsked } from "../support/asked-worker.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { failingFiles } from "../support/failing-files.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
   connectRaw,
@@ -282,7 +283,8 @@ describe("a damaged, moved or foreign blob", () => {
 
 describe("failing storage", () => {
   const { files, fail, failOnce, repair } = failingFiles();
-  const shared = shareTestServer({ files }, mustInit);
+  const clock = new FakeClock(Date.now()); // stands still: the operations that are counted are those of the request
+  const shared = shareTestServer({ files, clock, idleTimeoutMs: 0 }, mustInit);
   const steps = ["open", "writeFile", "sync", "rename"] as const;
   for (const step of steps) {
     for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
@@ -330,6 +332,7 @@ describe("failing storage", () => {
     const server = await unlockedServer();
     const put = await halfSent(server, "PUT /v1/secrets/late", { value: "v" });
     const get = await halfSent(server, "POST /v1/unlock", { passphrase });
+    await mustStatus(server); // it has read them
     mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
     await new Promise((resolve) => setTimeout(resolve, 100));
     for (const answer of await Promise.all([put(), get()])) {
@@ -355,7 +358,6 @@ async function halfSent(server: TestServer, line: string, object: object): Promi
   const body = JSON.stringify(object);
   const head = `${line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
   socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`);
-  await new Promise((resolve) => setTimeout(resolve, 50));
   return async () => {
     socket.write(body.slice(-1));
     await closed;
