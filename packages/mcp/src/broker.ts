@@ -119,8 +119,13 @@ function requestOver(secure: TLSSocket, host: string, { url, method, headers, bo
       headers: { ...headers, host: url.host, "accept-encoding": "identity" },
       timeout: timeoutMs,
     });
-    request.on("response", (response) => void receive(response).then(resolve, reject));
+    let isResponding = false;
+    request.on("response", (response) => {
+      isResponding = true;
+      void receive(response).then(resolve, reject);
+    });
     request.on("timeout", () => request.destroy(new Error(`${url.host} did not respond`)));
+    request.on("close", () => isResponding || reject(new Error(`${url.host} sent no response`)));
     request.on("error", reject).end(body);
   });
 }

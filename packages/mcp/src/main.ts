@@ -24,6 +24,11 @@ try {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, end);
   server.server.onclose = end;
   process.stdin.once("end", end);
+  process.stdout.once("error", end); // the client is gone
+  server.server.onerror = (error) => {
+    if (error.message.startsWith("ReadBuffer exceeded"))
+      process.stderr.write("strongroom-mcp: a message is too long\n");
+  };
   await server.connect(new StdioServerTransport());
 } catch (error) {
   process.stderr.write(`strongroom-mcp: ${error instanceof Error ? error.message : "failed"}\n${usage}`);

@@ -6,12 +6,14 @@ import type { Scope } from "./broker.js";
 const minBytes = 4;
 
 export type Mask = {
+  /** What is hidden. */
+  readonly forms: readonly string[];
   /** @param isCut whether the text's end was cut off, where a part of a value could stand */
   hide(text: string, isCut?: boolean): string;
 };
 
-/** Knows the values that the agent's requests may carry, as they are now. */
-export async function maskOf(client: StrongroomClient, scope: Scope): Promise<Mask> {
+/** Knows the values that the agent's requests may carry, as they are now, and those of an earlier mask. */
+export async function maskOf(client: StrongroomClient, scope: Scope, earlier?: Mask): Promise<Mask> {
   const { uses } = await client.listUses();
   const bound = uses.filter(({ path }) => isWithin(scope, path));
   const secrets = await client.getMany([...new Set(bound.map(({ path }) => path))]);
@@ -20,9 +22,11 @@ export async function maskOf(client: StrongroomClient, scope: Scope): Promise<Ma
   const forms = values.flatMap((value) =>
     [...users].flatMap((user) => formsOf(Buffer.concat([Buffer.from(user), value]))),
   );
-  const hidden = [...new Set(forms)].filter(({ length }) => length >= minBytes).sort((a, b) => b.length - a.length);
+  const all = [...new Set([...forms, ...(earlier?.forms ?? [])])];
+  const hidden = all.filter(({ length }) => length >= minBytes).sort((a, b) => b.length - a.length);
   const longest = hidden[0]?.length ?? 0;
   return {
+    forms: hidden,
     hide: (text, isCut = false) => {
       const masked = hidden.reduce((shown, form) => shown.replaceAll(form, "***"), text);
       return isCut ? masked.slice(0, Math.max(0, masked.length - longest)) : masked;

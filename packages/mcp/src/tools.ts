@@ -83,7 +83,7 @@ function addRequest(server: McpServer, { client, broker, scope }: Dependencies):
         url: z.string().describe("https URL"),
         method: z
           .string()
-          .regex(/^[A-Z]{1,32}$/)
+          .regex(/^(?!CONNECT$)[A-Z]{1,32}$/)
           .default("GET"),
         headers: z.record(z.string(), z.string()).default({}).describe("without the credential"),
         body: z.string().optional(),
@@ -96,8 +96,9 @@ function addRequest(server: McpServer, { client, broker, scope }: Dependencies):
           throw new Error("the URL must be https, without a user");
         if (Object.keys(headers).some((name) => /^(?:if-)?range$/i.test(name)))
           throw new Error("send the request without Range: a part of a credential could not be hidden");
+        const before = await maskOf(client, scope);
         const response = await broker.send({ url: to, method, headers, body });
-        const mask = await maskOf(client, scope); // as they are after the response
+        const mask = await maskOf(client, scope, before); // a value may have changed in between
         const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}`);
         const text = mask.hide(response.body.toString("utf8"), response.isCut);
         return `HTTP ${response.status}\n${mask.hide(lines.join("\n"))}\n\n${shortened(text, response.isCut)}`;
@@ -119,8 +120,9 @@ function addRun(server: McpServer, deps: Dependencies): void {
     },
     (wanted) =>
       told(async () => {
+        const before = await maskOf(deps.client, deps.scope);
         const { status, stdout, stderr } = await runSandboxed(deps, wanted);
-        const mask = await maskOf(deps.client, deps.scope);
+        const mask = await maskOf(deps.client, deps.scope, before);
         return `exit status ${status}\n--- standard output\n${shown(mask, stdout)}\n--- standard error\n${shown(mask, stderr)}`;
       }),
   );

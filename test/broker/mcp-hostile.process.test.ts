@@ -1,0 +1,194 @@
+/** `strongroom mcp` against a hostile client: it shows no value, keeps serving, and ends its session when the client goes. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { later, shared } from "../support/clean-up.js";
+import { closedGate } from "../support/latch.js";
+import { environment, mainFile, node } from "../support/process.js";
+import type { TestServer } from "../support/server.js";
+import { mustPut, mustSucceed, send } from "../support/test-client.js";
+import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
+
+const value = "hostile-client-s3cr3t-value";
+
+type Rig = {
+  readonly server: TestServer;
+  readonly upstream: Upstream;
+  /** Waits for a request to /slow, whose response then waits for `respond`. */
+  readonly arrived: () => Promise<void>;
+  readonly respond: () => void;
+};
+type Message = { readonly id?: unknown; readonly result?: unknown; readonly error?: { readonly message: string } };
+
+/** The program itself, without the command in front of it. */
+class Session {
+  readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly ended: Promise<unknown[]>;
+  readonly messages: Message[] = [];
+  shown = "";
+  stderr = "";
+  #id = 100;
+
+  constructor({ home, url }: TestServer) {
+    const env = environment({
+      STRONGROOM_HOME: home,
+      STRONGROOM_ADDRESS: url,
+      STRONGROOM_COMMAND: `${node}\n${mainFile}`,
+    });
+    this.child = spawn(node, [resolve("dist/mcp/strongroom-mcp.mjs"), "--use", "app/"], {
+      env,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.child.stdin.on("error", () => {});
+    this.child.stderr.on("data", (text: Buffer) => (this.stderr += text.toString()));
+    this.ended = once(this.child, "close");
+    let line = "";
+    this.child.stdout.on("data", (text: Buffer) => {
+      this.shown += text.toString();
+      const lines = (line + text.toString()).split("\n");
+      line = lines.pop() ?? "";
+      for (const each of lines) this.messages.push(JSON.parse(each) as Message);
+    });
+    later(() => void this.child.kill("SIGKILL"));
+  }
+
+  write(line: string): void {
+    this.child.stdin.write(`${line}\n`);
+  }
+
+  async ask(method: string, params: object): Promise<Message> {
+    const id = this.#id++;
+    this.write(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    return this.answerTo(id);
+  }
+
+  async answerTo(id: unknown): Promise<Message> {
+    for (;;) {
+      const found = this.messages.find((message) => message.id === id);
+      if (found !== undefined) return found;
+      if (this.child.exitCode !== null) throw new Error(`it has ended: ${this.stderr}`);
+      await sleep(10);
+    }
+  }
+
+  async begin(): Promise<this> {
+    const clientInfo = { name: "hostile", version: "1" };
+    await this.ask("initialize", { protocolVersion: "2025-03-26", capabilities: {}, clientInfo });
+    this.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }));
+    return this;
+  }
+}
+
+describe("strongroom mcp with a hostile client", function () {
+  this.timeout(0);
+
+  const rig = shared(async (): Promise<Rig> => {
+    const [arrived, responding] = [closedGate(), closedGate()];
+    const upstream = await startUpstream(["localhost"], async (req, res) => {
+      const isSlow = req.url === "/slow";
+      if (isSlow) arrived.open();
+      if (isSlow) await responding.passed;
+      req.resume().on("end", () => res.end(String(req.headers["x-api-key"])));
+    });
+    const server = await startWithBroker([upstream]);
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", {
+      host: "localhost",
+      port: upstream.port,
+      private: true,
+      header: "x-api-key",
+      format: "{}",
+    });
+    return { server, upstream, arrived: () => arrived.passed, respond: responding.open };
+  });
+  const call = (session: Session, name: unknown, args: unknown) => session.ask("tools/call", { name, arguments: args });
+  const tokens = async () => mustSucceed(await send(rig().server, { path: "/v1/tokens" }))["tokens"] as object[];
+
+  it("keeps serving after lines that are no message, or nest deeply", async () => {
+    const session = await new Session(rig().server).begin();
+    const deep = (id: number, params: string) =>
+      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`;
+    const lines = [
+      ...["", "x", "null", "[]", "{}", "{", '"', "\u0000", "\ud800", "[".repeat(1_000_000), '{"a":'.repeat(500_000)],
+      deep(1, `{"name":"list","arguments":${"[".repeat(200_000)}${"]".repeat(200_000)}}`),
+      deep(2, `{"name":"list","arguments":${'{"prefix":'.repeat(200_000)}1${"}".repeat(200_000)}}`),
+      deep(3, `{"name":"list","_meta":${'{"a":'.repeat(200_000)}1${"}".repeat(200_000)}}`),
+      '{"jsonrpc":"2.0","id":{"a":1},"method":"tools/list"}',
+      '{"jsonrpc":"2.0","id":"__proto__","method":"__proto__"}',
+      '{"jsonrpc":"2.0","id":777,"result":{}}',
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"__proto__"}}',
+      JSON.stringify({ jsonrpc: "2.0", id: "long", method: "x".repeat(5_000_000) }),
+    ];
+    for (const line of lines) session.write(line);
+    for (const id of [1, 2, 3, "__proto__", "long"]) await session.answerTo(id);
+    expect(JSON.stringify(await call(session, "list", {}))).to.contain("app/key");
+    expect(session.shown).not.to.contain(value);
+  });
+
+  it("answers each call, whatever its name and arguments are, and shows no value", async () => {
+    const session = await new Session(rig().server).begin();
+    const url = `https://localhost:${rig().upstream.port}/`;
+    const calls: readonly (readonly [unknown, unknown, RegExp])[] = [
+      ["__proto__", {}, /isError/],
+      ["constructor", {}, /isError/],
+      [1, {}, /error/],
+      ["list", null, /error/],
+      ["list", { prefix: "\ud800" }, /lone surrogate/],
+      ["generate", { path: "app/../x" }, /segment that is/],
+      ["request", { url, method: "CONNECT" }, /Invalid arguments/],
+      ["request", { url, headers: { Host: "evil.test", HOST: "evil2.test" } }, /HTTP 200.*\*\*\*/],
+      ["request", { url, headers: { "Transfer-Encoding": "chunked", "Content-Length": "1" }, body: "a" }, /HTTP 400/],
+      ["request", { url, headers: { Connection: "Upgrade", Upgrade: "websocket" } }, /HTTP 101|HTTP 200|no response/],
+      ["request", { url, headers: { Cookie: "x".repeat(100_000) } }, /HTTP 400/],
+      ["request", { url: "https://localhost\r\nX: y/" }, /Invalid URL/],
+      ["run", { command: ["a\u0000b"] }, /isError/],
+      ["run", { command: ["true", "x".repeat(3_000_000)] }, /isError/],
+    ];
+    for (const [name, args, wanted] of calls) {
+      const answer = JSON.stringify(await call(session, name, args));
+      expect(answer, JSON.stringify([name, args]).slice(0, 100)).to.match(wanted);
+    }
+    expect(session.shown).not.to.contain(value);
+  });
+
+  it("hides a value that was replaced while the request ran", async () => {
+    const session = await new Session(rig().server).begin();
+    const asked = call(session, "request", { url: `https://localhost:${rig().upstream.port}/slow` });
+    await rig().arrived();
+    await mustPut(rig().server, "app/key", { value: "another-s3cr3t-value" });
+    rig().respond();
+    expect(JSON.stringify(await asked)).to.contain("HTTP 200");
+    expect(session.shown).not.to.contain(value).and.not.contain("another-s3cr3t-value");
+    await mustPut(rig().server, "app/key", { value });
+  });
+
+  for (const [what, leave] of [
+    ["closes its output", (session: Session) => session.child.stdin.end()],
+    ["reads no more", (session: Session) => void session.child.stdout.destroy()],
+    ["sends a line of 11 MiB", (session: Session) => session.write("x".repeat(11 * 2 ** 20))],
+  ] as const) {
+    it(`revokes its session's token and ends without a stack trace when the client ${what}`, async () => {
+      const before = (await tokens()).length;
+      const session = await new Session(rig().server).begin();
+      await call(session, "request", { url: `https://localhost:${rig().upstream.port}/` });
+      expect(await tokens()).to.have.length(before + 1);
+      leave(session);
+      session.write(JSON.stringify({ jsonrpc: "2.0", id: 5, method: "tools/list" }));
+      await session.ended;
+      expect(session.stderr).to.match(/^(?:strongroom-mcp: a message is too long\n)?$/);
+      expect(await tokens()).to.have.length(before);
+    });
+  }
+
+  it("ends a program that ignores the end of its time", async function () {
+    if (!existsSync("/usr/bin/bwrap")) return this.skip();
+    const session = await new Session(rig().server).begin();
+    const command = ["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done"];
+    expect(JSON.stringify(await call(session, "run", { command, timeoutSeconds: 3 }))).to.contain("exit status");
+    return undefined;
+  });
+});
