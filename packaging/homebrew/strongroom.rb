@@ -11,10 +11,11 @@ class Strongroom < Formula
   def install
     # The npm package has no dependencies and no install scripts: nothing is downloaded or run.
     libexec.install Dir["*"]
-    (bin/"strongroom").write <<~SH
-      #!/bin/sh
-      exec "#{Formula["node"].opt_bin}/node" -- "#{libexec}/dist/program/entry.cjs" "$@"
-    SH
+    program = %Q("#{Formula["node"].opt_bin}/node" -- "#{libexec}/dist/program/entry.cjs")
+    (bin/"strongroom").write %Q(#!/bin/sh\nexec #{program} "$@"\n)
+    %w[git-credential docker-credential].each do |helper|
+      (bin/"#{helper}-strongroom").write %Q(#!/bin/sh\nexec #{program} #{helper} "$@"\n)
+    end
     man1.install libexec/"dist/share/man/strongroom.1"
     bash_completion.install libexec/"dist/share/completions/strongroom.bash" => "strongroom"
     zsh_completion.install libexec/"dist/share/completions/_strongroom"

@@ -39,6 +39,10 @@
               cp -r . $out/lib/strongroom
               makeWrapper ${pkgs.nodejs}/bin/node $out/bin/strongroom \
                 --add-flags "-- $out/lib/strongroom/dist/program/entry.cjs"
+              for helper in git-credential docker-credential; do
+                makeWrapper ${pkgs.nodejs}/bin/node $out/bin/$helper-strongroom \
+                  --add-flags "-- $out/lib/strongroom/dist/program/entry.cjs $helper"
+              done
               installManPage dist/share/man/strongroom.1
               installShellCompletion --bash --name strongroom dist/share/completions/strongroom.bash
               installShellCompletion --zsh dist/share/completions/_strongroom
