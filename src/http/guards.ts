@@ -216,6 +216,12 @@ export function visibleRanges(req: Request): { readonly within?: readonly NameRa
   return caller === "root" ? {} : { within: caller.ranges };
 }
 
+/** A token that can neither list nor get learns no metadata that it has not sent. */
+export function seesMetadata(req: Request): boolean {
+  const caller = callerOf(req);
+  return caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get");
+}
+
 function isOutside(req: Request, path: string): boolean {
   const caller = callerOf(req);
   return caller !== "root" && !includesPath(caller.ranges, path);

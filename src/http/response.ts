@@ -251,3 +251,8 @@ function unexpected(cause: unknown): VaultError {
     cause,
   });
 }
+
+/** DANGER: only of a response without values. */
+export function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
+  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
+}

@@ -8,9 +8,17 @@ import type { BatchPermit } from "../vault/batch-plan.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
 import { maxFieldsBytes, maxPathsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
 import type { Service } from "./endpoint.js";
-import { authorizeBody, authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "./guards.js";
+import {
+  authorizeBody,
+  authorizePath,
+  requireValidToken,
+  secretPathOf,
+  seesMetadata,
+  stillValid,
+  visibleRanges,
+} from "./guards.js";
 import { callerOf, conditionOf, contextOf, queryOf, type RequestContext, unlessTagged } from "./request.js";
-import { sendBytes, sendJson, sendNotModified, sendParts } from "./response.js";
+import { parsed, sendBytes, sendJson, sendNotModified, sendParts } from "./response.js";
 
 export async function put(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
@@ -80,20 +88,9 @@ export async function changeMetadata(service: Service, req: Request, res: Respon
   sendMetadata(req, res, response, tag);
 }
 
-/** A token that can neither list nor get learns no metadata that it has not sent. */
 function sendMetadata(req: Request, res: Response, response: Uint8Array, etag: string): void {
   if (seesMetadata(req)) return void sendBytes(res, 200, [response], etag);
   sendBytes(res, 200, [jsonBytes({ ...parsed(response), metadata: {} })], etag);
-}
-
-function seesMetadata(req: Request): boolean {
-  const caller = callerOf(req);
-  return caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get");
-}
-
-/** DANGER: only of a response without values. */
-function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
-  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
 }
 
 function jsonBytes(value: object): Uint8Array {

@@ -4,8 +4,16 @@ import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
-import { authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "../http/guards.js";
+import {
+  authorizePath,
+  requireValidToken,
+  secretPathOf,
+  seesMetadata,
+  stillValid,
+  visibleRanges,
+} from "../http/guards.js";
 import { contextOf, queryOf } from "../http/request.js";
+import { parsed } from "../http/response.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
 import { sendData, sendNothing, sendObject } from "./response.js";
@@ -32,7 +40,9 @@ function writing(isPatch: boolean): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
     const body = await bodyOf(service, req, res);
-    sendData(res, await service.vault.kv.write(path, body, isPatch, stillValid(service, req)));
+    const response = await service.vault.kv.write(path, body, isPatch, stillValid(service, req));
+    if (seesMetadata(req)) sendData(res, response);
+    else sendObject(res, { ...parsed(response), custom_metadata: null });
   };
 }
 

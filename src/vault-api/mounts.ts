@@ -7,6 +7,7 @@ import { VaultError } from "../errors.js";
 import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";
 import { stillValid, visibleRanges } from "../http/guards.js";
+import { callerOf } from "../http/request.js";
 import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
 import { sendNothing, sendObject } from "./response.js";
@@ -35,11 +36,18 @@ function mountAt(name: string) {
 
 /** Returns those that a caller may see, by their names with a slash. */
 async function visibleMounts(service: Service, req: Request) {
-  const { secrets } = service.vault;
-  const keys = await keysIn(secrets, "", visibleRanges(req).within, stillValid(service, req));
-  const folders = keys.filter((key) => key.endsWith("/")).map((key) => key.slice(0, -1));
-  const names = [...new Set([wholeVault, transitMount, ...folders])].sort();
+  const names = [...new Set([wholeVault, transitMount, ...(await visibleFolders(service, req))])].sort();
   return Object.fromEntries(names.map((name) => [`${name}/`, mountAt(name)]));
+}
+
+/** A token that cannot list learns no names: it is shown those that its own paths have. */
+async function visibleFolders(service: Service, req: Request): Promise<readonly string[]> {
+  const caller = callerOf(req);
+  if (caller !== "root" && !caller.token.can.includes("list")) {
+    return caller.token.paths.filter((path) => path.includes("/")).map(firstSegment);
+  }
+  const keys = await keysIn(service.vault.secrets, "", visibleRanges(req).within, stillValid(service, req));
+  return keys.filter((key) => key.endsWith("/")).map((key) => key.slice(0, -1));
 }
 
 export async function listMounts(service: Service, req: Request, res: Response): Promise<void> {
@@ -48,19 +56,19 @@ export async function listMounts(service: Service, req: Request, res: Response):
 }
 
 export function showMount(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const mount = mountAt(firstSegment(parameter));
+  const mount = mountAt(nameOf(parameter));
   sendObject(res, mount, mount);
 }
 
 export function showTuning(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const { config, description, options } = mountAt(firstSegment(parameter));
+  const { config, description, options } = mountAt(nameOf(parameter));
   const tuning = { ...config, description, options };
   sendObject(res, tuning, tuning);
 }
 
 /** What the command line of Vault asks before each command: which version of KV a path belongs to. */
 export function showMountOfPath(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const name = firstSegment(parameter);
+  const name = nameOf(parameter);
   sendObject(res, { ...mountAt(name), path: `${name}/` });
 }
 
@@ -97,8 +105,12 @@ function membersOf(body: Uint8Array): Readonly<Record<string, unknown>> {
   throw new VaultError("BAD_REQUEST", "the body must be a JSON object");
 }
 
-function firstSegment(parameter: string): string {
-  const [name = ""] = percentDecode(parameter, "the path").split("/");
+function firstSegment(path: string): string {
+  return path.split("/")[0] ?? "";
+}
+
+function nameOf(parameter: string): string {
+  const name = firstSegment(percentDecode(parameter, "the path"));
   if (name !== "") return name;
   throw new VaultError("BAD_REQUEST", "the name of the mount is empty");
 }

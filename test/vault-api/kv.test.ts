@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
 import { shareTestServer } from "../support/server.js";
-import { mustCreateToken, mustGet, mustInit, mustList, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { mustGet, mustInit, mustList, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { startVaultServer, type VaultResponse, type VaultServer, vault, withPort } from "./vault-client.js";
 
 describe("KV on the port for Vault's clients", () => {
@@ -337,42 +337,5 @@ describe("KV on the port for Vault's clients", () => {
       expect(await subkeys("?depth=1")).to.deep.equal({ a: null, b: null, e: null });
       expect(await subkeys("?depth=2&version=1")).to.deep.equal({ a: null, b: { c: null }, e: null });
     });
-  });
-
-  describe("rights", () => {
-    const operations: readonly (readonly [scope: string, method: string, at: string, body?: object])[] = [
-      ["get", "GET", "data"],
-      ["put", "POST", "data", { data: { a: "1" } }],
-      ["put", "PATCH", "data", { data: { a: "1" } }],
-      ["delete", "DELETE", "data"],
-      ["get", "GET", "subkeys"],
-      ["delete", "POST", "delete", { versions: [9] }],
-      ["put", "POST", "undelete", { versions: [9] }],
-      ["delete", "PUT", "destroy", { versions: [9] }],
-      ["list", "GET", "metadata"],
-      ["put", "POST", "metadata", { max_versions: 5 }],
-      ["put", "PATCH", "metadata", { max_versions: 5 }],
-      ["delete", "DELETE", "metadata"],
-      ["list", "LIST", "metadata"],
-    ];
-
-    it("are those of the native API, and existence never shows outside of a token's paths", async () => {
-      const scopes = ["get", "put", "delete", "list"];
-      await mustPut(server(), "in/x", "1");
-      await mustPut(server(), "out/x", "1");
-      for (const can of scopes) {
-        const { token } = await mustCreateToken(server(), { name: `only-${can}`, can: [can], paths: ["in/"] });
-        for (const operation of operations) await mustHaveRights(operation, can, token);
-      }
-    });
-
-    async function mustHaveRights([scope, method, at, body]: (typeof operations)[number], can: string, token: string) {
-      const ask = (path: string) => vault(server(), method, `secret/${at}/${path}`, { token, ...(body && { body }) });
-      const outcome = `${can}: ${method} ${at}`;
-      if (scope !== can) return expect((await ask("in/y")).status, outcome).to.equal(403);
-      const [there, missing] = [await ask("out/x"), await ask("out/none")];
-      expect([there.status, there.text], outcome).to.deep.equal([method === "LIST" ? 404 : 403, missing.text]);
-      return expect((await ask("in/y")).status, outcome).not.to.equal(403);
-    }
   });
 });
