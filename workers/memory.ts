@@ -89,13 +89,19 @@ let nonceStockAt = nonceStock.length;
 
 /** Returns random bytes that it has not returned before. They are not secret: the stock is in memory as it is. */
 export function freshNonce(length: number): Uint8Array {
+  const nonce = scratch(length);
+  putFreshNonce(nonce, length);
+  return nonce;
+}
+
+/** As `freshNonce`, at the beginning of `target`. */
+export function putFreshNonce(target: Uint8Array, length: number): void {
   if (nonceStockAt + length > nonceStock.length) {
     randomFillSync(nonceStock);
     nonceStockAt = 0;
   }
-  const nonce = scratchOf(nonceStock.subarray(nonceStockAt, nonceStockAt + length));
+  for (let i = 0; i < length; i++) target[i] = nonceStock[nonceStockAt + i] ?? 0;
   nonceStockAt += length; // DANGER: a nonce that is returned twice reveals plaintexts
-  return nonce;
 }
 
 export function wipe(...parts: readonly (Uint8Array | null | undefined)[]): void {

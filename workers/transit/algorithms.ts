@@ -11,7 +11,7 @@ import {
   verify as verifyMessage,
 } from "node:crypto";
 import { openGcm, sealGcm, tagBytes } from "../crypto/gcm.js";
-import { bytesOf, equal, freshNonce, scratch, scratchOf, viewOf, wipe } from "../memory.js";
+import { bytesOf, equal, putFreshNonce, scratch, scratchOf, viewOf, wipe } from "../memory.js";
 import { signDigest, verifyDigest } from "./ecdsa-digest.js";
 import type { KeyType } from "./key-format.js";
 import { isRsa } from "./private-keys.js";
@@ -32,8 +32,12 @@ const curveBytes = 32;
 
 /** AES-256-GCM under a random nonce: nonce (12) ‖ ciphertext ‖ tag (16). */
 export function encryptGcm(key: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): Uint8Array {
-  const nonce = freshNonce(gcmNonceBytes);
-  return scratchOf(nonce, ...sealGcm(key, nonce, plaintext, aad));
+  const sealed = scratch(gcmNonceBytes + plaintext.length + tagBytes);
+  putFreshNonce(sealed, gcmNonceBytes);
+  const [ciphertext, tag] = sealGcm(key, sealed.subarray(0, gcmNonceBytes), plaintext, aad);
+  sealed.set(ciphertext, gcmNonceBytes);
+  sealed.set(tag, gcmNonceBytes + plaintext.length);
+  return sealed;
 }
 
 /** Returns null when the tag does not match. */
