@@ -59,6 +59,10 @@ describe("the server's memory after transit keys were used", function () {
         const back = await post(server, `decrypt/${type}`, { ciphertext });
         expect(back["plaintext"]).to.equal(base64(plaintext));
       }
+      const batch = Array.from({ length: 250 }, () => ({ plaintext: base64(plaintext) })); // more than one slice
+      const { results } = await post(server, "encrypt/aes256-gcm96", { batch });
+      const back = await post(server, "decrypt/aes256-gcm96", { batch: results });
+      expect(back["results"]).to.deep.equal(batch);
     }
   }
 
