@@ -36,14 +36,16 @@ export class EpochGuard {
 
   /**
    * Returns the first row without its epoch. A change is given the expected epoch before its other values.
-   * @throws VaultError VAULT_LOCKED for another epoch, after `onReplaced`
+   * @throws VaultError VAULT_LOCKED for another epoch, after `onReplaced`; UNAVAILABLE where the row with the epoch is missing
    */
   async ask(statement: Statement, values: readonly Value[], extraMs?: number): Promise<Row> {
     const asked = this.#epoch;
     const isChange = statement.isChange === true;
     const [row] = await this.#database.query(statement, isChange ? [asked, ...values] : values, extraMs);
     const [epoch = null, ...rest] = row ?? [];
-    if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
+    if (epoch === null)
+      throw new VaultError("UNAVAILABLE", "the database names no current vault: run strongroom doctor");
+    if (epoch === this.#nextEpoch) this.#epoch = epoch;
     if (epoch === this.#epoch) return rest;
     // The database answered before this server's own change, which has ended by now.
     if (epoch === asked && !isChange) return this.ask(statement, values, extraMs);
