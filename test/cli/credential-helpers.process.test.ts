@@ -26,7 +26,7 @@ describe("credential helpers", () => {
   function execute(
     program: string,
     args: readonly string[],
-    input: string,
+    input: string | Uint8Array,
     more: Record<string, string> = {},
   ): Promise<Ended> {
     const settings = {
@@ -130,6 +130,43 @@ describe("credential helpers", () => {
       expect(seen).to.deep.equal([undefined, `Basic ${Buffer.from("alice:token-of-alice").toString("base64")}`]);
     });
 
+    const direct = (action: string, input: string | Uint8Array) =>
+      execute("git-credential-strongroom", [action], input);
+
+    it("gives no user or password that would add lines to its response", async () => {
+      const odd: readonly (readonly [string, string, string])[] = [
+        ["lines.test", "me%0Ahost%3Devil.test", "p"],
+        ["returns.test", "me%0Dhost%3Devil.test", "p"],
+        ["nul.test", "me%00", "p"],
+        ["value.test", "me", "p\nhost=evil.test"],
+        ["cut.test", "me", "p\0q"],
+      ];
+      for (const [host, user, password] of odd) {
+        await mustPut(server(), `git/${host}/${user}`, password);
+        const { code, stdout, stderr } = await direct("get", `protocol=https\nhost=${host}\n\n`);
+        expect({ code, stdout }, host).to.deep.equal({ code: 2, stdout: "" });
+        expect(stderr).to.contain("git takes one line").and.not.contain("\0").and.not.contain("\r");
+        await send(server(), { method: "DELETE", path: `/v1/secrets/git/${host}/${encodeURIComponent(user)}` });
+      }
+    });
+
+    it("refuses what is too long instead of storing a part of it, and ignores what it does not know", async () => {
+      const start = "protocol=https\nhost=long.test\nusername=me\n";
+      const long = await direct("store", `${start}password=${"x".repeat(300_000)}\n`);
+      expect(long).to.include({ code: 2, stdout: "" });
+      expect(long.stderr).to.contain("256 KiB");
+      for (const input of ["=\nhost", `${start.replace("https", "https\r")}\n`])
+        expect(await direct("get", input), JSON.stringify(input)).to.include({ code: 0, stdout: "", stderr: "" });
+      const invalid = Buffer.concat([Buffer.from("protocol=https\nhost="), Buffer.of(0xff, 0x00, 0x0a)]);
+      expect((await direct("get", invalid)).stdout).to.equal("");
+      const unknown = `capability[]=authtype\nurl=https://evil.test\nwwwauth[]=x\n${start}password=p\n`;
+      expect(await direct("store", unknown)).to.include({ code: 0, stderr: "" });
+      expect((await direct("get", "protocol=https\nhost=evil.test\n")).stdout).to.equal("");
+      expect((await direct("get", start)).stdout).to.equal("username=me\npassword=p\n");
+      for (const path of ["../long.test", "a".repeat(2000)])
+        expect((await direct("get", `${start}path=${path}\n`)).stdout, path).to.equal("");
+    });
+
     it("says that the vault is locked, and lets git ask", async () => {
       await mustLock(server());
       const { stderr, code } = await git("fill", { protocol: "https", host: "two.test", username: "a" });
@@ -165,6 +202,10 @@ describe("credential helpers", () => {
         "{",
         '{"Secret":"hidden-text"}',
         '{"ServerURL":"r","Username":"u","Secret":7,"x":"hidden-text"}',
+        '{"ServerURL":"\\ud800","Username":"u","Secret":"hidden-text"}',
+        '{"ServerURL":"r","Username":"\\ud800","Secret":"hidden-text"}',
+        '{"ServerURL":"r","Username":"u","Secret":"hidden-text\\ud800"}',
+        "[".repeat(200_000),
       ]) {
         const { code, stdout, stderr } = await docker("store", input);
         expect(code).to.equal(2);
@@ -173,6 +214,16 @@ describe("credential helpers", () => {
           .and.not.contain("hidden-text");
       }
       expect(await docker("get", "")).to.include({ code: 2 });
+      const long = await docker(
+        "store",
+        JSON.stringify({ ServerURL: "r", Username: "u", Secret: "x".repeat(300_000) }),
+      );
+      expect(long.code).to.equal(2);
+      expect(long.stderr).to.contain("256 KiB");
+      await mustPut(server(), "docker/binary.test/me", { value: "/w==", encoding: "base64" });
+      const binary = await docker("get", "binary.test");
+      expect(binary).to.include({ code: 2, stdout: "" });
+      expect(binary.stderr).to.contain("binary");
       expect(await docker("login")).to.include({ code: 2 });
     });
   });

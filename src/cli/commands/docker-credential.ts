@@ -1,9 +1,11 @@
 /** `strongroom docker-credential`: logins of registries in the vault, by docker's protocol of credential helpers. */
+import { isUtf8 } from "node:buffer";
 import { Argument, type Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "../lib/errors.js";
-import { isObject, readBytes } from "../lib/input.js";
-import { eraseLogin, loginsIn, passwordOf, segmentOf, storePassword, textOf } from "../lib/logins.js";
+import { isObject } from "../lib/input.js";
+import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword, textOf } from "../lib/logins.js";
+import { printable } from "../lib/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 const details = `
@@ -13,7 +15,6 @@ The password of USER at a registry is the secret docker/REGISTRY/USER. What
 docker erases goes to the trash.`;
 
 const folder = "docker/";
-const maxInputBytes = 256 * 1024;
 
 /** docker knows it by this text, on standard output. */
 const notFound = "credentials not found in native keychain\n";
@@ -29,7 +30,7 @@ export function define(command: Command): void {
 async function dockerCredential(action: string, flags: ConnectionFlags): Promise<void> {
   await withClient({ ...flags, nonInteractive: true }, async (client) => {
     if (action === "list") return list(client);
-    const input = Buffer.from((await readBytes(0, "standard input", maxInputBytes)).buffer);
+    const input = await readHelperInput();
     try {
       if (action === "store") await store(client, input);
       else await (action === "get" ? get : erase)(client, input.toString().trim());
@@ -46,6 +47,7 @@ async function get(client: StrongroomClient, registry: string): Promise<void> {
     process.exitCode = 1;
     return void process.stdout.write(notFound);
   }
+  if (!isUtf8(password)) throw new CommandFailure("usage", `${printable(login.path)} is binary: docker takes a text`);
   const answer = JSON.stringify({ ServerURL: registry, Username: login.user, Secret: password.toString() });
   password.fill(0);
   process.stdout.write(`${answer}\n`);
@@ -91,7 +93,7 @@ function readLogin(input: Buffer): { readonly registry: string; readonly user: s
 }
 
 function isText(value: unknown): value is string {
-  return typeof value === "string" && value !== "";
+  return typeof value === "string" && value !== "" && !/\p{Surrogate}/u.test(value);
 }
 
 function folderOf(registry: string): string {

@@ -2,8 +2,8 @@
 import { Argument, type Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "../lib/errors.js";
-import { readBytes } from "../lib/input.js";
-import { eraseLogin, loginsIn, passwordOf, segmentOf, storePassword } from "../lib/logins.js";
+import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword } from "../lib/logins.js";
+import { printable } from "../lib/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 const details = `
@@ -13,9 +13,6 @@ The password of USER at HOST is the secret git/HOST/USER; with
 credential.useHttpPath, git/HOST/REPOSITORY/USER. It is used only over https.
 What git erases goes to the trash. A locked vault is never unlocked here: git
 then asks on the terminal.`;
-
-/** More than any credential, so that no input fills the memory. */
-const maxInputBytes = 256 * 1024;
 
 export function define(command: Command): void {
   command
@@ -29,7 +26,7 @@ export function define(command: Command): void {
 type Asked = ReadonlyMap<string, Buffer>;
 
 async function gitCredential(action: string, flags: ConnectionFlags): Promise<void> {
-  const input = Buffer.from((await readBytes(0, "standard input", maxInputBytes)).buffer);
+  const input = await readHelperInput();
   try {
     const asked = readAttributes(input);
     const host = asked.get("host")?.toString() ?? "";
@@ -59,7 +56,11 @@ async function get(client: StrongroomClient, folder: string, asked: Asked): Prom
   }
   const password = login === undefined ? null : await passwordOf(client, login);
   if (login === undefined || password === null) return;
-  if (password.includes("\n")) throw new CommandFailure("usage", `${login.path} has several lines: git takes one`);
+  // DANGER: git would take what follows a line break for attributes of its own, such as another host.
+  if (/[\n\r\0]/.test(login.user) || password.includes("\n") || password.includes(0)) {
+    password.fill(0);
+    throw new CommandFailure("usage", `${printable(login.path)} has a line break or NUL: git takes one line`);
+  }
   const answer = Buffer.concat([Buffer.from(`username=${login.user}\npassword=`), password, Buffer.from("\n")]);
   await new Promise((resolve) => process.stdout.write(answer, resolve));
   for (const bytes of [password, answer]) bytes.fill(0);

@@ -1,5 +1,18 @@
 /** Logins as secrets, for the credential helpers of other programs: FOLDER/USER holds the password, one secret a user. */
 import type { StrongroomClient } from "../../client/client.js";
+import { CommandFailure } from "./errors.js";
+import { readBytes } from "./input.js";
+
+/** More than any credential, so that no input fills the memory. */
+const maxInputBytes = 256 * 1024;
+
+/** Reads standard input, for the caller to wipe. @throws CommandFailure usage, for more than a credential */
+export async function readHelperInput(): Promise<Buffer> {
+  const input = Buffer.from((await readBytes(0, "standard input", maxInputBytes)).buffer);
+  if (input.length <= maxInputBytes) return input;
+  input.fill(0);
+  throw new CommandFailure("usage", "standard input has more than 256 KiB, which is no credential");
+}
 
 export type Login = { readonly path: string; readonly user: string };
 
