@@ -16,7 +16,7 @@ import {
   send,
 } from "../support/test-client.js";
 
-const kills = Number(process.env["STRONGROOM_AUDIT_KILLS"] ?? 2);
+const kills = Number(process.env["STRONGROOM_AUDIT_KILLS"] ?? 1);
 const clients = 8;
 
 /** Sends requests until the server is gone. */

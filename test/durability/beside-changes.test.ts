@@ -9,8 +9,8 @@ import { BesideSubject } from "./beside-subject.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 
 /** Short in the normal suite; 200 and 40 in the long form. */
-const kills = Number(process.env["STRONGROOM_TRASH_KILLS"] ?? 2);
-const cuts = Number(process.env["STRONGROOM_TRASH_CUTS"] ?? 2);
+const kills = Number(process.env["STRONGROOM_TRASH_KILLS"] ?? 1);
+const cuts = Number(process.env["STRONGROOM_TRASH_CUTS"] ?? 1);
 
 /** In milliseconds; the sweep begins within it after a start. */
 const longestLifeMs = 2_500;

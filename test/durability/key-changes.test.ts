@@ -8,8 +8,8 @@ import { KeySubject } from "./key-subject.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 
 /** Short in the normal suite; 200 and 40 in the long form. */
-const kills = Number(process.env["STRONGROOM_KEY_KILLS"] ?? 2);
-const cuts = Number(process.env["STRONGROOM_KEY_CUTS"] ?? 2);
+const kills = Number(process.env["STRONGROOM_KEY_KILLS"] ?? 1);
+const cuts = Number(process.env["STRONGROOM_KEY_CUTS"] ?? 1);
 
 /** In one life of the server, and how long it lives on: a change takes as long, and a part of a rotation. */
 const mostChanges = 5;

@@ -15,7 +15,7 @@ import { passphrase } from "../support/server.js";
 import { closeConnections, type Json, mustInit, mustSucceed, type Send, send } from "../support/test-client.js";
 
 /** Short in the normal suite; 200 in the long form. */
-const kills = Number(process.env["STRONGROOM_MIXED_KILLS"] ?? 2);
+const kills = Number(process.env["STRONGROOM_MIXED_KILLS"] ?? 1);
 const changesInLife = 12;
 
 type Secret = { readonly value: string; readonly description: string; readonly hosts: readonly string[] };

@@ -57,6 +57,48 @@ async function initUnder(server: ServerProcess, fault: Fault): Promise<{ next: s
   return { next: result.status === 200 ? next : null, hits };
 }
 
+/** While every such call fails; returns what is stored then. */
+async function mustRecover(
+  server: ServerProcess,
+  fault: Fault,
+  putStatus: number,
+  deleteStatus: number,
+): Promise<Map<string, State>> {
+  await mustPut(server, "a/b", "old");
+  await mustPut(server, "a/c/d", "old");
+  const seen = new Map<string, State>();
+  const over = await changeUnder(server, fault, "a/b", "new", seen);
+  expect(over.status).to.equal(putStatus);
+  const fresh = await changeUnder(server, fault, "new/directory/e", "new", seen);
+  expect(fresh.status).to.equal(fault.call === "/^mkdir" ? 503 : putStatus);
+  const removed = await changeUnder(server, fault, "a/c/d", null, seen);
+  expect(removed.status).to.equal(deleteStatus);
+  expect(over.hits + fresh.hits + removed.hits, "calls that failed").to.be.above(0);
+  await mustPut(server, "afterwards", "stored");
+  return seen.set("afterwards", "stored");
+}
+
+/** While one call after the other fails; restarts show what is stored, `seen` included. */
+async function mustBeWhole(server: ServerProcess, fault: Fault, seen: Map<string, State>) {
+  for (let k = 1, hits = 1; k <= 6 && hits > 0; k++) {
+    const once = { ...fault, when: String(k) };
+    const over = await changeUnder(server, once, "a/b", `value ${k}`, seen);
+    const fresh = await changeUnder(server, once, `new-${k}/c/d`, "new", seen);
+    await mustPut(server, `gone-${k}/c/d`, "old");
+    const removed = await changeUnder(server, once, `gone-${k}/c/d`, null, seen);
+    hits = over.hits + fresh.hits + removed.hits;
+  }
+  const again = await mustSurviveRestart(server, seen, passphrase, oneThread);
+  let current = passphrase;
+  for (let k = 1, hits = 1; k <= 6 && hits > 0; k++) {
+    const init = await initUnder(again, { ...fault, when: String(k) });
+    current = init.next ?? current;
+    hits = init.hits;
+  }
+  await mustPut(again, "a", "last");
+  await mustSurviveRestart(again, new Map([["a", "last"]]), current);
+}
+
 describe("a system call that fails", function () {
   this.timeout(180_000);
   if (isMissing(whyNoStrace())) return;
@@ -64,44 +106,11 @@ describe("a system call that fails", function () {
   for (const { puts, deletes, ...fault } of faults) {
     const name = `${fault.call.replace("/^", "")} (${fault.error})`;
 
-    it(`${name}, every time: puts are ${puts}, deletes ${deletes}, and the server recovers`, async () => {
+    it(`${name}, every time: puts are ${puts}, deletes ${deletes}, and the server recovers; each single call: every change and forced init is complete or has no effect`, async () => {
       const server = await start();
       await mustInit(server);
-      await mustPut(server, "a/b", "old");
-      await mustPut(server, "a/c/d", "old");
-      const seen = new Map<string, State>();
-      const over = await changeUnder(server, fault, "a/b", "new", seen);
-      expect(over.status).to.equal(statusOf[puts]);
-      const fresh = await changeUnder(server, fault, "new/directory/e", "new", seen);
-      expect(fresh.status).to.equal(fault.call === "/^mkdir" ? 503 : statusOf[puts]);
-      const removed = await changeUnder(server, fault, "a/c/d", null, seen);
-      expect(removed.status).to.equal(statusOf[deletes]);
-      expect(over.hits + fresh.hits + removed.hits, "calls that failed").to.be.above(0);
-      await mustPut(server, "afterwards", "stored");
-      await mustSurviveRestart(server, seen.set("afterwards", "stored"));
-    });
-
-    it(`${name}, each single call in turn: every change and forced init is complete or has no effect`, async () => {
-      const server = await start();
-      await mustInit(server);
-      const seen = new Map<string, State>();
-      for (let k = 1, hits = 1; k <= 6 && hits > 0; k++) {
-        const once = { ...fault, when: String(k) };
-        const over = await changeUnder(server, once, "a/b", `value ${k}`, seen);
-        const fresh = await changeUnder(server, once, `new-${k}/c/d`, "new", seen);
-        await mustPut(server, `gone-${k}/c/d`, "old");
-        const removed = await changeUnder(server, once, `gone-${k}/c/d`, null, seen);
-        hits = over.hits + fresh.hits + removed.hits;
-      }
-      const again = await mustSurviveRestart(server, seen, passphrase, oneThread);
-      let current = passphrase;
-      for (let k = 1, hits = 1; k <= 6 && hits > 0; k++) {
-        const init = await initUnder(again, { ...fault, when: String(k) });
-        current = init.next ?? current;
-        hits = init.hits;
-      }
-      await mustPut(again, "a", "last");
-      await mustSurviveRestart(again, new Map([["a", "last"]]), current);
+      const seen = await mustRecover(server, fault, statusOf[puts], statusOf[deletes]);
+      await mustBeWhole(server, fault, seen);
     });
   }
 

@@ -12,7 +12,7 @@ import { mustInit, mustRefuse, mustUnlock, secretTarget, send } from "../support
 import { type Act, type Event, isLinearizable } from "./register.js";
 
 /** Short in the normal suite; 500 in the long form. */
-const histories = Number(process.env["STRONGROOM_PARTITIONS"] ?? 4);
+const histories = Number(process.env["STRONGROOM_PARTITIONS"] ?? 2);
 const clients = 6;
 const operationsOfClient = 4;
 

@@ -66,7 +66,7 @@ const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
     return { server, request: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } } };
   },
   INTERNAL: async () => {
-    const server = await unlockedServer({ scryptLogN: 17 });
+    const server = await unlockedServer({ scryptLogN: 15 });
     return { server, request: unlock, during: crashKeyWorkers };
   },
 };
@@ -96,7 +96,7 @@ describe("errors", () => {
   }
 
   it("an INTERNAL error has a request id that the log has too, with stack frames", async () => {
-    const server = await unlockedServer({ scryptLogN: 17 });
+    const server = await unlockedServer({ scryptLogN: 15 });
     const deriving = keyWorkerAsked("unlock");
     const answer = send(server, unlock);
     await deriving;

@@ -164,8 +164,15 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_CLIENTS: "1" },
   },
   vectors: {
-    meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
-    files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.slow.test"],
+    meaning:
+      "runs the long cipher vectors, 500 random models, every flipped bit of headers and blobs, every fault of the store",
+    files: [
+      "workers/crypto-vectors.test",
+      "properties/model.test",
+      "vault/damaged-header.slow.test",
+      "vault/damaged-blob.slow.test",
+      "storage/store-contract.slow.test",
+    ],
     numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
   },
   torture: {

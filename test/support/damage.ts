@@ -39,9 +39,13 @@ export function flipped(bytes: Uint8Array, bit: number): Buffer {
   return copy;
 }
 
-/** Every single-bit flip, every truncation, and some appended bytes. */
+/** The normal suite flips two bits of each byte, the long form all. */
+const isFlipped = (bit: number) => process.env["STRONGROOM_SLOW"] !== undefined || (bit + (bit >> 3)) % 4 === 0;
+
+/** Single-bit flips of every byte, every truncation, and some appended bytes. */
 export function* everyDamage(bytes: Uint8Array): Generator<readonly [what: string, bytes: Buffer]> {
-  for (let bit = 0; bit < 8 * bytes.length; bit++) yield [`bit ${bit} flipped`, flipped(bytes, bit)];
+  for (let bit = 0; bit < 8 * bytes.length; bit++)
+    if (isFlipped(bit)) yield [`bit ${bit} flipped`, flipped(bytes, bit)];
   for (let length = 0; length < bytes.length; length++) {
     yield [`cut to ${length} bytes`, Buffer.from(bytes.subarray(0, length))];
   }

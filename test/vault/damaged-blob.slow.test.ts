@@ -27,7 +27,7 @@ describe("a damaged blob", function () {
 
   for (const [kind, { path, body }] of Object.entries(kinds)) {
     // Only the key worker judges a blob, so each damage goes to its real thread; a get of each would take 20 s.
-    it(`(${kind}) with any one bit flipped, of any shorter length, or longer by a byte is refused`, async () => {
+    it(`(${kind}) with one bit of any byte flipped, of any shorter length, or longer by a byte is refused`, async () => {
       const file = blobFile(server(), path);
       const blob = readFileSync(file);
       expect(blob.length).to.be.below(400);

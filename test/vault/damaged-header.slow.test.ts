@@ -57,7 +57,7 @@ describe("a damaged header", function () {
     ["of version 2", withKey, ["UNAUTHORIZED", "INTEGRITY"]],
   ];
   for (const [what, written, refusals] of rows) {
-    it(`${what}, with any one bit flipped, of any shorter length, or longer by a byte never opens`, async () => {
+    it(`${what}, with one bit of any byte flipped, of any shorter length, or longer by a byte never opens`, async () => {
       const { text, keys } = await written();
       const header = Buffer.from(text);
       const worker = await startKeyWorker();

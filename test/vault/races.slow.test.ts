@@ -165,7 +165,7 @@ describe("an unlock", () => {
 
 describe("key derivation overload", () => {
   it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
-    const server = await startTestServer({ scryptLogN: 16, clock: new FakeClock() });
+    const server = await startTestServer({ scryptLogN: 15, clock: new FakeClock() });
     await mustInit(server);
     await Promise.all(Array.from({ length: 40 }, () => mustStatus(server))); // so that 40 connections are open
     const answers = await Promise.all(Array.from({ length: 40 }, () => send(server, unlockWith(passphrase))));

@@ -24,7 +24,7 @@ import {
 } from "../../support/test-client.js";
 
 /** Short in the normal suite; 50 in the long form. */
-const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 3);
+const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 2);
 const writers = 8;
 const pathsOfWriter = 4;
 
