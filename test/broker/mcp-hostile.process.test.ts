@@ -113,7 +113,7 @@ describe("strongroom mcp with a hostile client", function () {
     const deep = (id: number, params: string) =>
       `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`;
     const lines = [
-      ...["", "x", "null", "[]", "{}", "{", '"', "\u0000", "\ud800", "[".repeat(1_000_000), '{"a":'.repeat(500_000)],
+      ...["", "x", "null", "[]", "{}", "{", '"', "\u0000", "\ud800", "[".repeat(300_000), '{"a":'.repeat(100_000)],
       deep(1, `{"name":"list","arguments":${"[".repeat(200_000)}${"]".repeat(200_000)}}`),
       deep(2, `{"name":"list","arguments":${'{"prefix":'.repeat(200_000)}1${"}".repeat(200_000)}}`),
       deep(3, `{"name":"list","_meta":${'{"a":'.repeat(200_000)}1${"}".repeat(200_000)}}`),
@@ -121,7 +121,7 @@ describe("strongroom mcp with a hostile client", function () {
       '{"jsonrpc":"2.0","id":"__proto__","method":"__proto__"}',
       '{"jsonrpc":"2.0","id":777,"result":{}}',
       '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"__proto__"}}',
-      JSON.stringify({ jsonrpc: "2.0", id: "long", method: "x".repeat(5_000_000) }),
+      JSON.stringify({ jsonrpc: "2.0", id: "long", method: "x".repeat(1_000_000) }),
     ];
     for (const line of lines) session.write(line);
     for (const id of [1, 2, 3, "__proto__", "long"]) await session.answerTo(id);
@@ -153,6 +153,17 @@ describe("strongroom mcp with a hostile client", function () {
       expect(answer, JSON.stringify([name, args]).slice(0, 100)).to.match(wanted);
     }
     expect(session.shown).not.to.contain(value);
+  });
+
+  it("lists a path with what is not seen in it as JSON escapes", async () => {
+    const path = "app/\u{e0041}\u202e\u3164";
+    await mustPut(rig().server, path, { value });
+    await bind(rig().server, encodeURIComponent(path), { host: "hidden.test" });
+    const session = await new Session(rig().server).begin();
+    const { result } = await call(session, "list", { prefix: "app/" });
+    const [{ text }] = (result as { content: [{ text: string }] }).content;
+    expect(text).to.contain("app/\\udb40\\udc41\\u202e\\u3164").and.not.contain("\u202e");
+    expect((JSON.parse(text) as { secrets: { path: string }[] }).secrets.map((each) => each.path)).to.contain(path);
   });
 
   it("hides a value that was replaced while the request ran", async () => {

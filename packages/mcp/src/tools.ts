@@ -43,9 +43,17 @@ function addList(server: McpServer, { client, scope }: Dependencies): void {
       told(async () => {
         const { uses } = await client.listUses({ prefix });
         const shown = uses.filter(({ path }) => isWithin(scope, path));
-        return JSON.stringify({ secrets: shown.map(({ private: _, ...use }) => use) }, null, 1);
+        return visible(JSON.stringify({ secrets: shown.map(({ private: _, ...use }) => use) }, null, 1));
       }),
   );
+}
+
+const unseen = /[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u007f-\u009f]/gu;
+
+/** Returns the same JSON with escapes for what a person would not see: a path could hide instructions to the agent in it. */
+function visible(json: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replace(unseen, (character) => character.split("").map(escaped).join(""));
 }
 
 function addGenerate(server: McpServer, { client, scope }: Dependencies): void {
