@@ -13,7 +13,7 @@ import { passphrase, realScryptCost, shareTestServer, startTestServer, type Test
 import { mustInit, mustStatus, mustUnlock } from "../support/test-client.js";
 import { type VaultServer, vault } from "../vault-api/vault-client.js";
 
-const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 20);
+const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 10);
 
 /** Each costs two processes. */
 const byCommand = Math.ceil(count / 20);

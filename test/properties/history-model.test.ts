@@ -205,7 +205,7 @@ function versionsTarget(at: string): string {
 describe("the history of secrets against a model", () => {
   it("agrees over random sequences of changes, restarts and settings", async function () {
     this.timeout(0);
-    const numRuns = Number(process.env["STRONGROOM_HISTORY_RUNS"] ?? 6);
+    const numRuns = Number(process.env["STRONGROOM_HISTORY_RUNS"] ?? 4);
     await overRandomSteps(step, { minLength: 10, maxLength: 40, numRuns }, async (first, steps) => {
       const model = new Model();
       let server = first;

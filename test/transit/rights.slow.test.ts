@@ -17,7 +17,7 @@ import {
 } from "../support/test-client.js";
 
 /** The long form sends 10,000. */
-const randomRequests = Number(process.env["STRONGROOM_TRANSIT_REQUESTS"] ?? 400);
+const randomRequests = Number(process.env["STRONGROOM_TRANSIT_REQUESTS"] ?? 200);
 
 const types = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "hmac"] as const;
 type KeyType = (typeof types)[number];
