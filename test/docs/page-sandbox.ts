@@ -105,7 +105,7 @@ shell = ["bash", "--norc", "-euo", "pipefail", "-c", order["script"]]
 child = subprocess.Popen(shell, stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
 shown, seen, began = b"", 0, time.monotonic()
 while True:
-    if time.monotonic() - began > 45: os.killpg(child.pid, 9) # it asks what nothing here answers
+    if time.monotonic() - began > 170: os.killpg(child.pid, 9) # it asks what nothing here answers
     ready = select.select([master], [], [], 0.1)[0]
     if ready: shown += os.read(master, 65536)
     line = shown[seen:].rsplit(b"\\n", 1)[-1].decode(errors="replace")

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { VaultError } from "../../../src/errors.js";
 import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres } from "../../support/postgres.js";
@@ -199,7 +200,7 @@ describe("a database with rows edited by hand", () => {
         const edit = randomEdit(random);
         const judged = edited(edit, async () => {
           await mustServeOwnValues();
-          await findings();
+          await findings().catch(expectDamagedHeader);
         });
         await judged.catch((cause: unknown) => {
           throw new Error(`after ${edit}: ${String(cause)}`, { cause });
@@ -243,6 +244,11 @@ describe("a database with rows edited by hand", () => {
     expect(await open()).to.match(changed);
   });
 });
+
+/** Of a damaged header, doctor says that it is, or that the passphrase is wrong. */
+function expectDamagedHeader(error: unknown): void {
+  if (!(error instanceof VaultError) || !["INTEGRITY", "UNAUTHORIZED"].includes(error.code)) throw error;
+}
 
 function randomEdit(random: Random): string {
   const table = random.pick(["secret", "secret", "blob", "blob", "document", "vault"]);
