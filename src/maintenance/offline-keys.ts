@@ -54,9 +54,15 @@ export class Keys {
     if (before !== null && (before.generation !== generation || Buffer.compare(before.header, header) === 0)) return;
     const worker = before?.worker ?? startWorker();
     this.#opener = { generation, header, worker };
-    await worker.call({ op: "load", header: copyOf(header) });
-    const body = passphraseBody(this.#passphrase);
-    await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed
+    try {
+      await worker.call({ op: "load", header: copyOf(header) });
+      const body = passphraseBody(this.#passphrase);
+      await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed
+    } catch (error) {
+      this.#opener = null; // what it holds opens nothing
+      await worker.stop();
+      throw error;
+    }
   }
 
   /** Name of the unlocked vault. */

@@ -45,5 +45,5 @@ export function readTrashed(bytes: Bytes): Trashed | null {
   return deletedAt <= latestTime ? { deletedAt, blob: bytes.subarray(blobAt) } : null;
 }
 
-/** The latest time that a date can have. */
-const latestTime = 8.64e15;
+/** The latest time that RFC 3339 can write: the end of the year 9999. */
+const latestTime = 253_402_300_799_999;

@@ -61,6 +61,7 @@ const edits: readonly Edit[] = [
   ["a key in place of a secret", "UPDATE strongroom.secret s SET blob = b.blob FROM strongroom.blob b WHERE (s.path, b.space, b.path) = ('b/d', 'keys', 'b/d')", "secret-damaged secret b/d"],
   ["a secret in place of a key", "UPDATE strongroom.blob b SET blob = s.blob FROM strongroom.secret s WHERE (s.path, b.space, b.path) = ('b/d', 'keys', 'b/d')", "secret-damaged key b/d"],
   ["two deleted secrets swapped", swapped("blob", "b/c", "gone/1"), "secret-damaged deleted secret b/c"],
+  ["secrets deleted after the year 9999", "UPDATE strongroom.blob SET blob = set_byte(blob, 6, 20) WHERE space = 'trash'", "blob-damaged deleted secret b/c"],
   ["deleted secrets without their beginning", "UPDATE strongroom.blob SET blob = substring(blob FROM 5) WHERE space = 'trash'", "blob-damaged deleted secret b/c"],
   ["a secret of another vault", secret("vault = 7"), "foreign-row 1 rows of strongroom.secret"],
   ["a secret of a vault below zero", secret("vault = -1"), "foreign-row 1 rows of strongroom.secret"],
