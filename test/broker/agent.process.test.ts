@@ -126,11 +126,15 @@ describe("the command line of the broker", () => {
   });
 
   describe("an approval", () => {
-    it("lets the request go on, for as long as was decided", async () => {
+    before(async () => {
       const { server, upstream } = rig();
       await mustPut(server, "asked/key", { value });
       const use = { host: "localhost", port: upstream.port, private: true, ask: "session" };
       mustSucceed(await send(server, { method: "PUT", path: "/v1/uses/asked/key", body: use }));
+    });
+
+    it("lets the request go on, for as long as was decided", async () => {
+      const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}`;
       const running = strongroom(
         "agent",
@@ -184,7 +188,7 @@ describe("the command line of the broker", () => {
       const { code, shown } = await runOnTerminal(
         ["approve", "--once"],
         [
-          { question: "", keys: "y\r" },
+          { question: "", keys: "y\r", isEarly: true },
           { question: "[n]o: ", keys: "n\r" },
         ],
         home,

@@ -25,6 +25,7 @@ def write(keys):
     except BlockingIOError: return keys
 def resize(size): fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 if order["size"]: resize(order["size"])
+while order["steps"] and order["steps"][0]["isEarly"]: os.write(master, bytes.fromhex(order["steps"].pop(0)["keys"]))
 child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
 shown, asked, seen, steps, keys = b"", None, 0, order["steps"], b""
 last = time.monotonic()
@@ -89,6 +90,8 @@ export type Reaction = {
   readonly signal?: number;
   readonly size?: TerminalSize;
   readonly hangsUp?: true;
+  /** Type the keys before the command is started; such reactions come first. */
+  readonly isEarly?: true;
 };
 
 let isPython: boolean | null = null;
@@ -116,8 +119,9 @@ export async function runProgramOnTerminal(
   more: Environment = {},
   size: TerminalSize | null = null,
 ): Promise<OnTerminal> {
-  const steps = [reactions].flat().map(({ question, keys = "", signal = 0, hangsUp = false, size = null }) => {
-    return { question, keys: Buffer.from(keys).toString("hex"), signal, hangsUp, size };
+  const steps = [reactions].flat().map(({ keys = "", ...reaction }) => {
+    const others = { signal: 0, hangsUp: false, size: null, isEarly: false };
+    return { ...others, ...reaction, keys: Buffer.from(keys).toString("hex") };
   });
   const order = JSON.stringify({ command, steps, size, patience: patienceSeconds });
   const child = spawn("python3", ["-IS", "-c", script], { env: environment({ TERM: "xterm", ...more }) });
