@@ -1,4 +1,5 @@
 /** The broker while the vault is locked, when its thread ends, and in an environment that lies. */
+import { randomInt } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -37,9 +38,13 @@ import {
 
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly agent: Agent; readonly at: string };
 
-async function start(handle: Parameters<typeof startUpstream>[1] = null, limits: object = {}): Promise<Rig> {
+async function start(
+  handle: Parameters<typeof startUpstream>[1] = null,
+  limits: object = {},
+  brokerPort = 0,
+): Promise<Rig> {
   const upstream = await startUpstream(["localhost"], handle);
-  const server = await startWithBroker([upstream]);
+  const server = await startWithBroker([upstream], { brokerPort });
   await mustPut(server, "app/key", { value });
   await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ...limits });
   return { server, upstream, agent: await startAgent(server), at: `localhost:${upstream.port}` };
@@ -122,7 +127,7 @@ describe("while the vault is locked", () => {
 describe("when the broker's thread ends", () => {
   it("its requests fail, the vault continues, and a new thread serves new sessions", async () => {
     const stream = eventStream();
-    const rig = await start(stream.handle);
+    const rig = await start(stream.handle, {}, await lastingPort());
     const { server, agent, at } = rig;
     const socket = await openStream(rig);
     await stream.response;
@@ -157,6 +162,20 @@ describe("when the broker's thread ends", () => {
     expect(upstream.seen).to.have.length(0);
   });
 });
+
+/** A free port that no connection is given by chance while it is free: the new thread needs it again after a second. */
+async function lastingPort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(15_000, 30_000);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
+}
 
 async function approvals(server: TestServer): Promise<readonly Json[]> {
   return (mustSucceed(await send(server, { path: "/v1/approvals" })) as { approvals: Json[] }).approvals;
