@@ -99,7 +99,7 @@ export function defaultHome(environment: Environment, platform: string = process
     return join(environment["LOCALAPPDATA"] || join(homedir(), "AppData", "Local"), "strongroom", "Data");
   }
   const { XDG_DATA_HOME: given = "" } = environment;
-  return join(isAbsolute(given) ? given : join(homedir(), ".local", "share"), "strongroom"); // as XDG's specification says
+  return join(isAbsolute(given) ? given : join(homedir(), ".local", "share"), "strongroom"); // XDG: relative ones are ignored
 }
 
 function homeOf({ home }: PlaceOptions, environment: Environment): ServerHome {

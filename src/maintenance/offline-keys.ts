@@ -59,7 +59,7 @@ export class Keys {
       const body = passphraseBody(this.#passphrase);
       await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed
     } catch (error) {
-      this.#opener = null; // what it holds opens nothing
+      this.#opener = null; // it has no key
       await worker.stop();
       throw error;
     }

@@ -136,17 +136,7 @@ describe("the command line of the broker", () => {
     it("lets the request go on, for as long as was decided", async () => {
       const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}`;
-      const running = strongroom(
-        "agent",
-        "run",
-        "-q",
-        "--use",
-        "asked/key",
-        "--",
-        "sh",
-        "-c",
-        `curl -sS ${url}/1?secret=query; curl -sS ${url}/2`,
-      );
+      const running = withAsked("sh", "-c", `curl -sS ${url}/1?secret=query; curl -sS ${url}/2`);
       const approval = await firstApproval();
       expect(approval).to.include({ path: "asked/key", host: "localhost", method: "GET", target: "/1" });
       mustSucceed(
@@ -161,17 +151,7 @@ describe("the command line of the broker", () => {
 
     it("refuses the request when a person says no", async () => {
       const { server, upstream } = rig();
-      const running = strongroom(
-        "agent",
-        "run",
-        "-q",
-        "--use",
-        "asked/key",
-        "--",
-        "curl",
-        "-sS",
-        `https://localhost:${upstream.port}/no`,
-      );
+      const running = withAsked("curl", "-sS", `https://localhost:${upstream.port}/no`);
       const { id } = await firstApproval();
       mustSucceed(await send(server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve: false } }));
       expect((await running).stdout).to.contain("not approved");
@@ -182,7 +162,7 @@ describe("the command line of the broker", () => {
       if (!hasPython()) return this.skip();
       const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}/early`;
-      const running = strongroom("agent", "run", "-q", "--use", "asked/key", "--", "curl", "-sS", url);
+      const running = withAsked("curl", "-sS", url);
       await firstApproval();
       const home = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
       const { code, shown } = await runOnTerminal(
@@ -199,6 +179,11 @@ describe("the command line of the broker", () => {
       expect(upstream.seen.some(({ url: seen }) => seen === "/early")).to.equal(false);
       return undefined;
     });
+
+    /** Runs a program with the secret whose uses must be approved. */
+    function withAsked(...command: readonly string[]) {
+      return strongroom("agent", "run", "-q", "--use", "asked/key", "--", ...command);
+    }
 
     async function firstApproval(): Promise<Record<string, unknown>> {
       for (;;) {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { mainFile, node } from "../support/process.js";
-import { hasTmux, type Reaction, Shell } from "../support/shell.js";
+import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
 const strong = "quiet lamp over 9 rivers";
 
@@ -34,13 +34,7 @@ describe("a stranger's first hour", () => {
     expect(await terminal.run("strongroom up --idle-timeout 8h")).to.contain("next: strongroom init");
     later(() => void spawnSync(join(bin, "strongroom"), ["shutdown"], { env: { HOME: directory, PATH } }));
     const created = await terminal.run("strongroom init", {
-      reactions: [
-        [/New passphrase:\s*$/m, "hunter2\n"],
-        [/Use it anyway\?/, "n\n"],
-        [/type another one\s+New passphrase:\s*$/m, `${strong}\n`],
-        [/Repeat passphrase:\s*$/m, `${strong}\n`],
-        [/recovery key/, "n\n"],
-      ],
+      reactions: firstPassphrase(strong),
     });
     expect(created).to.contain("initialized and unlocked").and.not.to.contain(strong);
     const first: Reaction = [/Value of app\/first:\s*$/m, "one\n"];

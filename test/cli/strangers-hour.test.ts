@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { freePort, postgresPrograms, startPostgres, urlOf } from "../support/postgres.js";
-import { hasTmux, type Reaction, Shell } from "../support/shell.js";
+import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
 const strong = "quiet lamp over 9 rivers";
 const passphrase: Reaction = [/Passphrase of the vault:\s*$/m, `${strong}\n`];
@@ -70,13 +70,7 @@ describe("a stranger's hour", function () {
   it("has a first secret with fewer than 6 commands in one terminal", async () => {
     await shows("strongroom up --idle-timeout never", "next: strongroom init");
     await run("strongroom init", {
-      reactions: [
-        [/New passphrase:\s*$/m, "hunter2\n"],
-        [/Use it anyway\?/, "n\n"],
-        [/type another one\s+New passphrase:\s*$/m, `${strong}\n`],
-        [/Repeat passphrase:\s*$/m, `${strong}\n`],
-        [/recovery key/, "n\n"],
-      ],
+      reactions: firstPassphrase(strong),
     });
     const value: Reaction = [/Value of app\/db\/password:\s*$/m, "s3cr3t\n"];
     expect(await run("strongroom put app/db/password", { reactions: [value] })).to.contain("stored (6 bytes)");

@@ -10,6 +10,17 @@ export type Reaction = readonly [question: RegExp, keys: string];
 
 type Options = { readonly reactions?: readonly Reaction[]; readonly exit?: number };
 
+/** What `init` asks on a terminal: a weak passphrase is given up for this one, and no recovery key is made. */
+export function firstPassphrase(strong: string): readonly Reaction[] {
+  return [
+    [/New passphrase:\s*$/m, "hunter2\n"],
+    [/Use it anyway\?/, "n\n"],
+    [/type another one\s+New passphrase:\s*$/m, `${strong}\n`],
+    [/Repeat passphrase:\s*$/m, `${strong}\n`],
+    [/recovery key/, "n\n"],
+  ];
+}
+
 export function hasTmux(): boolean {
   return spawnSync("tmux", ["-V"]).status === 0; // Debian: tmux
 }

@@ -72,12 +72,11 @@ const vaultFieldNames = [
   ...Object.keys(refused),
   ...[batchField, statusField, referenceField],
 ];
-const emptyObject = utf8("{}");
 
 /** @throws Invalid */
 export function parseVaultBody(body: Uint8Array): ParsedBody {
   const isNull = textOf(body.subarray(0, 5)).trim() === "null";
-  return parseBody(isNull ? emptyObject : body, vaultFieldNames, batchField);
+  return parseBody(isNull ? body.subarray(0, 0) : body, vaultFieldNames, batchField);
 }
 
 /** Of a body, or of an input of a batch with the fields that the batch has for all. @throws Invalid */

@@ -32,7 +32,7 @@ export function define(command: Command): void {
     });
 }
 
-/** What a failed start could not close must not keep the process: it ends once its message is printed. */
+/** Ends the process after a failed start, also when something stays open. */
 function endOnFailure(error: unknown): never {
   setTimeout(() => process.exit(), stopMs).unref();
   throw error;

@@ -1,10 +1,10 @@
 /**
- * Statements of the engine, each prepared once per connection under its name. All but `serverConnections` and `foreignRows` also
- * return the epoch of what they saw. Secrets are read in subqueries on the current vault: with `sessionSettings`, their only plan is the
- * primary key's index.
+ * Statements of the engine, each prepared once per connection under its name. All but `serverConnections` and `foreignRows`
+ * also return the epoch of what they saw. Secrets are read in subqueries on the current vault: with `sessionSettings`, their
+ * only plan is the primary key's index.
  *
- * DANGER: whoever can write the database can make a row of any size. A value of 512 MiB as text ends the process, because the
- * client library cannot return it: every column that is not of fixed size has a limit here.
+ * DANGER: anyone who can write to the database can make a row of any size. A value of 512 MiB as text ends the process,
+ * because the client library cannot return it: every column that is not of fixed size has a limit here.
  */
 import { maxPathBytes } from "../../paths/secret-path.js";
 import { maxDocumentBytes, type Space } from "../secret-store.js";
@@ -32,7 +32,7 @@ const isForeign = `(s.blob IS NULL OR octet_length(s.blob) > ${maxBlobBytes}
   OR s.path IS NULL OR s.path = '' OR octet_length(s.path) > ${maxPathBytes}
   OR NOT EXISTS (SELECT FROM strongroom.vault v WHERE v.id = s.vault))`;
 
-/** What there is, with a percent sign for its number, and when: without a row there is nothing to say. */
+/** Each message, with a percent sign for the number of rows, and what its rows are selected from. */
 const foreignRows = [
   ["strongroom.current has % rows instead of one", "strongroom.current HAVING count(*) <> 1"],
   ["% rows of strongroom.current have no epoch", "strongroom.current WHERE epoch IS NULL HAVING count(*) > 0"],
@@ -51,7 +51,7 @@ const foreignRows = [
   ],
 ].map(([what, where]) => `SELECT replace('${what}', '%', count(*)::text) FROM ${where}`);
 
-/** An overlong one is none that a document has. */
+/** No server writes a longer tag. */
 const documentTag = "left(d.tag, 64)";
 
 export const statements = {
