@@ -47,6 +47,7 @@ import {
   nonceBytes,
   open,
   openBox,
+  openKnown,
   type Sealed,
   seal,
   sealAnew,
@@ -230,7 +231,9 @@ export function sealBlob(
 ): Bytes {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
   const format = privatePart(metadata) === null ? formatVersion : privateFormat;
-  return blobOf(sealedMetadata, sealedValue, earlier, format);
+  const blob = blobOf(sealedMetadata, sealedValue, earlier, format);
+  key.masterKey.known.keep(metadataAad(key, path), blob.subarray(boxesAt, metadataEnd(blob)), metadata);
+  return blob;
 }
 
 /** Seals a version that goes behind another, into scratch memory. */
@@ -251,7 +254,7 @@ export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 /** Opens the current version's metadata, for which heads are enough, into scratch memory; null where damaged, moved or foreign. */
 export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
-  return openBoxes(key, sealed).map((metadata, i) => metadata && ofItsFormat(metadata, blobs[i]?.blob));
+  return openBoxes(key, sealed, openKnown).map((metadata, i) => metadata && ofItsFormat(metadata, blobs[i]?.blob));
 }
 
 /** Opens the metadata of versions of one path. */
@@ -264,6 +267,7 @@ export function openVersionsMetadata(
   return openBoxes(
     key,
     versions.map(({ metadata: box }) => ({ box, aad })),
+    openKnown,
   );
 }
 
@@ -271,11 +275,13 @@ export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uin
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
-  const [metadata, value] = openBoxes(key, boxesOf(key, path, version));
+  const [metadataBox, valueBox] = boxesOf(key, path, version);
+  const [metadata = null] = openBoxes(key, [metadataBox], openKnown);
+  const [value = null] = metadata === null ? [] : openBoxes(key, [valueBox]);
   return metadata && value ? { metadata, value } : null;
 }
 
-export function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): Sealed[] {
+export function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): [Sealed, Sealed] {
   return [
     { box: metadata, aad: metadataAad(key, path) },
     { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
@@ -283,14 +289,25 @@ export function boxesOf(key: SealingKey, path: string, { metadata, value }: Seal
 }
 
 /** Opens boxes under the master key or the old one, into scratch memory; null for those that open under neither. */
-export function openBoxes({ masterKey, oldKey }: SealingKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
-  const opened = open(masterKey, sealed);
+export function openBoxes(
+  key: SealingKey,
+  sealed: readonly Sealed[],
+  openUnder: typeof open = open,
+): (Uint8Array | null)[] {
+  return underEither(key, sealed, openUnder);
+}
+
+/** Opens under the old key what the master key does not open. */
+function underEither<S, O>(
+  { masterKey, oldKey }: SealingKey,
+  sealed: readonly S[],
+  openUnder: (key: XaesKey, sealed: readonly S[]) => (O | null)[],
+): (O | null)[] {
+  const opened = openUnder(masterKey, sealed);
   if (oldKey === null || !opened.includes(null)) return opened;
-  const older = open(
-    oldKey,
-    sealed.filter((_, i) => opened[i] === null),
-  );
-  return opened.map((plaintext) => plaintext ?? older.shift() ?? null);
+  const others = sealed.filter((_, i) => opened[i] === null);
+  const older = openUnder(oldKey, others).values();
+  return opened.map((one) => one ?? older.next().value ?? null);
 }
 
 /** The current version of a blob, of which the metadata is open. */
@@ -310,41 +327,55 @@ export type HalfOpen = {
  * The subkeys of all of them are derived at once.
  */
 export function openHalves(key: SealingKey, blobs: readonly LocatedBlob[]): (HalfOpen | null)[] {
-  const split = blobs.map(({ path, blob }) => ({ path, blob, found: splitBlob(blob) }));
-  const subkeys = key.masterKey.deriveSubkeys(split.flatMap(({ found }) => noncesOf(found)));
-  let derived = 0;
-  return split.map(({ path, blob, found }) => {
-    if (found === null) return null;
-    const own = subkeys.subarray(subkeyBytes * derived++);
-    if (!found.isWhole) return null;
-    const half = openHalf(key, path, blob, found, own);
-    return half ?? (key.oldKey && openHalf(key, path, blob, found, key.oldKey.deriveSubkeys(noncesOf(found))));
+  return underEither(key, blobs, (xaesKey, located) => {
+    const halves = located.map((one) => sealedHalf(key, xaesKey, one));
+    const subkeys = xaesKey.deriveSubkeys(halves.flatMap((half) => half?.nonces ?? []));
+    let derived = 0;
+    return halves.map((half) => {
+      if (half === null) return null;
+      const own = subkeys.subarray(keyBytes * derived);
+      derived += half.nonces.length;
+      return openHalf(xaesKey, half, own);
+    });
   });
 }
 
 type LocatedBlob = { readonly path: PathText; readonly blob: Uint8Array };
 
-/** Of the two boxes of a version. */
-const subkeyBytes = 2 * keyBytes;
+/** `known`: the metadata, where it has opened lately. `nonces`: of what is left to open. */
+type SealedHalf = {
+  readonly blob: Uint8Array;
+  readonly split: SplitBlob;
+  readonly metadataAad: Uint8Array;
+  readonly valueAad: Uint8Array;
+  readonly known: Uint8Array | null;
+  readonly nonces: readonly Uint8Array[];
+};
 
-function noncesOf(found: SplitBlob | null): Uint8Array[] {
-  if (found === null) return [];
-  const { current } = found;
-  return [current.metadata.subarray(0, nonceBytes), current.value.subarray(0, nonceBytes)];
+function sealedHalf(key: SealingKey, { known: boxes }: XaesKey, { path, blob }: LocatedBlob): SealedHalf | null {
+  const split = splitBlob(blob);
+  if (!split?.isWhole) return null;
+  const { metadata, value } = split.current;
+  const [metadataNonce, valueNonce] = [metadata.subarray(0, nonceBytes), value.subarray(0, nonceBytes)];
+  const aad = metadataAad(key, path);
+  const known = boxes.find(aad, metadata);
+  const nonces = known === null ? [metadataNonce, valueNonce] : [valueNonce];
+  return { blob, split, metadataAad: aad, valueAad: valueAad(key, path, metadataNonce), known, nonces };
 }
 
-function openHalf(
-  key: SealingKey,
-  path: PathText,
-  blob: Uint8Array,
-  { current, currentLength }: SplitBlob,
-  subkeys: Uint8Array,
-): HalfOpen | null {
-  const metadata = openBox(subkeyAt(subkeys, 0), current.metadata, metadataAad(key, path));
+function openHalf({ known: boxes }: XaesKey, half: SealedHalf, subkeys: Uint8Array): HalfOpen | null {
+  const { blob, split, metadataAad: aad, known, nonces } = half;
+  const { metadata: box, value } = split.current;
+  const metadata = known ?? openBox(subkeyAt(subkeys, 0), box, aad);
   if (metadata === null || ofItsFormat(metadata, blob) === null) return null;
-  const valueBox = { box: current.value, aad: valueAad(key, path, current.metadata.subarray(0, nonceBytes)) };
-  const valueLength = current.value.length - nonceBytes - tagBytes;
-  return { metadata, valueLength, currentLength, valueBox, valueKey: subkeyAt(subkeys, 1) };
+  if (known === null) boxes.keep(aad, box, metadata);
+  return {
+    metadata,
+    valueLength: value.length - nonceBytes - tagBytes,
+    currentLength: split.currentLength,
+    valueBox: { box: value, aad: half.valueAad },
+    valueKey: subkeyAt(subkeys, nonces.length - 1),
+  };
 }
 
 /** Opens the value, into `target` of its length if there is one, else into scratch memory; null when it is damaged. */
