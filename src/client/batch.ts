@@ -1,10 +1,11 @@
 /** Batches: their operations, how these are sent, and reading many secrets in as few requests as possible. */
-import type { BatchRefusal, Deleted, Secret as SecretResponse, Stored } from "./api-types.js";
-import { StrongroomError } from "./errors.js";
+import type { BatchRefusal, BatchResults, Deleted, Secret as SecretResponse, Stored } from "./api-types.js";
+import { errorOfCode, StrongroomError } from "./errors.js";
 import { type Bytes, type Field, jsonListObject } from "./json-body.js";
 import type { SecretType, Text } from "./options.js";
 import { timeOf } from "./request.js";
 import { Secret } from "./secret.js";
+import { problemOf } from "./shape-check.js";
 
 /** The secret that the operation names first must still have this `etag`. `*`: it must exist. */
 type IfMatch = { readonly ifMatch?: string | undefined };
@@ -53,11 +54,6 @@ export type BatchOperation =
 /** For a get, the secret, or in a batch of gets why it was refused; for a delete or trash, Deleted; for the others, Stored. */
 export type BatchResult = Secret | Stored | Deleted | BatchRefusal;
 
-/** The response as the server sends it. */
-export type BatchResponse = {
-  readonly results: readonly (SecretResponse | Stored | Deleted | BatchRefusal)[];
-};
-
 /** The server's limit of operations in a batch. */
 export const maxOperations = 1000;
 
@@ -71,8 +67,14 @@ function fieldsOf(operation: BatchOperation): Readonly<Record<string, Field>> {
   return { ...fields, expiresAt: timeOf(expiresAt), ifNoneMatch: ifAbsent ? "*" : undefined };
 }
 
-export function resultOf(result: BatchResponse["results"][number]): BatchResult {
-  return "value" in result ? new Secret(result) : result;
+/** The results of these operations, as the server sent them. @throws StrongroomError PROTOCOL when they are not theirs */
+export function resultsOf(operations: readonly BatchOperation[], results: BatchResults["results"]): BatchResult[] {
+  if (results.length !== operations.length) throw unexpectedResults();
+  return results.map((result) => (isSecret(result) ? new Secret(result) : result));
+}
+
+function isSecret(result: BatchResults["results"][number]): result is SecretResponse {
+  return problemOf("Secret", result) === null;
 }
 
 type SendBatch = (operations: readonly GetOperation[]) => Promise<readonly BatchResult[]>;
@@ -91,7 +93,6 @@ export async function* readMany(
   for (let done = 0; done < paths.length; ) {
     const wanted = paths.slice(done, done + maxOperations);
     const results = (await sendBatch(wanted.map((get) => ({ get })))).map(readOf);
-    if (results.length !== wanted.length) throw unexpectedResults();
     const end = results.findIndex((result, at) => at > 0 && isRefused(result, "BAD_REQUEST"));
     const read = end === -1 ? results : results.slice(0, end);
     yield read;
@@ -103,7 +104,7 @@ export async function* readMany(
 export function secretOf(result: Read): Secret | undefined {
   if (result instanceof Secret) return result;
   if (result.code === "NOT_FOUND") return undefined;
-  throw new StrongroomError(result.code, result.error);
+  throw errorOfCode(result.code, result.error);
 }
 
 function isRefused(result: Read, code: BatchRefusal["code"]): boolean {
@@ -115,7 +116,7 @@ function readOf(result: BatchResult): Read {
   throw unexpectedResults();
 }
 
-function unexpectedResults(): StrongroomError {
+export function unexpectedResults(): StrongroomError {
   return new StrongroomError(
     "PROTOCOL",
     "the response does not match the request: the server may have another version",

@@ -16,13 +16,11 @@ import type {
   KeyList,
   NewToken,
   OneTimeCode,
-  RandomBytes,
   ReviewCode,
   Revoked,
   Rotated,
   SecretHistory,
   SecretList,
-  Secret as SecretResponse,
   Snapshot,
   Stored,
   Token,
@@ -31,7 +29,6 @@ import type {
   TransitKey,
   TransitKeyList,
   TransitResult,
-  TransitResults,
   Trashed,
   TrashList,
   UseList,
@@ -41,12 +38,12 @@ import type {
 } from "./api-types.js";
 import {
   type BatchOperation,
-  type BatchResponse,
   type BatchResult,
   batchBody,
   readMany,
-  resultOf,
+  resultsOf,
   secretOf,
+  unexpectedResults,
 } from "./batch.js";
 import { Connection } from "./connection.js";
 import { StrongroomError } from "./errors.js";
@@ -67,6 +64,7 @@ import type {
 import { keepsMetadata, putKeeping } from "./put-keeping.js";
 import { conditionHeaders, encoded, queryOf, readReference, secretUrl, timeOf, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
+import type { VitalSigns } from "./shape-check.js";
 import {
   bytesOf,
   type ConfigureTransitKeyOptions,
@@ -141,20 +139,6 @@ export type {
   PutOperation,
   TrashOperation,
 } from "./batch.js";
-/** Figures of one second; null where nothing happened. */
-export type VitalSigns = {
-  readonly time: string;
-  readonly requests: number;
-  readonly getP50: number | null;
-  readonly getP99: number | null;
-  readonly eventLoopP99: number;
-  readonly derivationsRunning: number;
-  readonly derivationsWaiting: number;
-  readonly keyWorkerP99: number | null;
-  readonly connections: number;
-  readonly rss: number;
-};
-
 export type { PlaceOptions } from "./discovery.js";
 export { type ErrorCode, StrongroomError } from "./errors.js";
 export type {
@@ -172,6 +156,7 @@ export type {
   Text,
 } from "./options.js";
 export type { Secret } from "./secret.js";
+export type { VitalSigns } from "./shape-check.js";
 export type {
   ConfigureTransitKeyOptions,
   CreateTransitKeyOptions,
@@ -251,7 +236,10 @@ export class StrongroomClient implements AsyncDisposable {
       const { type, description, expiresAt, ...call } = rest;
       const metadata = { type: type ?? undefined, description: description ?? undefined };
       const fields = { value, encoding, ...metadata, expiresAt: timeOf(expiresAt ?? undefined) };
-      return this.#connection.send("PUT", url, call, { fields, headers: conditionHeaders({ ifMatch, ifAbsent }) });
+      return this.#connection.send("Stored", "PUT", url, call, {
+        fields,
+        headers: conditionHeaders({ ifMatch, ifAbsent }),
+      });
     };
     if (!keepsMetadata(options)) return put(options);
     return putKeeping({ list: (query) => this.list(query), put }, path, options);
@@ -284,7 +272,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async get(path: string, options: CallOptions = {}): Promise<Secret> {
-    return new Secret(await this.#connection.send<SecretResponse>("GET", secretUrl(path), options));
+    return new Secret(await this.#connection.send("Secret", "GET", secretUrl(path), options));
   }
 
   /**
@@ -348,8 +336,8 @@ export class StrongroomClient implements AsyncDisposable {
   async batch(operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResult[]> {
     const body = batchBody(operations);
     const readsOnly = operations.every((operation) => "get" in operation);
-    const { results } = await this.#connection.send<BatchResponse>("POST", "/v1/batch", options, { body, readsOnly });
-    return results.map(resultOf);
+    const { results } = await this.#connection.send("BatchResults", "POST", "/v1/batch", options, { body, readsOnly });
+    return resultsOf(operations, results);
   }
 
   /**
@@ -369,7 +357,7 @@ export class StrongroomClient implements AsyncDisposable {
   ): Promise<Stored> {
     const fields = { type, description, expiresAt: timeOf(expiresAt) };
     const content = { fields, headers: conditionHeaders({ ifMatch }) };
-    return this.#connection.send("PATCH", secretUrl(path, "metadata"), options, content);
+    return this.#connection.send("Stored", "PATCH", secretUrl(path, "metadata"), options, content);
   }
 
   /**
@@ -381,7 +369,9 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async delete(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
-    return this.#connection.send("DELETE", secretUrl(path), options, { headers: conditionHeaders({ ifMatch }) });
+    return this.#connection.send("Deleted", "DELETE", secretUrl(path), options, {
+      headers: conditionHeaders({ ifMatch }),
+    });
   }
 
   /**
@@ -394,7 +384,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async list({ prefix, after, limit, background, ...options }: ListOptions = {}): Promise<SecretList> {
     const query = queryOf({ prefix, after, limit, background: background && "true" });
-    return this.#connection.send("GET", `/v1/secrets${query}`, options);
+    return this.#connection.send("SecretList", "GET", `/v1/secrets${query}`, options);
   }
 
   /**
@@ -427,7 +417,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   check(key: string, { parts, prefix, after, limit, ...options }: CheckOptions = {}): Promise<CheckList> {
     const content = { fields: { key, parts, prefix, after, limit }, readsOnly: true };
-    return this.#connection.send("POST", "/v1/check", options, content);
+    return this.#connection.send("CheckList", "POST", "/v1/check", options, content);
   }
 
   /**
@@ -439,7 +429,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async versions(path: string, options: CallOptions = {}): Promise<SecretHistory> {
-    return this.#connection.send("GET", secretUrl(path, "versions"), options);
+    return this.#connection.send("SecretHistory", "GET", secretUrl(path, "versions"), options);
   }
 
   /**
@@ -453,7 +443,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async version(path: string, version: number, options: CallOptions = {}): Promise<Secret> {
     const url = `${secretUrl(path, "versions")}?version=${version}`;
-    return new Secret(await this.#connection.send<SecretResponse>("GET", url, options));
+    return new Secret(await this.#connection.send("Secret", "GET", url, options));
   }
 
   /**
@@ -468,7 +458,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async undo(path: string, version: number, { ifMatch, ...options }: ChangeOptions = {}): Promise<Stored> {
     const content = { fields: { version }, headers: conditionHeaders({ ifMatch }) };
-    return this.#connection.send("POST", secretUrl(path, "versions"), options, content);
+    return this.#connection.send("Stored", "POST", secretUrl(path, "versions"), options, content);
   }
 
   /**
@@ -481,7 +471,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async prune(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
     const headers = conditionHeaders({ ifMatch });
-    return this.#connection.send("DELETE", secretUrl(path, "versions"), options, { headers });
+    return this.#connection.send("Deleted", "DELETE", secretUrl(path, "versions"), options, { headers });
   }
 
   /**
@@ -496,7 +486,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async destroyVersion(path: string, version: number, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
     const url = `${secretUrl(path, "versions")}${queryOf({ version })}`;
-    return this.#connection.send("DELETE", url, options, { headers: conditionHeaders({ ifMatch }) });
+    return this.#connection.send("Deleted", "DELETE", url, options, { headers: conditionHeaders({ ifMatch }) });
   }
 
   /**
@@ -509,7 +499,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async trash(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Trashed> {
     const headers = conditionHeaders({ ifMatch });
-    return this.#connection.send("POST", secretUrl(path, "trash"), options, { headers });
+    return this.#connection.send("Trashed", "POST", secretUrl(path, "trash"), options, { headers });
   }
 
   /**
@@ -521,7 +511,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async listTrash({ prefix, after, limit, ...options }: ListOptions = {}): Promise<TrashList> {
-    return this.#connection.send("GET", `/v1/trash${queryOf({ prefix, after, limit })}`, options);
+    return this.#connection.send("TrashList", "GET", `/v1/trash${queryOf({ prefix, after, limit })}`, options);
   }
 
   /**
@@ -535,7 +525,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async untrash(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
     const headers = conditionHeaders({ ifMatch });
-    return this.#connection.send("POST", secretUrl(path, "untrash"), options, { headers });
+    return this.#connection.send("Deleted", "POST", secretUrl(path, "untrash"), options, { headers });
   }
 
   /**
@@ -548,7 +538,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async destroyTrashed(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
     const headers = conditionHeaders({ ifMatch });
-    return this.#connection.send("DELETE", secretUrl(path, "trash"), options, { headers });
+    return this.#connection.send("Deleted", "DELETE", secretUrl(path, "trash"), options, { headers });
   }
 
   /**
@@ -565,7 +555,7 @@ export class StrongroomClient implements AsyncDisposable {
     passphrase: Text,
     { force, ...options }: CallOptions & { readonly force?: boolean | undefined } = {},
   ): Promise<Initialized> {
-    return this.#connection.send("POST", "/v1/init", options, { fields: { passphrase, force } });
+    return this.#connection.send("Initialized", "POST", "/v1/init", options, { fields: { passphrase, force } });
   }
 
   /**
@@ -579,7 +569,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   unlock(passphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.#connection.send("POST", "/v1/unlock", options, { fields: { passphrase } });
+    return this.#connection.send("Acknowledgement", "POST", "/v1/unlock", options, { fields: { passphrase } });
   }
 
   /**
@@ -591,7 +581,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   lock(options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.#connection.send("POST", "/v1/lock", options);
+    return this.#connection.send("Acknowledgement", "POST", "/v1/lock", options);
   }
 
   /**
@@ -603,7 +593,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   status(options: CallOptions = {}): Promise<VaultStatus> {
-    return this.#connection.request({ method: "GET", path: "/v1/status" }, options, false);
+    return this.#connection.request("VaultStatus", { method: "GET", path: "/v1/status" }, options, false);
   }
 
   /**
@@ -617,7 +607,9 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   changePassphrase(passphrase: Text, newPassphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.#connection.send("POST", "/v1/passphrase", options, { fields: { passphrase, newPassphrase } });
+    return this.#connection.send("Acknowledgement", "POST", "/v1/passphrase", options, {
+      fields: { passphrase, newPassphrase },
+    });
   }
 
   /**
@@ -629,7 +621,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   keys(options: CallOptions = {}): Promise<KeyList> {
-    return this.#connection.send("GET", "/v1/keys", options);
+    return this.#connection.send("KeyList", "GET", "/v1/keys", options);
   }
 
   /**
@@ -644,7 +636,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   createKey(passphrase: Text, label: string, options: CallOptions = {}): Promise<CreatedKey> {
-    return this.#connection.send("POST", "/v1/keys", options, { fields: { passphrase, label } });
+    return this.#connection.send("CreatedKey", "POST", "/v1/keys", options, { fields: { passphrase, label } });
   }
 
   /**
@@ -658,7 +650,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.#connection.send("DELETE", `/v1/keys/${encoded(id)}`, options);
+    return this.#connection.send("Acknowledgement", "DELETE", `/v1/keys/${encoded(id)}`, options);
   }
 
   /**
@@ -673,7 +665,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   rotate(passphrase: Text, keys: readonly Text[] = [], options: CallOptions = {}): Promise<Rotated> {
-    return this.#connection.send("POST", "/v1/rotate", options, { fields: { passphrase, keys } });
+    return this.#connection.send("Rotated", "POST", "/v1/rotate", options, { fields: { passphrase, keys } });
   }
 
   /**
@@ -688,7 +680,9 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   createToken(name: string, { can, paths, ttlSeconds, ...options }: CreateTokenOptions = {}): Promise<NewToken> {
-    return this.#connection.send("POST", "/v1/tokens", options, { fields: { name, can, paths, ttlSeconds } });
+    return this.#connection.send("NewToken", "POST", "/v1/tokens", options, {
+      fields: { name, can, paths, ttlSeconds },
+    });
   }
 
   /**
@@ -703,7 +697,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   setUse(path: string, use: UseRequest, options: CallOptions = {}): Promise<UseSet> {
-    return this.#connection.send("PUT", secretUrl(path, "uses"), options, { fields: { ...use } });
+    return this.#connection.send("UseSet", "PUT", secretUrl(path, "uses"), options, { fields: { ...use } });
   }
 
   /**
@@ -715,7 +709,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   listUses({ prefix, ...options }: CallOptions & { readonly prefix?: string | undefined } = {}): Promise<UseList> {
-    return this.#connection.send("GET", `/v1/uses${queryOf({ prefix })}`, options);
+    return this.#connection.send("UseList", "GET", `/v1/uses${queryOf({ prefix })}`, options);
   }
 
   /**
@@ -728,7 +722,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   showUses(path: string, options: CallOptions = {}): Promise<UseList> {
-    return this.#connection.send("GET", secretUrl(path, "uses"), options);
+    return this.#connection.send("UseList", "GET", secretUrl(path, "uses"), options);
   }
 
   /**
@@ -740,7 +734,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   removeUse(path: string, host: string, options: CallOptions = {}): Promise<Deleted> {
-    return this.#connection.send("DELETE", `${secretUrl(path, "uses")}${queryOf({ host })}`, options);
+    return this.#connection.send("Deleted", "DELETE", `${secretUrl(path, "uses")}${queryOf({ host })}`, options);
   }
 
   /**
@@ -753,7 +747,9 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   createAgent({ paths, ttlSeconds, allowHosts, egress, ...options }: CallOptions & AgentRequest = {}): Promise<Agent> {
-    return this.#connection.send("POST", "/v1/agents", options, { fields: { paths, ttlSeconds, allowHosts, egress } });
+    return this.#connection.send("Agent", "POST", "/v1/agents", options, {
+      fields: { paths, ttlSeconds, allowHosts, egress },
+    });
   }
 
   /**
@@ -765,7 +761,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   showBroker(options: CallOptions = {}): Promise<BrokerAccess> {
-    return this.#connection.send("GET", "/v1/broker", options);
+    return this.#connection.send("BrokerAccess", "GET", "/v1/broker", options);
   }
 
   /**
@@ -777,7 +773,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   listApprovals(options: CallOptions = {}): Promise<ApprovalList> {
-    return this.#connection.send("GET", "/v1/approvals", options);
+    return this.#connection.send("ApprovalList", "GET", "/v1/approvals", options);
   }
 
   /**
@@ -794,7 +790,9 @@ export class StrongroomClient implements AsyncDisposable {
     decision: { readonly approve: boolean; readonly for?: string | number; readonly passphrase?: Text | undefined },
     options: CallOptions = {},
   ): Promise<Acknowledgement> {
-    return this.#connection.send("POST", `/v1/approvals/${encoded(id)}`, options, { fields: { ...decision } });
+    return this.#connection.send("Acknowledgement", "POST", `/v1/approvals/${encoded(id)}`, options, {
+      fields: { ...decision },
+    });
   }
 
   /**
@@ -806,7 +804,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   listTokens(options: CallOptions = {}): Promise<TokenList> {
-    return this.#connection.send("GET", "/v1/tokens", options);
+    return this.#connection.send("TokenList", "GET", "/v1/tokens", options);
   }
 
   /**
@@ -818,7 +816,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   showSelf(options: CallOptions = {}): Promise<Token> {
-    return this.#connection.send("GET", "/v1/tokens/self", options);
+    return this.#connection.send("Token", "GET", "/v1/tokens/self", options);
   }
 
   /**
@@ -831,7 +829,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async rotateToken(name: string, { overlapSeconds, ...options }: RotateTokenOptions = {}): Promise<NewToken> {
-    return this.#connection.send("POST", tokenUrl(name), options, { fields: { overlapSeconds } });
+    return this.#connection.send("NewToken", "POST", tokenUrl(name), options, { fields: { overlapSeconds } });
   }
 
   /**
@@ -843,7 +841,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async revokeToken(name: string, options: CallOptions = {}): Promise<Revoked> {
-    return this.#connection.send("DELETE", tokenUrl(name), options);
+    return this.#connection.send("Revoked", "DELETE", tokenUrl(name), options);
   }
 
   /**
@@ -860,7 +858,7 @@ export class StrongroomClient implements AsyncDisposable {
     { type, exportable, key, ...options }: CreateTransitKeyOptions = {},
   ): Promise<TransitKey> {
     const fields = { type, exportable, key: optionalBase64(key) };
-    return this.#connection.send("POST", transitUrl("keys", name), options, { fields });
+    return this.#connection.send("TransitKey", "POST", transitUrl("keys", name), options, { fields });
   }
 
   /**
@@ -872,7 +870,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   listTransitKeys(options: CallOptions = {}): Promise<TransitKeyList> {
-    return this.#connection.send("GET", "/v1/transit/keys", options);
+    return this.#connection.send("TransitKeyList", "GET", "/v1/transit/keys", options);
   }
 
   /**
@@ -884,7 +882,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async showTransitKey(name: string, options: CallOptions = {}): Promise<TransitKey> {
-    return this.#connection.send("GET", transitUrl("keys", name), options);
+    return this.#connection.send("TransitKey", "GET", transitUrl("keys", name), options);
   }
 
   /**
@@ -901,7 +899,7 @@ export class StrongroomClient implements AsyncDisposable {
     { key, ...options }: Pick<CreateTransitKeyOptions, "key"> & CallOptions = {},
   ): Promise<TransitKey> {
     const fields = { key: optionalBase64(key) };
-    return this.#connection.send("POST", transitUrl("keys", name, "/rotate"), options, { fields });
+    return this.#connection.send("TransitKey", "POST", transitUrl("keys", name, "/rotate"), options, { fields });
   }
 
   /**
@@ -917,7 +915,7 @@ export class StrongroomClient implements AsyncDisposable {
     { minDecryptionVersion, deletionAllowed, ...options }: ConfigureTransitKeyOptions,
   ): Promise<TransitKey> {
     const fields = { minDecryptionVersion, deletionAllowed };
-    return this.#connection.send("POST", transitUrl("keys", name, "/config"), options, { fields });
+    return this.#connection.send("TransitKey", "POST", transitUrl("keys", name, "/config"), options, { fields });
   }
 
   /**
@@ -929,7 +927,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async deleteTransitKey(name: string, options: CallOptions = {}): Promise<TransitDeleted> {
-    return this.#connection.send("DELETE", transitUrl("keys", name), options);
+    return this.#connection.send("TransitDeleted", "DELETE", transitUrl("keys", name), options);
   }
 
   /**
@@ -941,7 +939,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async exportTransitKey(name: string, options: CallOptions = {}): Promise<ExportedTransitKey> {
-    return this.#connection.send("GET", transitUrl("export", name), options);
+    return this.#connection.send("ExportedTransitKey", "GET", transitUrl("export", name), options);
   }
 
   /**
@@ -1044,11 +1042,13 @@ export class StrongroomClient implements AsyncDisposable {
     options: CallOptions = {},
   ): Promise<readonly TransitResult[]> {
     const body = jsonListObject("batch", inputs.map(inputFields));
-    const sent = this.#connection.send<TransitResults>("POST", transitUrl(use, name), options, {
+    const sent = this.#connection.send("TransitResults", "POST", transitUrl(use, name), options, {
       body,
       readsOnly: true,
     });
-    return (await sent).results ?? [];
+    const { results = [] } = await sent;
+    if (results.length !== inputs.length) throw unexpectedResults();
+    return results;
   }
 
   /**
@@ -1065,7 +1065,7 @@ export class StrongroomClient implements AsyncDisposable {
     { bits, aad, ...options }: EncryptOptions & { readonly bits?: 128 | 256 | 512 | undefined } = {},
   ): Promise<{ readonly key: Uint8Array<ArrayBuffer>; readonly ciphertext: string }> {
     const content = { fields: { bits, aad: optionalBase64(aad) }, readsOnly: true };
-    const result = await this.#connection.send<TransitResult>("POST", transitUrl("datakey", name), options, content);
+    const result = await this.#connection.send("TransitResults", "POST", transitUrl("datakey", name), options, content);
     return { key: bytesOf(resultField(result, "plaintext")), ciphertext: resultField(result, "ciphertext") };
   }
 
@@ -1080,7 +1080,7 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async randomBytes(count: number, options: CallOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
     const content = { fields: { bytes: count }, readsOnly: true };
-    return bytesOf((await this.#connection.send<RandomBytes>("POST", "/v1/transit/random", options, content)).random);
+    return bytesOf((await this.#connection.send("RandomBytes", "POST", "/v1/transit/random", options, content)).random);
   }
 
   /**
@@ -1092,7 +1092,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async oneTimeCode(path: string, options: CallOptions = {}): Promise<OneTimeCode> {
-    return this.#connection.send("POST", secretUrl(path, "otp"), options, { readsOnly: true });
+    return this.#connection.send("OneTimeCode", "POST", secretUrl(path, "otp"), options, { readsOnly: true });
   }
 
   /**
@@ -1105,7 +1105,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async readAudit({ after, limit, ...options }: AuditOptions = {}): Promise<AuditPage> {
-    return this.#connection.send("GET", `/v1/audit${queryOf({ after, limit })}`, options);
+    return this.#connection.send("AuditPage", "GET", `/v1/audit${queryOf({ after, limit })}`, options);
   }
 
   /**
@@ -1124,7 +1124,7 @@ export class StrongroomClient implements AsyncDisposable {
       ...(reason !== undefined && { reason }),
     }));
     const body = jsonListObject("checkpoints", known);
-    return this.#connection.send("POST", "/v1/audit/verify", options, { body, readsOnly: true });
+    return this.#connection.send("AuditVerdicts", "POST", "/v1/audit/verify", options, { body, readsOnly: true });
   }
 
   /**
@@ -1136,7 +1136,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.#connection.send("POST", "/v1/shutdown", options);
+    return this.#connection.send("Acknowledgement", "POST", "/v1/shutdown", options);
   }
 
   /**
@@ -1153,7 +1153,7 @@ export class StrongroomClient implements AsyncDisposable {
     reader,
     ...options
   }: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
-    return this.#connection.send("POST", `/v1/snapshot${queryOf({ reader })}`, options);
+    return this.#connection.send("Snapshot", "POST", `/v1/snapshot${queryOf({ reader })}`, options);
   }
 
   /**
@@ -1165,7 +1165,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   createReview(options: CallOptions = {}): Promise<ReviewCode> {
-    return this.#connection.send("POST", "/v1/review", options);
+    return this.#connection.send("ReviewCode", "POST", "/v1/review", options);
   }
 
   /**
@@ -1189,7 +1189,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async vitals(options: CallOptions = {}): Promise<VitalSigns> {
-    return JSON.parse(await this.#connection.text("/v1/vitals?lines=1", options)) as VitalSigns;
+    return this.#connection.send("VitalSigns", "GET", "/v1/vitals?lines=1", options);
   }
 
   /**
@@ -1201,7 +1201,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   openapi(options: CallOptions = {}): Promise<{ readonly [name: string]: unknown }> {
-    return this.#connection.send("GET", "/v1/openapi.json", options);
+    return this.#connection.send("OpenApi", "GET", "/v1/openapi.json", options);
   }
 
   /**
@@ -1229,6 +1229,6 @@ export class StrongroomClient implements AsyncDisposable {
 
   async #use(use: TransitUse, name: string, input: TransitBatchInput, options: CallOptions): Promise<TransitResult> {
     const content = { fields: inputFields(input), readsOnly: true };
-    return this.#connection.send("POST", transitUrl(use, name), options, content);
+    return this.#connection.send("TransitResults", "POST", transitUrl(use, name), options, content);
   }
 }

@@ -6,7 +6,8 @@ import { type Bytes, type Field, jsonObject } from "./json-body.js";
 import { Lifetime } from "./lifetime.js";
 import type { CallOptions, ClientOptions } from "./options.js";
 import type { ApiRequest } from "./request.js";
-import { decodeResponse, decodeText, type Received } from "./response.js";
+import { decoderOf, decodeText, type Received } from "./response.js";
+import type { Shaped } from "./shape-check.js";
 import { SocketUnavailable, Transport } from "./transport.js";
 
 /** Content of a request. */
@@ -21,7 +22,7 @@ export type Content = {
 type Exchange<T> = {
   readonly request: ApiRequest;
   readonly withToken: boolean;
-  readonly decode: (received: Received, location: ServerLocation) => T;
+  readonly decode: (received: Received, location: ServerLocation, request: ApiRequest) => T;
 };
 
 export class Connection {
@@ -36,23 +37,29 @@ export class Connection {
     this.#options = options;
   }
 
-  /** Sends a request with the token, and wipes its body afterwards. */
-  async send<T extends object>(
+  /** Sends a request with the token, and wipes its body afterwards. `shape`: of the response. */
+  async send<N extends keyof Shaped>(
+    shape: N,
     method: ApiRequest["method"],
     path: string,
     options: CallOptions,
     { fields, headers, readsOnly, body = fields && jsonObject(fields) }: Content = {},
-  ): Promise<T> {
+  ): Promise<Shaped[N]> {
     try {
-      return await this.request<T>({ method, path, body, headers, readsOnly }, options, true);
+      return await this.request(shape, { method, path, body, headers, readsOnly }, options, true);
     } finally {
       body?.fill(0);
     }
   }
 
   /** Sends a request whose body belongs to the caller. */
-  request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
-    return this.#exchange({ request, withToken, decode: decodeResponse<T> }, options);
+  request<N extends keyof Shaped>(
+    shape: N,
+    request: ApiRequest,
+    options: CallOptions,
+    withToken: boolean,
+  ): Promise<Shaped[N]> {
+    return this.#exchange({ request, withToken, decode: decoderOf(shape) }, options);
   }
 
   /** Sends a GET whose response is text instead of JSON. */
@@ -126,7 +133,7 @@ export class Connection {
     const token = withToken ? mustHaveToken(transport.location) : null;
     const received = await transport.send(request, token, lifetime);
     try {
-      return decode(received, transport.location);
+      return decode(received, transport.location, request);
     } finally {
       void this.#warnOnce(received.headers["strongroom-token-expires"]);
     }
@@ -134,10 +141,11 @@ export class Connection {
 
   /** Never rejects: an exception of the program's callback must not fail a request that succeeded. */
   async #warnOnce(expires: string | string[] | undefined): Promise<void> {
-    if (typeof expires !== "string" || this.#warned) return;
+    const time = typeof expires === "string" ? new Date(expires) : null;
+    if (time === null || Number.isNaN(time.getTime()) || this.#warned) return;
     this.#warned = true;
     try {
-      await this.#options.onTokenExpiring?.(new Date(expires));
+      await this.#options.onTokenExpiring?.(time);
     } catch (error) {
       process.emitWarning("onTokenExpiring failed", { type: "StrongroomWarning", detail: inspect(error) });
     }

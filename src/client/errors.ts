@@ -1,5 +1,6 @@
 /** The client's error class. Messages say what is wrong and what to do next. */
 import type { Failure, Refusal } from "./api-types.js";
+import { errorCodes } from "./shapes.js";
 
 /**
  * The server's codes and the client's own: the server is not reachable (`UNREACHABLE`), is not the trusted one
@@ -52,6 +53,20 @@ export class StrongroomError extends Error {
     this.reason = extras.reason;
     this.index = extras.index;
   }
+}
+
+/** Returns the error for a code that the server sent. One that only a later server knows becomes PROTOCOL. */
+export function errorOfCode(code: string, message: string, extras: Extras = {}): StrongroomError {
+  if (isKnown(code)) return new StrongroomError(code, message, extras);
+  return new StrongroomError(
+    "PROTOCOL",
+    `${message} (${code}: this version of the client does not know the code)`,
+    extras,
+  );
+}
+
+function isKnown(code: string): code is Refusal["code"] | Failure["code"] {
+  return errorCodes.includes(code);
 }
 
 /** Returns the code of a failed system call or of Node (`ENOENT`, …), for a message. */

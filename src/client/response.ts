@@ -1,44 +1,56 @@
 /** Decoding of the server's responses: into the contract's objects, or an error. Their bytes are wiped. */
 import type { IncomingHttpHeaders } from "node:http";
-import type { Failure, Refusal } from "./api-types.js";
+import type { Refusal } from "./api-types.js";
 import { nameOf, type ServerLocation, tokenOption } from "./discovery.js";
-import { StrongroomError } from "./errors.js";
+import { errorOfCode, StrongroomError } from "./errors.js";
+import { uncertainty } from "./lifetime.js";
+import type { ApiRequest } from "./request.js";
+import { problemOf, type Shaped } from "./shape-check.js";
 
 export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };
 
-/** @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this. */
-export function decodeResponse<T extends object>(received: Received, location: ServerLocation): T {
-  const content = parseObject(received);
-  if (content !== null && received.status === 200) return content as T;
-  throw errorOf(received, content, location);
+/**
+ * Returns a decoder of responses of this shape.
+ * @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this.
+ */
+export function decoderOf<N extends keyof Shaped>(shape: N) {
+  return (received: Received, location: ServerLocation, request: ApiRequest): Shaped[N] => {
+    const content = parseBody(received);
+    if (received.status !== 200) throw errorOf(received, content, location);
+    const problem = problemOf(shape, content);
+    if (problem === null) return content as Shaped[N];
+    const what = `the response is not of the API: response${problem}`;
+    throw unknownServer(received, location, `${what}${uncertainty(request)}`);
+  };
 }
 
-function errorOf(received: Received, content: object | null, location: ServerLocation): StrongroomError {
-  if (content !== null && isError(content)) return errorFrom(received, content, location);
-  return new StrongroomError(
-    "PROTOCOL",
-    `what responds at ${nameOf(location)} is not a Strongroom server of this version: check the address`,
-    { status: received.status },
-  );
+function errorOf(received: Received, content: unknown, location: ServerLocation): StrongroomError {
+  return isError(content) ? errorFrom(received, content, location) : unknownServer(received, location);
 }
 
-/** As `decodeResponse`, of a response that is a text. */
+function unknownServer({ status }: Received, location: ServerLocation, what?: string): StrongroomError {
+  const who = `what responds at ${nameOf(location)} is not a Strongroom server of this version: check the address`;
+  return new StrongroomError("PROTOCOL", what === undefined ? who : `${who} (${what})`, { status });
+}
+
+/** As `decoderOf`, of a response that is a text. */
 export function decodeText(received: Received, location: ServerLocation): string {
   const { status, headers, body } = received;
   if (status === 200 && /^(?:text\/plain|application\/x-ndjson)/.test(headers["content-type"] ?? ""))
     return body.toString("utf8");
-  throw errorOf(received, parseObject(received), location);
+  throw errorOf(received, parseBody(received), location);
 }
 
+/** The code may be one of a later server. */
 type ErrorContent = Pick<Refusal, "error" | "credential" | "reason" | "index"> & {
-  readonly code: Refusal["code"] | Failure["code"];
+  readonly code: string;
   readonly requestId?: string;
 };
 
-function parseObject({ body }: Received): object | null {
+/** Returns null for what is not JSON. */
+function parseBody({ body }: Received): unknown {
   try {
-    const json: unknown = JSON.parse(body.toString("utf8"));
-    return typeof json === "object" && json !== null ? json : null;
+    return JSON.parse(body.toString("utf8"));
   } catch {
     return null;
   } finally {
@@ -46,23 +58,16 @@ function parseObject({ body }: Received): object | null {
   }
 }
 
-function isError(content: object): content is ErrorContent {
-  const { error, code } = content as Partial<ErrorContent>;
-  return typeof error === "string" && typeof code === "string";
+function isError(content: unknown): content is ErrorContent {
+  return problemOf("ErrorContent", content) === null;
 }
 
 function errorFrom({ status, headers }: Received, content: ErrorContent, location: ServerLocation): StrongroomError {
   const { error, code, requestId, credential, reason, index } = content;
   const seconds = Number(headers["retry-after"]);
   const retryAfter = Number.isInteger(seconds) ? seconds : undefined;
-  return new StrongroomError(code, `${error}${hint(content, retryAfter, location)}`, {
-    status,
-    retryAfter,
-    requestId,
-    credential,
-    reason,
-    index,
-  });
+  const message = `${error}${hint(content, retryAfter, location)}`;
+  return errorOfCode(code, message, { status, retryAfter, requestId, credential, reason, index });
 }
 
 function hint(

@@ -15,6 +15,7 @@ export type Schema = {
   readonly const?: unknown;
   readonly items?: Schema;
   readonly oneOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: Schema;
   readonly required?: readonly string[];
@@ -24,8 +25,15 @@ export type Schema = {
   readonly examples?: readonly unknown[];
 };
 
+type Operation = {
+  readonly operationId: string;
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> }>
+  >;
+};
+
 type Document = {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 };
 
@@ -36,6 +44,7 @@ export function contractFiles(): ReadonlyMap<string, string> {
     ["openapi.json", `${JSON.stringify(document, null, 2)}\n`],
     ["src/contract/operations.ts", operationsOf(document)],
     ["src/client/api-types.ts", typesOf(document.components.schemas)],
+    ["src/client/shapes.ts", shapesOf(document)],
     ["workers/operations/body-validators.ts", bodyValidatorsFile(document.components.schemas)],
   ]);
 }
@@ -101,6 +110,57 @@ function typeOf({ $ref, type, enum: values, const: only, items, oneOf, additiona
   if (additionalProperties !== undefined) return `Readonly<Record<string, ${typeOf(additionalProperties)}>>`;
   if (typeof type === "object") return type.join(" | ");
   return type === "integer" ? "number" : (type ?? "unknown");
+}
+
+/** The shapes of all responses in JSON, and of what they contain, in the notation of `src/client/shape-check.ts`. */
+function shapesOf({ paths, components: { schemas } }: Document): string {
+  const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+  const responses = operations.map(({ responses }) => responses["200"]?.content?.["application/json"]?.schema ?? {});
+  const names = [...new Set(responses.flatMap(namesIn))].sort((a, b) => a.localeCompare(b, "en"));
+  const contained = new Set(names);
+  for (const name of contained) for (const inner of namesIn(schemas[name])) contained.add(inner);
+  const codes = ["Refusal", "Failure"].flatMap((name) => schemas[name]?.properties?.["code"]?.enum ?? []);
+  const rows = [...contained].sort().map((name) => `  ${name}: ${membersOf(schemas[name])},\n`);
+  return `/** Shapes of the API's responses and its error codes, generated from openapi.yaml by \`npm run contract\`. */
+import type {
+${names.map((name) => `  ${name},\n`).join("")}} from "./api-types.js";
+
+/** The responses by the names of their shapes. */
+export type Responses = {
+${names.map((name) => `  readonly ${name}: ${name};\n`).join("")}};
+
+/** A question mark stands behind the names of members that may be missing. */
+export const shapes = {
+${rows.join("")}};
+
+export const errorCodes: readonly string[] = [
+${codes.map((code) => `  ${JSON.stringify(code)},\n`).join("")}];
+`;
+}
+
+/** The names of the schemas that a schema refers to. */
+function namesIn(schema: Schema = {}): string[] {
+  const { $ref, items, additionalProperties, oneOf = [], anyOf = [], properties = {} } = schema;
+  const inner = [items, additionalProperties, ...oneOf, ...anyOf, ...Object.values(properties)];
+  const own = $ref === undefined ? [] : [$ref.split("/").at(-1) ?? ""];
+  return [...own, ...inner.filter((each) => each !== undefined).flatMap(namesIn)];
+}
+
+function membersOf({ properties = {}, required = [] }: Schema = {}): string {
+  const members = Object.entries(properties).map(([name, schema]) => {
+    const member = required.includes(name) ? name : `"${name}?"`;
+    return `    ${member}: ${JSON.stringify(shapeOf(schema))},\n`;
+  });
+  return `{\n${members.join("")}  }`;
+}
+
+function shapeOf({ $ref, type, format, items, oneOf, anyOf = oneOf, additionalProperties }: Schema): string {
+  if (anyOf !== undefined) return anyOf.map(shapeOf).join("|");
+  if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
+  if (items !== undefined) return `[]${shapeOf(items)}`;
+  if (additionalProperties !== undefined) return `{}${shapeOf(additionalProperties)}`;
+  const kinds = typeof type === "object" ? type : [type];
+  return kinds.map((kind) => (kind === "string" && format === "date-time" ? "time" : (kind ?? "unknown"))).join("|");
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,0 +1,198 @@
+/** The client library and the command with a foreign or broken server: what is not of the API becomes an error of the client. */
+import { once } from "node:events";
+import { chmodSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { expect } from "chai";
+import { StrongroomClient } from "strongroom/client";
+import { strongroom } from "../cli/run-command.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { clientMethods, mustFail } from "../support/library.js";
+
+type Foreign = {
+  readonly home: string;
+  readonly client: StrongroomClient;
+  respond: (status: number, body: unknown) => void;
+};
+
+const time = "2026-01-02T03:04:05.678Z";
+const metadata = { type: "password", expiresAt: time };
+const secret = { path: "a", value: "v", metadata, createdAt: time, updatedAt: time, version: 1, etag: "e" };
+const entry = { path: "a", metadata, createdAt: time, updatedAt: time, version: 1, etag: "e" };
+const token = { name: "ci", can: ["get"], paths: ["a"], createdAt: time, expiresAt: null, lastUsedAt: time };
+const status = {
+  ...{ initialized: true, locked: false, secretCount: 1, vaultPath: "/v", serverRunning: true, port: 13_100 },
+  ...{ idleTimeoutMs: 0, lastActivity: time, lastLock: { reason: "start", at: time }, version: "1.0.0" },
+};
+
+/** Members that may be missing, and times that may be null. */
+const legal = /(?:next|damaged|type|expiresAt|publicKey|versions\.1) undefined$|tokens.*At null$/;
+
+/** A response as it must be, and what asks for it. */
+const samples: Readonly<
+  Record<string, readonly [sample: object, ask: (client: StrongroomClient) => Promise<unknown>]>
+> = {
+  "a secret": [secret, async (client) => (await client.get("a")).reveal().length],
+  "a list": [{ entries: [entry, entry], next: "a", damaged: ["b"] }, (client) => client.list()],
+  "a batch": [
+    { ok: true, results: [secret, { error: "no", code: "NOT_FOUND" }] },
+    async (client) => (await client.getMany(["a", "b"])).map((found) => found?.reveal().length),
+  ],
+  "the status": [status, (client) => client.status()],
+  "the tokens": [{ tokens: [token] }, (client) => client.listTokens()],
+  "a transit key": [
+    {
+      ...{ name: "k", type: "ed25519", latestVersion: 1, minDecryptionVersion: 1, exportable: false },
+      ...{ deletionAllowed: false, versions: { 1: { createdAt: time, publicKey: "PEM" } } },
+    },
+    (client) => client.showTransitKey("k"),
+  ],
+};
+
+/** Of each member, also of inner ones: without it, and with values of other types in its place. */
+function* changesOf(value: unknown): Generator<{ readonly changed: unknown; readonly what: string }> {
+  if (typeof value !== "object" || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    const put = (to: unknown) => (Array.isArray(value) ? value.with(Number(name), to) : { ...value, [name]: to });
+    for (const to of others(member)) yield { changed: put(to), what: `${name} ${JSON.stringify(to)}` };
+    for (const { changed, what } of changesOf(member)) yield { changed: put(changed), what: `${name}.${what}` };
+  }
+}
+
+function others(member: unknown): unknown[] {
+  const all: readonly unknown[] = [undefined, null, 7, -1, "7", true, [], [null], {}, { constructor: null }];
+  return all.filter((each) => typeof each !== typeof member || Array.isArray(each) !== Array.isArray(member));
+}
+
+describe("a foreign or broken server", () => {
+  let server: Foreign;
+  before(async function () {
+    if (process.platform === "win32") this.skip(); // the server listens on a Unix socket
+    server = await startForeign();
+  });
+
+  async function startForeign(): Promise<Foreign> {
+    const home = temporaryDirectory();
+    let next = { status: 200, body: "" };
+    const http = createServer((_, response) => {
+      response.writeHead(next.status, { "content-type": "application/json" }).end(next.body);
+    });
+    const socket = join(home, "strongroom.sock");
+    http.listen(socket);
+    await once(http, "listening");
+    chmodSync(socket, 0o600);
+    const client = new StrongroomClient({ home, socket, token: "t" });
+    later(async () => {
+      await client.close();
+      http.close();
+    });
+    const respond = (status: number, body: unknown) => {
+      next = { status, body: typeof body === "string" ? body : JSON.stringify(body) };
+    };
+    return { home, client, respond };
+  }
+
+  const given: Readonly<Record<string, readonly unknown[]>> = {
+    batch: [[{ get: "a" }]],
+    getMany: [["a"]],
+    resolve: ["strongroom://a#b"],
+    transitBatch: ["encrypt", "k", [{ plaintext: "a" }]],
+    setUse: ["a", { host: "h" }],
+    decideApproval: ["a", { approve: true }],
+    verifyAudit: [[]],
+    putBytes: ["a", new Uint8Array(1)],
+    init: ["p"],
+    configureTransitKey: ["k", {}],
+  };
+  const withoutOne = ["metrics", "close", "pages"]; // a text, nothing, and lists
+  it("gets PROTOCOL from every method for JSON of another shape", async () => {
+    for (const method of clientMethods().filter((name) => !withoutOne.includes(name))) {
+      const call = Reflect.get(server.client, method) as (...args: readonly unknown[]) => Promise<unknown>;
+      for (const body of [
+        "null",
+        "[]",
+        "7",
+        '"text"',
+        "{}",
+        '{"__proto__":{"path":"a"}}',
+        '{"ok":"yes","entries":{}}',
+      ]) {
+        server.respond(200, body);
+        const error = await mustFail(call.apply(server.client, [...(given[method] ?? ["a", "b"])]), "PROTOCOL", /./);
+        expect(error.message, `${method}, ${body}`).to.match(/response|has no/);
+      }
+    }
+  });
+
+  for (const [name, [sample, ask]] of Object.entries(samples)) {
+    it(`gets a result or PROTOCOL for each change of ${name}`, async () => {
+      server.respond(200, sample);
+      await ask(server.client);
+      let refused = 0;
+      for (const { changed, what } of changesOf(sample)) {
+        server.respond(200, changed);
+        const failure = await ask(server.client).catch((error: unknown) => error);
+        if (!(failure instanceof Error)) expect(what).to.match(legal);
+        else expect(failure, `${what}: ${failure.stack}`).to.include({ name: "StrongroomError", code: "PROTOCOL" });
+        refused += Number(failure instanceof Error);
+      }
+      expect(refused).to.be.greaterThan(10);
+    });
+  }
+
+  it("hears what was wrong, what to do, and after a change that it may have happened, but no value", async () => {
+    server.respond(200, { ...secret, etag: 5, value: "canary" });
+    const error = await mustFail(
+      server.client.get("a"),
+      "PROTOCOL",
+      /check the address .*response\.etag is not a string/,
+    );
+    expect(error.message).not.to.contain("canary");
+    server.respond(200, { ok: "canary" });
+    await mustFail(
+      server.client.lock(),
+      "PROTOCOL",
+      /response\.ok is not true or false; the change may still have happened/,
+    );
+    server.respond(200, { ...status, lastLock: {} });
+    await mustFail(server.client.status(), "PROTOCOL", /response\.lastLock\.reason is missing/);
+  });
+
+  it("can have further members and values that a later version adds", async () => {
+    server.respond(200, { ...secret, metadata: { type: "passkey", further: [1] }, further: {} });
+    expect((await server.client.get("a")).metadata.type).to.equal("passkey");
+  });
+
+  it("gets PROTOCOL for an error of another shape, or with an unknown code", async () => {
+    for (const body of [null, [], { error: 5, code: "NOT_FOUND" }, { error: "no", code: "NOT_FOUND", index: "1" }]) {
+      server.respond(404, body);
+      await mustFail(server.client.get("a"), "PROTOCOL", /not a Strongroom server/);
+    }
+    server.respond(200, { ok: true, results: [{ error: "it is too late", code: "TOO_LATE" }] });
+    await mustFail(server.client.getMany(["a"]), "PROTOCOL", /it is too late/);
+    for (const code of ["TOO_LATE", "constructor", "__proto__"]) {
+      server.respond(409, { error: "it is too late", code });
+      await mustFail(server.client.get("a"), "PROTOCOL", /it is too late/);
+    }
+  });
+
+  const commands: Readonly<Record<string, readonly [args: readonly string[], status: number, body: unknown]>> = {
+    get: [["get", "a"], 200, { ...secret, value: null }],
+    ls: [["ls"], 200, { entries: [null] }],
+    status: [["status"], 200, []],
+    "token ls": [["token", "ls"], 200, { tokens: [{ ...token, expiresAt: "soon" }] }],
+    "agent run": [["agent", "run", "--use", "a", "--", "true"], 200, { token: "t", port: 70_000 }],
+    describe: [["describe", "a"], 409, { error: "it is too late", code: "TOO_LATE" }],
+    find: [["find", "a"], 409, { error: "it is too late", code: "constructor" }],
+  };
+  for (const [name, [args, code, body]] of Object.entries(commands)) {
+    it(`ends ${name} with one line and exit code 1`, async () => {
+      server.respond(code, body);
+      const { code: exit, stderr, stdout } = await strongroom(server, args, { environment: { STRONGROOM_TOKEN: "t" } });
+      expect({ exit, stdout }, stderr).to.deep.equal({ exit: 1, stdout: "" });
+      expect(stderr)
+        .to.match(/^strongroom: [^\n]+\n$/)
+        .and.not.to.match(/unexpectedly/);
+    });
+  }
+});
