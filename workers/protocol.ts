@@ -365,28 +365,27 @@ export type PlannedOperation = {
 
 /**
  * One message to the key worker: the requests of one turn of the event loop, in order, and behind them the opens, packed in
- * one moved buffer each way. To clone an open as an object costs more than to open it. `now`: milliseconds since 1970.
+ * one moved buffer each way. To clone an open as an object costs more than to open it. `now`: milliseconds since 1970. A tuple,
+ * because the names of an object's members would be written and looked up with each message.
  *
  *   opens, each: form (1): 0, or 1 for Vault's ‖ p, length of the path (4, big endian) ‖ b, length of the blob (4) ‖
  *     path (p, UTF-8) ‖ blob (b)
  */
-export type Call = {
-  readonly id: number;
-  readonly now: number;
-  readonly requests: readonly ClonedRequest[];
-  readonly opens: Bytes | null;
-};
+export type Call = readonly [id: number, now: number, requests: readonly ClonedRequest[] | null, opens: Bytes | null];
 
-/** Their responses, in the same order. */
-export type CallResult = { readonly id: number; readonly responses: readonly Result[]; readonly opened: Opened | null };
+/** The responses to the requests, in the same order, and the results of the opens. */
+export type CallResult = readonly [id: number, responses: readonly Result[] | null, ...opened: Opened | NoneOpened];
+type NoneOpened = readonly [bytes: null, refusals: null];
 
 /**
  * Results of packed opens.
  *
  *   bytes, each: r, length of the response (4, big endian) ‖ current length (4) ‖ etag (16, ASCII) ‖ response (r); nothing for one
  *   that is refused
+ *
+ * refusals: by their place in the message; null when there are none, since a map takes as long to pass as a response.
  */
-export type Opened = { readonly bytes: Bytes; readonly refusals: ReadonlyMap<number, Refusal> };
+export type Opened = readonly [bytes: Bytes, refusals: ReadonlyMap<number, Refusal> | null];
 
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]["request"];

@@ -77,14 +77,19 @@ function usualHead(text: string, second: number, isTagged: boolean): UsualHead |
     : { second, before, between, after };
 }
 
-/** Responses that are being sent on each connection: what is left of them is wiped when it closes. */
-const sendings = new WeakMap<Socket, Set<Sending>>();
+/** Of a connection: responses that are being sent, of which what is left is wiped when it closes, and memory for small ones. */
+type Sendings = { readonly open: Set<Sending>; memory: Buffer | null };
+
+const sendingsOf = new WeakMap<Socket, Sendings>();
+
+/** With its head, most responses have less. */
+const smallBytes = 1024;
 
 class Sending {
   readonly #res: ServerResponse;
   readonly #socket: Socket;
   readonly #pieces: readonly Uint8Array[];
-  readonly #others: Set<Sending>;
+  readonly #sendings: Sendings;
   #next = 0;
   #current: Uint8Array | null = null;
 
@@ -92,15 +97,15 @@ class Sending {
     this.#res = res;
     this.#socket = socket;
     this.#pieces = pieces;
-    this.#others = sendings.get(socket) ?? sendingsOf(socket);
-    this.#others.add(this);
+    this.#sendings = sendingsOf.get(socket) ?? watch(socket);
+    this.#sendings.open.add(this);
   }
 
   /** Writes as many pieces as fit into one buffer, and the others once the connection has taken it. */
   write(head: string): void {
     const pieces = this.#take(head.length);
     const [only] = pieces;
-    this.#current = head === "" && only !== undefined && pieces.length === 1 ? only : joined(head, pieces);
+    this.#current = head === "" && only !== undefined && pieces.length === 1 ? only : this.#joined(head, pieces);
     this.#socket.write(this.#current, this.#taken);
   }
 
@@ -116,9 +121,31 @@ class Sending {
       this.write("");
       return;
     }
-    this.#others.delete(this);
+    this.#sendings.open.delete(this);
     this.#res.end();
   };
+
+  /** Wipes the pieces. */
+  #joined(head: string, pieces: readonly Uint8Array[]): Uint8Array {
+    let length = head.length;
+    for (const piece of pieces) length += piece.length;
+    const bytes = this.#memoryOf(length);
+    let at = bytes.write(head, "latin1");
+    for (const piece of pieces) {
+      bytes.set(piece, at);
+      piece.fill(0);
+      at += piece.length;
+    }
+    return bytes;
+  }
+
+  /** A response that is alone on its connection, as nearly all are, is written where the one before it was. */
+  #memoryOf(length: number): Buffer {
+    const { open, memory } = this.#sendings;
+    if (length > smallBytes || open.size > 1) return ownMemory(length);
+    this.#sendings.memory = memory ?? ownMemory(smallBytes);
+    return this.#sendings.memory.subarray(0, length);
+  }
 
   #take(headLength: number): readonly Uint8Array[] {
     const from = this.#next;
@@ -132,24 +159,15 @@ class Sending {
   }
 }
 
-function sendingsOf(socket: Socket): Set<Sending> {
-  const all = new Set<Sending>();
-  sendings.set(socket, all);
+function watch(socket: Socket): Sendings {
+  const sendings: Sendings = { open: new Set(), memory: null };
+  sendingsOf.set(socket, sendings);
   socket.once("close", () => {
-    for (const one of all) one.wipe();
+    for (const one of sendings.open) one.wipe();
   });
-  return all;
+  return sendings;
 }
 
-/** Wipes the pieces. */
-function joined(head: string, pieces: readonly Uint8Array[]): Uint8Array {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, head.length);
-  const bytes = Buffer.from(new ArrayBuffer(length));
-  let at = bytes.write(head, "latin1");
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    piece.fill(0);
-    at += piece.length;
-  }
-  return bytes;
+function ownMemory(length: number): Buffer {
+  return Buffer.from(new ArrayBuffer(length));
 }

@@ -305,11 +305,12 @@ export class KeyWorker {
     }
     const { clock } = this.#options;
     const [id, now] = [thread.messages++, clock.now()];
-    const call: Call = { id, now, requests, opens: blobs.length === 0 ? null : packed(blobs) };
+    const packedOpens = blobs.length === 0 ? null : packed(blobs);
+    const call: Call = [id, now, requests.length === 0 ? null : requests, packedOpens];
     if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // no other request shares its message
     try {
       thread.port.postMessage(call, movedWith(call));
-      thread.sent.set(call.id, { cloned, opens, at: clock.elapsed() });
+      thread.sent.set(id, { cloned, opens, at: clock.elapsed() });
     } catch (cause) {
       rejectAll(waiting, noResponse(cause));
     }
@@ -325,15 +326,15 @@ export class KeyWorker {
     this.#holdsKeys = false;
   }
 
-  #take(thread: Thread, { id, responses, opened }: CallResult): void {
+  #take(thread: Thread, [id, responses, bytes, refusals]: CallResult): void {
     thread.hasResponded = true;
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
     thread.sent.delete(id);
     const { clock, responded } = this.#options;
     if (!mayWait(sent)) responded?.(clock.elapsed() - sent.at);
-    for (const [i, { resolve }] of sent.cloned.entries()) resolve(responses[i] as Result);
-    if (opened !== null) resolveOpens(sent.opens, opened);
+    for (const [i, { resolve }] of sent.cloned.entries()) resolve(responses?.[i] as Result);
+    if (bytes !== null) resolveOpens(sent.opens, bytes, refusals);
   }
 
   #threadCrashed(thread: Thread): void {
@@ -426,9 +427,9 @@ function isBulky(request: Request): boolean {
 }
 
 /** Bodies of puts and packed opens are moved. */
-function movedWith({ requests, opens }: Call): ArrayBuffer[] {
+function movedWith([, , requests, opens]: Call): ArrayBuffer[] {
   const moved = opens === null ? [] : [opens.buffer];
-  for (const request of requests) {
+  for (const request of requests ?? []) {
     if (request.op === "seal" && request.body.buffer instanceof ArrayBuffer) moved.push(request.body.buffer);
   }
   return moved;
@@ -452,11 +453,11 @@ function packed(opens: readonly OpenRequest[]): Bytes {
 }
 
 /** See `Opened`. Each response is a part of one buffer, which its sender wipes by itself. */
-function resolveOpens(opens: readonly Waiting[], { bytes, refusals }: Opened): void {
+function resolveOpens(opens: readonly Waiting[], ...[bytes, refusals]: Opened): void {
   const fields = Buffer.from(bytes.buffer);
   let at = 0;
   for (const [i, { resolve }] of opens.entries()) {
-    const refused = refusals.get(i);
+    const refused = refusals?.get(i);
     if (refused !== undefined) {
       resolve(refused);
       continue;

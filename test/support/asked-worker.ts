@@ -1,5 +1,6 @@
 /** Moments at which a key worker of this process is sent an operation: a latch for what a test does while it runs. */
 import { MessagePort } from "node:worker_threads";
+import type { Call } from "../../workers/protocol.js";
 import { later } from "./clean-up.js";
 
 /** Resolves once a key worker has been sent the operation. Call it before the request. */
@@ -12,8 +13,8 @@ export function keyWorkerAsked(op: string): Promise<void> {
   return new Promise((resolve) => {
     MessagePort.prototype.postMessage = function (this: MessagePort, ...args: Parameters<typeof postMessage>): void {
       postMessage.apply(this, args);
-      const { requests = [] } = (args[0] ?? {}) as { readonly requests?: readonly { readonly op: string }[] };
-      if (!requests.some((request) => request.op === op)) return;
+      const [, , requests] = Array.isArray(args[0]) ? (args[0] as unknown as Partial<Call>) : [];
+      if (!requests?.some((request) => request.op === op)) return;
       restore();
       resolve();
     };

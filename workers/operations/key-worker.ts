@@ -66,15 +66,16 @@ export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Cont
 }
 
 /** The responses' bytes are moved, not copied. */
-async function respond(port: Port, shared: Context, { id, now, requests, opens }: Call): Promise<void> {
+async function respond(port: Port, shared: Context, [id, now, requests, opens]: Call): Promise<void> {
   const context = { ...shared, now };
-  const responses =
-    requests.length === 0 ? [] : await Promise.all(requests.map((request) => responseTo(context, request)));
-  const opened = opens && openPacked(context, opens);
-  const moved = responses.flatMap(buffersOf);
-  if (opened !== null) moved.push(opened.bytes.buffer);
-  port.postMessage({ id, responses, opened }, moved);
+  const responses = requests && (await Promise.all(requests.map((request) => responseTo(context, request))));
+  const opened = opens === null ? noneOpened : openPacked(context, opens);
+  const moved = responses === null ? [] : responses.flatMap(buffersOf);
+  if (opened[0] !== null) moved.push(opened[0].buffer);
+  port.postMessage([id, responses, ...opened], moved);
 }
+
+const noneOpened = [null, null] as const;
 
 type Cloned = keyof OperationTable;
 

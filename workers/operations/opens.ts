@@ -56,7 +56,7 @@ function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
     else if (writeResponse(bytes, at, one)) at += fieldsLength + one.length;
     else refusals.set(i, damaged(textOf(opens[i]?.path ?? bytes.subarray(0, 0))));
   }
-  return { bytes, refusals };
+  return [bytes, refusals.size === 0 ? null : refusals];
 }
 
 function prepareKept({ path, blob, forVault }: Open, half: HalfOpen | null, now: number): Prepared | Refusal {
@@ -117,5 +117,5 @@ function writeResponse(bytes: Bytes, at: number, prepared: Prepared): boolean {
 }
 
 function refusingAll(opens: readonly Open[], refusal: Refusal): Opened {
-  return { bytes: allocate(0), refusals: new Map(opens.map((_, i) => [i, refusal])) };
+  return [allocate(0), new Map(opens.map((_, i) => [i, refusal]))];
 }
