@@ -36,6 +36,9 @@ import {
 const sweeping = "pg_try_advisory_lock";
 const finishing = "replace-header";
 
+/** A statement as it is bound: other statements have these words in their text, which is sent when they are prepared. */
+const bound = (statement: string) => `\0${statement}\0`;
+
 /** Of a change that was proposed from an earlier header. */
 const refusals = ["503 UNAVAILABLE", "403 VAULT_LOCKED"];
 
@@ -177,11 +180,11 @@ describe("unlucky orders of several servers", () => {
    */
   async function besideChange(second: TestServer, request: Send, change: () => Promise<unknown>) {
     const { proxy } = database();
-    const confirmed = proxy.holdAnswerTo("epoch");
+    const confirmed = proxy.holdAnswerTo(bound("epoch"));
     const answer = send(second, request);
     await confirmed.reached;
     await change();
-    const header = proxy.hold("header");
+    const header = proxy.hold(bound("header"));
     await mustStatus(second);
     await header.reached;
     confirmed.release();
