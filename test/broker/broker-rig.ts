@@ -85,10 +85,10 @@ type Rig = { readonly server: TestServer; readonly upstream: Upstream };
 export const value = "kept-in-the-vault-7f3a";
 
 /** For all tests of a file: `app/key` is bound to the upstream, with the route `up`. */
-export function brokerRig(): () => Rig {
+export function brokerRig(options: TestOptions = {}): () => Rig {
   return shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();
-    const server = await startWithBroker([upstream]);
+    const server = await startWithBroker([upstream], options);
     await mustPut(server, "app/key", { value });
     await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, name: "up" });
     return { server, upstream };

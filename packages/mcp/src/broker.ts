@@ -29,6 +29,7 @@ export class Broker {
   readonly #client: StrongroomClient;
   readonly #scope: Scope;
   #session: Promise<Agent> | null = null;
+  #hasEnded = false;
 
   constructor(client: StrongroomClient, scope: Scope) {
     this.#client = client;
@@ -37,27 +38,35 @@ export class Broker {
 
   /** @throws Error that says why there was no response */
   async send(sent: Sent): Promise<Received> {
-    const known = this.#session !== null;
+    const known = this.#session;
     const received = await this.#sendOnce(sent).catch((error: unknown) => {
-      if (!known) throw error;
+      if (known === null) throw error;
       return null; // the server or its broker may have been started again since
     });
     if (received !== null && received.status !== 407) return received;
-    await this.close();
+    if (known === this.#session) await this.#revoke(); // else another request has a new one
     return this.#sendOnce(sent);
   }
 
-  /** Ends the session: its token is revoked. */
-  async close(): Promise<void> {
-    const session = await this.#session?.catch(() => null);
+  /** Revokes the session's token, also when it is just being made; there is no further one. */
+  async end(): Promise<void> {
+    this.#hasEnded = true;
+    await this.#revoke();
+  }
+
+  async #revoke(): Promise<void> {
+    const making = this.#session;
     this.#session = null;
+    const session = await making?.catch(() => null);
     if (session) await this.#client.revokeToken(session.name).catch(() => {});
   }
 
   async #sendOnce(sent: Sent): Promise<Received> {
+    if (this.#hasEnded) throw new Error("the server is ending");
     this.#session ??= this.#client.createAgent(this.#scope);
-    const session = await this.#session.catch((error: unknown) => {
-      this.#session = null;
+    const making = this.#session;
+    const session = await making.catch((error: unknown) => {
+      if (this.#session === making) this.#session = null;
       throw error;
     });
     const opened = await openTunnel(session, sent.url);

@@ -19,12 +19,18 @@ try {
   const scope = { paths: values.use ?? [], allowHosts: values["allow-host"] ?? [] };
   const client = new StrongroomClient();
   const broker = new Broker(client, scope);
-  const server = toolServer({ client, broker, scope, strongroom });
-  const end = () => void broker.close().finally(() => client.close().finally(() => process.exit()));
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, end);
+  const ending = new AbortController();
+  const server = toolServer({ client, broker, scope, strongroom, ending: ending.signal });
+  // Clients close the input and then send signals: none of them may end the process before the token is revoked.
+  const end = () => {
+    if (ending.signal.aborted) return;
+    ending.abort();
+    void broker.end().finally(() => client.close().finally(() => process.exit()));
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, end);
   server.server.onclose = end;
   process.stdin.once("end", end);
-  process.stdout.once("error", end); // the client is gone
+  process.stdout.on("error", end); // the client is gone
   server.server.onerror = (error) => {
     if (error.message.startsWith("ReadBuffer exceeded"))
       process.stderr.write("strongroom-mcp: a message is too long\n");

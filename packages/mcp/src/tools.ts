@@ -13,6 +13,8 @@ export type Dependencies = {
   readonly scope: Scope;
   /** The `strongroom` command and its first arguments. */
   readonly strongroom: readonly string[];
+  /** Ends running programs. */
+  readonly ending: AbortSignal;
 };
 
 const instructions = `Strongroom keeps secrets that you can use and never read. Credentials are put into requests on their
@@ -140,13 +142,18 @@ type Wanted = { readonly command: readonly string[]; readonly input: string; rea
 type Output = { readonly text: string; readonly isCut: boolean };
 type Ran = { readonly status: string; readonly stdout: Output; readonly stderr: Output };
 
-function runSandboxed({ strongroom, scope }: Dependencies, { command, input, timeoutSeconds }: Wanted): Promise<Ran> {
+function runSandboxed(
+  { strongroom, scope, ending }: Dependencies,
+  { command, input, timeoutSeconds }: Wanted,
+): Promise<Ran> {
   const [program = "strongroom", ...before] = strongroom;
   const flags = [
     ...scope.paths.flatMap((path) => ["--use", path]),
     ...scope.allowHosts.flatMap((host) => ["--allow-host", host]),
   ];
-  const child = spawn(program, [...before, "agent", "run", "-q", "--sandbox", ...flags, "--", ...command]);
+  const child = spawn(program, [...before, "agent", "run", "-q", "--sandbox", ...flags, "--", ...command], {
+    signal: ending,
+  });
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
   const timer = setTimeout(() => child.kill("SIGTERM"), timeoutSeconds * 1000);
   child.stdin.on("error", () => {}).end(input); // a program may end without reading it

@@ -11,6 +11,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
+import { holdingSignals, type Release } from "../lib/held-signals.js";
 import { say } from "../lib/output.js";
 import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
@@ -90,20 +91,29 @@ async function agent(_action: string, command: readonly string[], given: Flags):
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
   const flags = { ...(await projectFlags(given)), ...given };
   await withClient(flags, async (client) => {
-    const session = await client.createAgent({
-      ...(flags.use && { paths: flags.use }),
-      ...(flags.allowHost && { allowHosts: flags.allowHost }),
-      ...(flags.egress && { egress: flags.egress }),
-      ...(flags.ttl !== undefined && { ttlSeconds: Math.ceil(flags.ttl / 1000) }),
-    });
+    if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
+    await holdingSignals((release) => runWithSession(client, { program, args, flags, release }));
+  });
+}
+
+async function runWithSession(client: StrongroomClient, command: SessionCommand): Promise<void> {
+  const { use, allowHost, egress, ttl } = command.flags;
+  const session = await client.createAgent({
+    ...(use && { paths: use }),
+    ...(allowHost && { allowHosts: allowHost }),
+    ...(egress && { egress }),
+    ...(ttl !== undefined && { ttlSeconds: Math.ceil(ttl / 1000) }),
+  });
+  try {
     const directory = await mkdtemp(join(tmpdir(), "strongroom-agent-"));
     try {
-      process.exitCode = await runSession({ program, args, session, directory, flags });
+      process.exitCode = await runSession({ ...command, session, directory });
     } finally {
       await rm(directory, { recursive: true, force: true });
-      await revoke(client, session);
     }
-  });
+  } finally {
+    await revoke(client, session);
+  }
 }
 
 /**
@@ -123,27 +133,28 @@ async function projectFlags({ use, allowHost }: Flags): Promise<Flags> {
   };
 }
 
-type Run = {
+type SessionCommand = {
   readonly program: string;
   readonly args: readonly string[];
-  readonly session: Agent;
-  readonly directory: string;
   readonly flags: Flags;
+  readonly release: Release;
 };
 
+type Run = SessionCommand & { readonly session: Agent; readonly directory: string };
+
 /** Returns the program's exit status. */
-async function runSession({ program, args, session, directory, flags }: Run): Promise<number> {
+async function runSession({ program, args, session, directory, flags, release }: Run): Promise<number> {
   const files = { own: join(directory, "ca.pem"), bundle: join(directory, "bundle.pem") };
   await writeFile(files.own, session.certificate, { mode: 0o600 });
   await writeFile(files.bundle, `${await publicRoots()}\n${session.certificate}`, { mode: 0o600 });
   const env = agentEnvironment(process.env, session, files, flags.placeholder ?? []);
   if (!flags.quiet) say(opening(session, flags));
-  if (!flags.sandbox) return runChild(() => startProgram([program, ...args], env));
+  if (!flags.sandbox) return release(() => runChild(() => startProgram([program, ...args], env)));
   const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));
   try {
     const hidden = await hiddenPaths(flags);
     const inside = sandboxed([program, ...args], { hidden, directory, port: session.port, environment: env });
-    return await runChild(() => startProgram(inside, env));
+    return await release(() => runChild(() => startProgram(inside, env)));
   } finally {
     relay.close();
   }

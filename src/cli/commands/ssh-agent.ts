@@ -1,7 +1,7 @@
 /**
  * `strongroom ssh-agent`: an agent for OpenSSH whose keys are transit keys. It holds a token that can sign and nothing else.
  */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
@@ -17,6 +17,7 @@ import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { nonEmpty } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
+import { holdingSignals, type Release } from "../lib/held-signals.js";
 import { printable, printLine, say } from "../lib/output.js";
 import { confirm } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
@@ -31,6 +32,9 @@ type Flags = ConnectionFlags & {
   readonly foreground?: true;
   readonly detached?: true;
 };
+
+/** Whether a signature may be made. */
+type Approval = (question: string) => Promise<boolean>;
 
 /** `revoke`: ends the token, where this command made it. */
 type SigningToken = { readonly token: string | undefined; readonly revoke: () => Promise<void> };
@@ -74,9 +78,23 @@ export function define(command: Command): void {
 
 async function sshAgent(command: readonly string[], flags: Flags): Promise<void> {
   const approve = flags.confirm ? mustFindApproval(command, flags) : null;
-  if (command.length === 0 && !flags.foreground && !flags.detached) return startInBackground(flags);
+  if (flags.detached) return serveAgent(command, flags, approve, given(), (work) => work());
+  await withClient(flags, (client) => client.listTransitKeys()); // asks for the passphrase, before signals wait
+  await holdingSignals(async (release) => {
+    const token = await signingToken(flags);
+    if (command.length === 0 && !flags.foreground) await startInBackground(flags, token, release);
+    else await serveAgent(command, flags, approve, token, release);
+  });
+}
+
+async function serveAgent(
+  command: readonly string[],
+  flags: Flags,
+  approve: Approval | null,
+  { token, revoke }: SigningToken,
+  release: Release,
+): Promise<void> {
   const socket = socketPath(flags);
-  const { token, revoke } = flags.detached ? given() : await signingToken(flags);
   const client = new StrongroomClient({ ...place(flags), token });
   const failed = (error: unknown) => {
     if (!flags.detached) say(`strongroom: ${reasonOf(error)}\n`);
@@ -86,8 +104,7 @@ async function sshAgent(command: readonly string[], flags: Flags): Promise<void>
   try {
     await listen(server, socket.path);
     isListening = true;
-    if (command.length > 0) await runWith(command, socket.path);
-    else await serveUntilSignal(flags, socket.path);
+    await release(() => (command.length > 0 ? runWith(command, socket.path) : serveUntilSignal(flags, socket.path)));
   } finally {
     server.close();
     if (isListening) socket.remove(); // else the file may be another agent's, or no socket
@@ -113,7 +130,6 @@ function given(): SigningToken {
 /** Makes a token that can only sign, where the current one can do everything. */
 async function signingToken(flags: Flags): Promise<SigningToken> {
   return withClient(flags, async (client) => {
-    await client.listTransitKeys(); // asks for the passphrase of a locked vault
     const { name: current } = await client.showSelf();
     if (current !== "root") return given();
     const name = `ssh-agent-${randomBytes(6).toString("hex")}`;
@@ -126,10 +142,23 @@ async function signingToken(flags: Flags): Promise<SigningToken> {
   });
 }
 
-/** Runs this command again without a terminal, and waits until it listens. */
-async function startInBackground(flags: Flags): Promise<void> {
-  const { token = process.env["STRONGROOM_TOKEN"] } = await signingToken(flags);
+/** Runs this command again without a terminal. The agent there keeps the token, unless it does not start. */
+async function startInBackground(flags: Flags, { token, revoke }: SigningToken, release: Release): Promise<void> {
   const path = flags.socket === undefined ? join(newDirectory(), "agent") : resolve(flags.socket);
+  try {
+    const child = await spawnAgent(flags, path, token ?? process.env["STRONGROOM_TOKEN"]);
+    await release(async () => printForShell(path, child.pid ?? 0)).catch((error: unknown) => {
+      child.kill();
+      throw error;
+    });
+  } catch (error) {
+    await revoke();
+    throw error;
+  }
+}
+
+/** Waits until it listens. */
+async function spawnAgent(flags: Flags, path: string, token: string | undefined): Promise<ChildProcess> {
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...argumentsOf(flags, path)], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
@@ -146,7 +175,7 @@ async function startInBackground(flags: Flags): Promise<void> {
   if (problem !== null) throw new CommandFailure("unexpected", problem.replace(/^strongroom: /, ""));
   for (const stream of [child.stdout, child.stderr]) stream.destroy();
   child.unref();
-  printForShell(path, child.pid ?? 0);
+  return child;
 }
 
 /** Without a file of another token. */
@@ -251,7 +280,7 @@ function newDirectory(): string {
 }
 
 /** Returns what asks before a signature. @throws CommandFailure usage, where nothing could ask */
-function mustFindApproval(command: readonly string[], flags: Flags): (question: string) => Promise<boolean> {
+function mustFindApproval(command: readonly string[], flags: Flags): Approval {
   const { SSH_ASKPASS: program, SSH_ASKPASS_REQUIRE: require } = process.env;
   const { DISPLAY, WAYLAND_DISPLAY } = process.env;
   if (program && (DISPLAY || WAYLAND_DISPLAY || require === "force")) return (question) => askWith(program, question);

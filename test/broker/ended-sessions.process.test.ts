@@ -1,0 +1,126 @@
+/** Commands that make a token for a while and are ended while they do: the token does not stay. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { join, resolve } from "node:path";
+import { expect } from "chai";
+import { start, strongroom } from "../cli/run-command.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { closedGate } from "../support/latch.js";
+import { environment, node } from "../support/process.js";
+import type { TestServer } from "../support/server.js";
+import { mustSucceed, send } from "../support/test-client.js";
+import { brokerRig } from "./broker-rig.js";
+
+type Gate = { readonly socket: string; readonly reached: Promise<void>; readonly open: () => void };
+
+describe("a command that makes a token for a while", function () {
+  this.timeout(60_000);
+  const servers = brokerRig({ socket: null });
+  before(function () {
+    if (process.platform === "win32") this.skip(); // a Unix socket holds the response
+  });
+
+  /** A socket that leads to the server's, and holds the response that contains this text. */
+  async function startGate(text: string): Promise<Gate> {
+    const [arrival, departure] = [closedGate(), closedGate()];
+    const open = new Set<Socket>();
+    const proxy = createServer((client) => {
+      const upstream = connect(servers().server.socket ?? "");
+      for (const each of [client, upstream]) open.add(each.on("error", () => {}));
+      client.pipe(upstream);
+      upstream.on("data", (chunk: Buffer) => {
+        if (!chunk.includes(text)) return void client.write(chunk);
+        arrival.open();
+        void departure.passed.then(() => client.write(chunk));
+      });
+    });
+    const socket = join(temporaryDirectory(), "gate.sock");
+    proxy.listen(socket);
+    await once(proxy, "listening");
+    chmodSync(socket, 0o600);
+    later(() => {
+      departure.open();
+      for (const each of open) each.destroy();
+      proxy.close();
+    });
+    return { socket, reached: arrival.passed, open: departure.open };
+  }
+
+  async function tokens(server: TestServer): Promise<readonly { readonly name: string }[]> {
+    const listed = mustSucceed(await send(server, { method: "GET", path: "/v1/tokens" }));
+    return listed["tokens"] as unknown as readonly { readonly name: string }[];
+  }
+
+  const agent = ["agent", "run", "--use", "app/", "--", "true"];
+  const rows: readonly (readonly [signal: NodeJS.Signals, args: readonly string[], token: string])[] = [
+    ["SIGTERM", agent, '"agent-'],
+    ["SIGINT", agent, '"agent-'],
+    ["SIGHUP", agent, '"agent-'],
+    ["SIGQUIT", agent, '"agent-'],
+    ["SIGTERM", ["ssh-agent", "--foreground"], '"ssh-agent-'],
+    ["SIGHUP", ["ssh-agent", "--", "true"], '"ssh-agent-'],
+    ["SIGINT", ["ssh-agent"], '"ssh-agent-'],
+  ];
+  for (const [signal, args, token] of rows) {
+    it(`revokes it when ${signal} ends ${args.slice(0, 2).join(" ")} before it has it`, async () => {
+      const { server } = servers();
+      const gate = await startGate(token);
+      const { child } = start(server, args, {
+        environment: { STRONGROOM_SOCKET: gate.socket, STRONGROOM_TOKEN: server.token },
+      });
+      const ended = once(child, "close");
+      await gate.reached;
+      expect(await tokens(server)).to.have.lengthOf(1);
+      child.kill(signal);
+      gate.open();
+      await ended; // by the signal, or by what handled it when the response overtook it
+      expect(await tokens(server)).to.deep.equal([]);
+    });
+  }
+
+  it("revokes it when its output has no reader", async () => {
+    const { server } = servers();
+    const gate = await startGate('"agent-');
+    const { child } = start(server, agent, {
+      environment: { STRONGROOM_SOCKET: gate.socket, STRONGROOM_TOKEN: server.token },
+    });
+    const ended = once(child, "exit");
+    await gate.reached;
+    child.stderr.destroy();
+    child.stdout.destroy();
+    gate.open();
+    expect(await ended).to.deep.equal([0, null]);
+    expect(await tokens(server)).to.deep.equal([]);
+  });
+
+  it("revokes that of an agent for ssh which cannot start in the background", async () => {
+    const { server } = servers();
+    const gate = await startGate("nothing is held");
+    const { code, stderr } = await strongroom(server, ["ssh-agent", "--socket", "/nowhere/agent"], {
+      environment: { STRONGROOM_SOCKET: gate.socket, STRONGROOM_TOKEN: server.token },
+    });
+    expect(code, stderr).not.to.equal(0);
+    expect(await tokens(server)).to.deep.equal([]);
+  });
+
+  it("revokes it when the client of mcp closes the input and sends signals at once", async () => {
+    const { server } = servers();
+    const gate = await startGate('"agent-');
+    const given = { STRONGROOM_HOME: server.home, STRONGROOM_SOCKET: gate.socket, STRONGROOM_TOKEN: server.token };
+    const child = spawn(node, [resolve("dist/mcp/strongroom-mcp.mjs"), "--use", "app/"], { env: environment(given) });
+    const ended = once(child, "exit");
+    const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } };
+    const request = { name: "request", arguments: { url: "https://localhost:1/" } };
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`);
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: request })}\n`);
+    await gate.reached;
+    child.stdin.end();
+    for (const signal of ["SIGTERM", "SIGTERM", "SIGHUP", "SIGHUP"] as const) child.kill(signal);
+    gate.open();
+    expect(await ended).to.deep.equal([0, null]);
+    expect(await tokens(server)).to.deep.equal([]);
+  });
+});
