@@ -14,16 +14,15 @@ import {
   inScratch,
   isDigit,
   isShortEscape,
-  type JsonText,
+  JsonText,
   letterU,
   type Memory,
   quote,
   readEscape,
-  viewOrDecode,
 } from "./json-string.js";
 
 /** The value of a field. */
-export type JsonValue = JsonText | Exclude<Found, Span>;
+export type JsonValue = JsonText | Exclude<Found, StringSpan>;
 
 /**
  * Returns the named fields of a JSON object, the last of equal names; null when `source` is not one JSON object. The names
@@ -60,23 +59,38 @@ export function readElements(source: Uint8Array, name: string, most: number): re
  */
 export class FoundFields {
   readonly #source: Uint8Array;
-  readonly #found: ReadonlyMap<string, Found>;
+  /** A chain: an object has one or two of the fields, and to make a map of them takes longer than to find them. */
+  #first: Field | null = null;
 
-  constructor(source: Uint8Array, found: ReadonlyMap<string, Found>) {
+  constructor(source: Uint8Array) {
     this.#source = source;
-    this.#found = found;
+  }
+
+  set(name: string, found: Found): void {
+    const field = this.#find(name);
+    if (field !== null) field.found = found;
+    else this.#first = { name, found, next: this.#first };
   }
 
   has(name: string): boolean {
-    return this.#found.has(name);
+    return this.#find(name) !== null;
   }
 
   get(name: string): JsonValue | undefined {
-    const found = this.#found.get(name);
+    const found = this.#find(name)?.found;
     if (typeof found !== "object" || found === null) return found;
-    return viewOrDecode(this.#source.subarray(found.start, found.end));
+    const text = this.#source.subarray(found.start, found.end);
+    return found.hasEscapes ? decodeString(text, inScratch) : new JsonText(text, true);
+  }
+
+  #find(name: string): Field | null {
+    let field = this.#first;
+    while (field !== null && field.name !== name) field = field.next;
+    return field;
   }
 }
+
+type Field = { readonly name: string; found: Found; readonly next: Field | null };
 
 /** Objects in an array; of other elements only what `skipValue` returns. */
 export type ListElement = FoundFields | Found;
@@ -93,16 +107,16 @@ export function readObjectWithList(
   names: readonly string[],
   list: ListField,
 ): { readonly fields: FoundFields; readonly elements: readonly ListElement[] | null } | null {
-  const found = new Map<string, Found>();
+  const fields = new FoundFields(source);
   let elements: readonly ListElement[] | null = null;
   const isRead = readFields(source, names, (cursor, name) => {
     if (name === list.name) elements = null;
     if (name === list.name && cursor.bytes[cursor.at] === bracketOpen) {
       elements = objectsOf(cursor, names, list.most);
-      found.set(name, "array");
-    } else found.set(name, skipValue(cursor));
+      fields.set(name, "array");
+    } else fields.set(name, skipValue(cursor));
   });
-  return isRead ? { fields: new FoundFields(source, found), elements } : null;
+  return isRead ? { fields, elements } : null;
 }
 
 /** Not secret; long enough, and with enough kinds of characters, for all steps of the check. */
@@ -205,13 +219,13 @@ function objectsOf(cursor: Cursor, names: readonly string[], most: number): List
 function elementAt(cursor: Cursor, names: readonly string[]): ListElement {
   if (cursor.bytes[cursor.at] !== braceOpen) return skipValue(cursor);
   spend(cursor);
-  const found = new Map<string, Found>();
+  const fields = new FoundFields(cursor.bytes);
   readEach(cursor, braceOpen, braceClose, () => {
     const name = nameAt(cursor, skipName(cursor), names);
     const value = skipValue(cursor);
-    if (name !== undefined) found.set(name, value);
+    if (name !== undefined) fields.set(name, value);
   });
-  return new FoundFields(cursor.bytes, found);
+  return fields;
 }
 
 /** Calls `readOne` at each member of an object, or at each element of an array. */
@@ -235,7 +249,10 @@ function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
 
 /** Returns which of `names` a string is. A body may have a million other names, which must cost next to nothing. */
 function nameAt({ bytes }: Cursor, { start, end }: Span, names: readonly string[]): string | undefined {
-  for (const name of names) if (isName(bytes, start, end, name)) return name;
+  const first = bytes[start];
+  for (const name of names) {
+    if ((first === name.charCodeAt(0) || first === backslash) && isName(bytes, start, end, name)) return name;
+  }
   return undefined;
 }
 
@@ -260,11 +277,14 @@ class Malformed extends Error {}
 /** `left`: how many more values may be skipped. */
 type Cursor = { readonly bytes: Uint8Array; at: number; left: number };
 
-/** Where a text is in the bytes: of a string, its content between the quotes. */
+/** Where a text is in the bytes. */
 type Span = { readonly start: number; readonly end: number };
 
+/** Where the content of a string is, between the quotes. */
+type StringSpan = Span & { readonly hasEscapes: boolean };
+
 /** A skipped value: where a string is, a literal or short whole number itself, and of other values only the type. */
-type Found = Span | boolean | null | number | "number" | "array" | "object";
+type Found = StringSpan | boolean | null | number | "number" | "array" | "object";
 
 const comma = code(",");
 const colon = code(":");
@@ -400,7 +420,7 @@ function openContainer(cursor: Cursor, closers: Closers): boolean {
 }
 
 /** Skips a member's name and colon; returns where the name is. */
-function skipName(cursor: Cursor): Span {
+function skipName(cursor: Cursor): StringSpan {
   const name = skipString(cursor);
   skipSpace(cursor);
   take(cursor, colon);
@@ -445,16 +465,32 @@ function skipDigits(cursor: Cursor): void {
 }
 
 /** Checks and skips a string; returns where its content is. */
-function skipString(cursor: Cursor): Span {
+function skipString(cursor: Cursor): StringSpan {
   take(cursor, quote);
   const { bytes, at: start } = cursor;
-  let at = start;
-  for (let byte = bytes[at]; byte !== quote; byte = bytes[at]) {
-    if (byte === undefined || byte < 0x20) throw new Malformed();
-    at = byte === backslash ? endOfEscape(bytes, at + 1) : at + 1;
+  const plainEnd = endOfPlain(bytes, start);
+  let end = plainEnd;
+  while (bytes[end] === backslash) end = endOfPlain(bytes, endOfEscape(bytes, end + 1));
+  if (bytes[end] !== quote) throw new Malformed();
+  cursor.at = end + 1;
+  return { start, end, hasEscapes: end > plainEnd };
+}
+
+/** 1 for a byte that stands for itself in a string. */
+const plain = allocate(256).map((_, byte) => (byte < 0x20 || byte === quote || byte === backslash ? 0 : 1));
+
+/** Returns where the next byte is that does not stand for itself. A read beyond the end would slow all later ones. */
+function endOfPlain(bytes: Uint8Array, from: number): number {
+  let at = from;
+  for (const last = bytes.length - 4; at <= last; at += 4) {
+    if (!(plainAt(bytes, at) & plainAt(bytes, at + 1) & plainAt(bytes, at + 2) & plainAt(bytes, at + 3))) break;
   }
-  cursor.at = at + 1;
-  return { start, end: at };
+  while (at < bytes.length && plainAt(bytes, at)) at++;
+  return at;
+}
+
+function plainAt(bytes: Uint8Array, at: number): number {
+  return plain[bytes[at] ?? 0] ?? 0;
 }
 
 /** `at` is after the backslash. */

@@ -86,11 +86,6 @@ export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
   return new JsonText(decoded.subarray(0, length), wellFormed);
 }
 
-/** Returns a string that was checked before: as it stands, or where it has escapes, decoded into scratch memory. */
-export function viewOrDecode(escaped: Uint8Array): JsonText {
-  return escaped.includes(backslash) ? decodeString(escaped, inScratch) : new JsonText(escaped, true);
-}
-
 /** Returns the code point of the escape after a backslash, and its length in bytes; a surrogate pair is one. */
 export function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
   const letter = escaped[at] ?? 0;
