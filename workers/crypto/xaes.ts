@@ -17,9 +17,10 @@ const zeroBlock = allocate(blockBytes);
 /** Keys that are derived at once. */
 const mostDerived = 256;
 
-/** "X", as XAES prescribes, and "K" for other uses. */
+/** "X", as XAES prescribes, "K" for other uses, and "P" for one-time pads. */
 const xaesLabel = 0x58;
 const otherLabel = 0x4b;
+const padLabel = 0x50;
 
 /**
  * A key that seals and opens, held only in OpenSSL's AES key schedule, out of JavaScript's reach. It is reused, because
@@ -71,6 +72,11 @@ export class XaesKey {
   deriveKey(use: string): Uint8Array {
     if (use.length !== useBytes) throw new Error("the use of a derived key does not have 12 characters");
     return this.#derive([scratchOf(use)], otherLabel);
+  }
+
+  /** Derives 32 bytes for each random context of 12 bytes, in scratch memory, to hide as many bytes as that. */
+  derivePad(contexts: readonly Uint8Array[]): Uint8Array {
+    return this.#derive(contexts, padLabel);
   }
 
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {

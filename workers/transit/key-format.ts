@@ -15,28 +15,8 @@
  *
  * The AAD has the label "strongroom v1 key" in place of "strongroom v1 entry", and the name of the key as the path.
  */
-import {
-  boxesOf,
-  metadataEnd,
-  openBoxes,
-  openCurrent,
-  openMetadata,
-  type SealingKey,
-  sealBlob,
-  splitBlob,
-} from "../crypto/blob.js";
-import {
-  allocate,
-  base64url,
-  concat,
-  equal,
-  randomize,
-  readUint32,
-  scratchOf,
-  textOf,
-  uint32,
-  utf8,
-} from "../memory.js";
+import { openCurrent, openMetadata, type SealingKey, sealBlob } from "../crypto/blob.js";
+import { allocate, base64url, randomize, readUint32, scratchOf, textOf, uint32, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 export const keyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
@@ -97,54 +77,6 @@ export function openKeyInfo(key: SealingKey, name: string, blob: Uint8Array): Ke
   return info;
 }
 
-/** A key that is used. `openParts`: as long as the scratch memory lasts; null where the private parts are damaged. */
-export type KeyInUse = { readonly info: KeyInfo; readonly openParts: () => readonly Uint8Array[] | null };
-
-/** Opens what is known of a key, unless that is remembered; null when it is damaged, moved or foreign. */
-export function openForUse(key: SealingKey, name: string, blob: Uint8Array, infos: KnownInfos): KeyInUse | null {
-  const split = splitBlob(blob);
-  if (!split?.isWhole) return null;
-  const head = blob.subarray(0, metadataEnd(blob));
-  const info = infos.get(key, name, head) ?? infos.keep(key, name, head, openKeyInfo(key, name, head));
-  const openParts = () => {
-    const sealingKey = forTransit(key);
-    const [value = null] = openBoxes(sealingKey, boxesOf(sealingKey, name, split.current).slice(1));
-    return value && partsOf(value);
-  };
-  return info && { info, openParts };
-}
-
-/** Heads of blobs that have opened, the most recently opened ones: the same head under the same keys opens to the same. */
-export class KnownInfos {
-  readonly #infos = new Map<string, KnownInfo>();
-
-  get({ masterKey, oldKey }: SealingKey, name: string, head: Uint8Array): KeyInfo | null {
-    const known = this.#infos.get(name);
-    if (known === undefined || known.masterKey !== masterKey || known.oldKey !== oldKey) return null;
-    return equal(known.head, head) ? known.info : null;
-  }
-
-  /** Returns the info. */
-  keep({ masterKey, oldKey }: SealingKey, name: string, head: Uint8Array, info: KeyInfo | null): KeyInfo | null {
-    this.#infos.delete(name);
-    if (info === null || head.length > mostKnownHead) return info;
-    this.#infos.set(name, { masterKey, oldKey, head: concat([head]), info });
-    const [oldest] = this.#infos.keys();
-    if (this.#infos.size > mostKnown && oldest !== undefined) this.#infos.delete(oldest);
-    return info;
-  }
-
-  clear(): void {
-    this.#infos.clear();
-  }
-}
-
-type KnownInfo = Pick<SealingKey, "masterKey" | "oldKey"> & { readonly head: Bytes; readonly info: KeyInfo };
-
-const mostKnown = 256;
-/** Heads of keys with more versions are opened for each use. */
-const mostKnownHead = 16 * 1024;
-
 /** Opens a key with its private parts; null when it is damaged, moved or foreign. */
 export function openKey(key: SealingKey, name: string, blob: Uint8Array): OpenedKey | null {
   const opened = openCurrent(forTransit(key), name, blob);
@@ -156,7 +88,8 @@ function infoOf(metadata: Uint8Array): KeyInfo {
   return info;
 }
 
-function partsOf(value: Uint8Array): Uint8Array[] {
+/** Splits the opened value of a blob. */
+export function partsOf(value: Uint8Array): Uint8Array[] {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < value.length; ) {
     const start = at + lengthBytes;

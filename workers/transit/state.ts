@@ -1,19 +1,19 @@
 /** What the key worker holds for transit keys while the vault is unlocked. */
 import { Turns } from "../turns.js";
-import { KnownInfos } from "./key-format.js";
+import { KnownKeys } from "./known-keys.js";
 import { Messages } from "./messages.js";
 import { PrivateKeys } from "./private-keys.js";
 
 export class TransitState {
   readonly messages = new Messages();
-  readonly infos = new KnownInfos();
+  readonly knownKeys = new KnownKeys();
   readonly privateKeys = new PrivateKeys();
   /** RSA keys are made one at a time. */
   readonly generations = new Turns();
 
   lock(): void {
     this.messages.clear();
-    this.infos.clear();
+    this.knownKeys.clear();
     this.privateKeys.clear();
     this.generations.cancel();
   }

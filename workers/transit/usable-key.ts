@@ -1,8 +1,9 @@
 /** A transit key that an operation uses: its private parts are opened when they are needed, and wiped with the operation. */
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { etagOfCurrent, type SealingKey } from "../crypto/blob.js";
+import type { SealingKey } from "../crypto/blob.js";
 import { Invalid } from "./body.js";
-import { type KeyInfo, openForUse } from "./key-format.js";
+import type { KeyInfo } from "./key-format.js";
+import type { KnownKey } from "./known-keys.js";
 import type { PrivateKeys } from "./private-keys.js";
 import type { TransitState } from "./state.js";
 
@@ -10,18 +11,18 @@ export class UsableKey {
   readonly info: KeyInfo;
   readonly name: string;
   readonly etag: string;
-  readonly #openParts: () => readonly Uint8Array[] | null;
+  readonly #known: KnownKey;
   readonly #parsed: PrivateKeys;
   #parts: readonly Uint8Array[] | null = null;
 
   /** @throws DamagedKey */
-  constructor(sealingKey: SealingKey, name: string, blob: Uint8Array, { infos, privateKeys }: TransitState) {
-    const opened = openForUse(sealingKey, name, blob, infos);
-    if (opened === null) throw new DamagedKey(name);
-    this.info = opened.info;
+  constructor(sealingKey: SealingKey, name: string, blob: Uint8Array, { knownKeys, privateKeys }: TransitState) {
+    const known = knownKeys.open(sealingKey, name, blob);
+    if (known === null) throw new DamagedKey(name);
+    this.info = known.info;
     this.name = name;
-    this.etag = etagOfCurrent(blob);
-    this.#openParts = opened.openParts;
+    this.etag = known.etag;
+    this.#known = known;
     this.#parsed = privateKeys;
   }
 
@@ -44,7 +45,7 @@ export class UsableKey {
 
   /** Returns the private part of a version, in scratch memory. */
   privatePart(version: number): Uint8Array {
-    this.#parts ??= this.#openParts() ?? [];
+    this.#parts ??= this.#known.openParts() ?? [];
     const part = this.#parts[version - 1];
     if (part === undefined) throw new DamagedKey(this.name);
     return part;

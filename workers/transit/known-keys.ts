@@ -1,0 +1,101 @@
+/**
+ * The keys used last, so that their blobs need not be opened for each use. A key is known by all bytes of its blob: one that
+ * was moved, or changed in a single bit, has to open.
+ *
+ * DANGER: no private part may stay readable between operations. It is remembered under a one-time pad that only the master
+ * key, which is out of JavaScript's reach, can make again.
+ */
+import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob } from "../crypto/blob.js";
+import type { XaesKey } from "../crypto/xaes.js";
+import { allocate, concat, equal, randomize, scratch } from "../memory.js";
+import type { Bytes } from "../protocol.js";
+import { forTransit, type KeyInfo, openKeyInfo, partsOf } from "./key-format.js";
+
+/** Keys with more versions are opened for each use. */
+const mostBlobBytes = 16 * 1024;
+const mostHiddenBytes = 1024;
+const mostKnown = 256;
+
+export class KnownKeys {
+  readonly #keys = new Map<string, KnownKey>();
+
+  /** Returns the key in a blob, opened unless it is known; null when it is damaged, moved or foreign. */
+  open(key: SealingKey, name: string, blob: Uint8Array): KnownKey | null {
+    const known = this.#keys.get(name);
+    if (known?.isIn(key, blob)) return known;
+    this.#keys.delete(name);
+    const info = splitBlob(blob)?.isWhole ? openKeyInfo(key, name, blob.subarray(0, metadataEnd(blob))) : null;
+    if (info === null) return null;
+    const opened = new KnownKey(key, name, concat([blob]), info);
+    if (blob.length <= mostBlobBytes) this.#keys.set(name, opened);
+    const [oldest] = this.#keys.keys();
+    if (this.#keys.size > mostKnown && oldest !== undefined) this.#keys.delete(oldest);
+    return opened;
+  }
+
+  clear(): void {
+    this.#keys.clear();
+  }
+}
+
+/** What is known of a key: its private parts are opened when they are first needed. */
+export class KnownKey {
+  readonly info: KeyInfo;
+  readonly name: string;
+  /** Of the blob. */
+  readonly etag: string;
+  readonly #key: SealingKey;
+  readonly #blob: Bytes;
+  #hidden: HiddenParts | null = null;
+
+  constructor(key: SealingKey, name: string, blob: Bytes, info: KeyInfo) {
+    this.info = info;
+    this.name = name;
+    this.etag = etagOfCurrent(blob);
+    this.#key = key;
+    this.#blob = blob;
+  }
+
+  isIn({ masterKey, oldKey }: SealingKey, blob: Uint8Array): boolean {
+    return this.#key.masterKey === masterKey && this.#key.oldKey === oldKey && equal(this.#blob, blob);
+  }
+
+  /** Returns the private parts of all versions, in scratch memory; null when they are damaged. */
+  openParts(): readonly Uint8Array[] | null {
+    if (this.#hidden !== null) return partsOf(this.#hidden.shown());
+    const split = splitBlob(this.#blob);
+    if (split === null) return null;
+    const key = forTransit(this.#key);
+    const [value = null] = openBoxes(key, boxesOf(key, this.name, split.current).slice(1));
+    if (value !== null && value.length <= mostHiddenBytes) this.#hidden = new HiddenParts(key.masterKey, value);
+    return value && partsOf(value);
+  }
+}
+
+const padBytes = 32;
+
+/** Private parts xor keys that are derived for random contexts. */
+class HiddenParts {
+  readonly #key: XaesKey;
+  readonly #contexts: readonly Uint8Array[];
+  readonly #bytes: Bytes;
+
+  constructor(key: XaesKey, value: Uint8Array) {
+    this.#key = key;
+    this.#contexts = Array.from({ length: Math.ceil(value.length / padBytes) }, () => randomize(allocate(12)));
+    this.#bytes = allocate(value.length);
+    this.#xor(value, this.#bytes);
+  }
+
+  /** In scratch memory. */
+  shown(): Uint8Array {
+    const value = scratch(this.#bytes.length);
+    this.#xor(this.#bytes, value);
+    return value;
+  }
+
+  #xor(from: Uint8Array, to: Uint8Array): void {
+    const pad = this.#key.derivePad(this.#contexts);
+    for (let i = 0; i < from.length; i++) to[i] = (from[i] ?? 0) ^ (pad[i] ?? 0);
+  }
+}
