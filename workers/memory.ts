@@ -207,7 +207,7 @@ export function writeParts(target: Uint8Array, parts: readonly (Uint8Array | str
   let at = 0;
   for (const part of parts) {
     if (typeof part === "string") {
-      at += writeText(target, at, part);
+      at += putText(target, at, part);
     } else {
       target.set(part, at);
       at += part.length;
@@ -224,7 +224,8 @@ function isShortAscii(text: string): boolean {
   return true;
 }
 
-function writeText(target: Uint8Array, at: number, text: string): number {
+/** Writes a text as UTF-8; returns its length in bytes. */
+export function putText(target: Uint8Array, at: number, text: string): number {
   if (!isShortAscii(text)) return encoder.encodeInto(text, target.subarray(at)).written;
   for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
   return text.length;

@@ -38,8 +38,9 @@ import {
   parsePrivatePart,
   publicPem,
 } from "../transit/private-keys.js";
+import { ResponseWriter } from "../transit/response-writer.js";
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
-import { countsMessages, type Pieces, randomResponse, uses } from "../transit/uses.js";
+import { countsMessages, randomResponse, uses } from "../transit/uses.js";
 import {
   batchStatus,
   exported,
@@ -48,7 +49,7 @@ import {
   vaultFields,
   vaultHash,
   vaultRandom,
-  withReference,
+  writeReference,
 } from "../transit/vault-form.js";
 import type { Context } from "./context.js";
 import { openSecret } from "./entry.js";
@@ -188,28 +189,39 @@ export async function useTransitKey(
   context: Context,
   request: RequestOf<"useTransitKey">,
 ): Promise<ResultOf<"useTransitKey">> {
-  const { form, use } = request;
-  const begun = withValid(context, (key) => begin(context, key, request), form);
+  const begun = withValid(context, (key) => begin(context, key, request), request.form);
   if ("ok" in begun) return begun;
+  const out = writerFor(request);
+  let isWhole = false;
+  try {
+    const result = await runBatch(context, request, begun, out);
+    isWhole = result.ok;
+    return result;
+  } finally {
+    if (!isWhole) out.wipe();
+  }
+}
+
+async function runBatch(
+  context: Context,
+  request: RequestOf<"useTransitKey">,
+  begun: Begun,
+  out: ResponseWriter,
+): Promise<ResultOf<"useTransitKey">> {
+  const { form, use } = request;
   const { inputs, info } = begun;
-  const results: Bytes[] = [];
   const slice = inputsAtOnce[info.type];
   let failed = 0;
-  try {
-    for (let at = 0; at < inputs.length; at += slice) {
-      if (at > 0) await nextTurn();
-      const done = withValid(context, (key) => runInputs(context, key, request, begun, inputs.slice(at, at + slice)));
-      if ("ok" in done) return done;
-      results.push(done.results);
-      failed += done.failed;
-    }
-    const pieces = results.flatMap((result, i) => (i === 0 ? [result] : [",", result]));
-    if (form === undefined) return { ok: true, response: concat(['{"results":[', ...pieces, "]}"]) };
-    const status = batchStatus(begun.body, use, failed, inputs.length);
-    return { ok: true, response: concat(['{"batch_results":[', ...pieces, "]}"]), status };
-  } finally {
-    wipe(...results);
+  out.text(form === undefined ? '{"results":[' : '{"batch_results":[');
+  for (let at = 0; at < inputs.length; at += slice) {
+    if (at > 0) await nextTurn();
+    const found = withValid(context, (key) => runInputs(context, key, request, begun, at, slice, out));
+    if (typeof found === "object") return found;
+    failed += found;
   }
+  out.text("]}");
+  if (form === undefined) return { ok: true, response: out.written() };
+  return { ok: true, response: out.written(), status: batchStatus(begun.body, use, failed, inputs.length) };
 }
 
 /** Reserves messages of the newest version, in a blob that is not stored yet. */
@@ -268,6 +280,13 @@ type Begun = {
   readonly blob: Bytes;
 };
 
+/** A response that is longer than its request by less than this fits without a second allocation. */
+const longerResponse = 256;
+
+function writerFor({ body }: RequestOf<"useTransitKey">): ResponseWriter {
+  return new ResponseWriter(body.length + longerResponse);
+}
+
 /** Does the whole work for a single input. */
 function begin(
   context: Context,
@@ -287,37 +306,45 @@ function begin(
   if (countsMessages(use, usable) && !context.transit.messages.take(info, usable.latest, usable.etag, count)) {
     return { ok: true, response: null };
   }
-  if (fields !== null) return { ok: true, response: concat(["{", ...uses[use](usable, fields), "}"]) };
-  return { body, inputs: inputs ?? [], info, blob };
+  if (fields === null) return { body, inputs: inputs ?? [], info, blob };
+  const out = writerFor(request);
+  out.text("{");
+  uses[use](usable, fields, out);
+  out.text("}");
+  return { ok: true, response: out.written() };
 }
 
-/** Returns the JSON of the results of inputs, or of their errors, separated by commas, in memory of our own. */
+/** Writes the JSON of the results of a slice of the inputs, or of their errors; returns how many failed. */
 function runInputs(
   context: Context,
   key: SealingKey,
   { use, name, form }: RequestOf<"useTransitKey">,
-  { blob, body }: Begun,
-  inputs: readonly ListElement[],
-): { readonly results: Bytes; readonly failed: number } {
+  { blob, body, inputs }: Begun,
+  from: number,
+  most: number,
+  out: ResponseWriter,
+): number {
   const usable = new UsableKey(key, name, blob, context.transit);
-  const pieces: (Uint8Array | string)[] = [];
+  const batch = { batch: body, use };
   let failed = 0;
-  const membersOf = (input: ListElement): Pieces => {
+  for (const [i, input] of inputs.slice(from, from + most).entries()) {
+    out.text(from + i === 0 ? "{" : ",{");
     try {
-      return uses[use](usable, inputFields(context, input, form, { batch: body, use }));
+      uses[use](usable, inputFields(context, input, form, batch), out);
     } catch (error) {
       if (!(error instanceof Invalid)) throw error;
       failed++;
-      if (form !== undefined) return [`"error":${JSON.stringify(error.forVault)}`];
-      return [`"error":${JSON.stringify(error.message)},"code":"BAD_REQUEST"`];
+      out.text(errorMembers(error, form));
     }
-  };
-  for (const input of inputs) {
-    const members = membersOf(input);
-    const shown = form === undefined ? members : withReference(input, members);
-    pieces.push(pieces.length === 0 ? "{" : ",{", ...shown, "}");
+    if (form !== undefined) writeReference(out, input);
+    out.text("}");
   }
-  return { results: concat(pieces), failed };
+  return failed;
+}
+
+function errorMembers(error: Invalid, form?: VaultForm): string {
+  if (form !== undefined) return `"error":${JSON.stringify(error.forVault)}`;
+  return `"error":${JSON.stringify(error.message)},"code":"BAD_REQUEST"`;
 }
 
 /** Lets the messages be read that have arrived. */

@@ -23,15 +23,19 @@ export function fromBase64(text: Uint8Array): Uint8Array | null {
   let at = 0;
   let i = 0;
   for (; i + 4 <= length; i += 4) {
-    const [a, b] = [valueAt(text, i), valueAt(text, i + 1)];
-    const [c, d] = [valueAt(text, i + 2), valueAt(text, i + 3)];
+    const a = valueAt(text, i);
+    const b = valueAt(text, i + 1);
+    const c = valueAt(text, i + 2);
+    const d = valueAt(text, i + 3);
     if ((a | b | c | d) > 63) return null;
-    bytes[at++] = (a << 2) | (b >> 4);
-    bytes[at++] = (b << 4) | (c >> 2);
-    bytes[at++] = (c << 6) | d;
+    bytes[at] = (a << 2) | (b >> 4);
+    bytes[at + 1] = (b << 4) | (c >> 2);
+    bytes[at + 2] = (c << 6) | d;
+    at += 3;
   }
   if (i === length) return bytes;
-  const [a, b] = [valueAt(text, i), valueAt(text, i + 1)];
+  const a = valueAt(text, i);
+  const b = valueAt(text, i + 1);
   const c = length - i === 3 ? valueAt(text, i + 2) : 0;
   const isWhole = length - i === 3 ? (c & 3) === 0 : (b & 15) === 0;
   if ((a | b | c) > 63 || !isWhole) return null;
@@ -54,17 +58,28 @@ function lengthWithoutPadding(text: Uint8Array): number | null {
 
 /** Encodes with the standard alphabet and padding, in scratch memory. */
 export function toBase64(bytes: Uint8Array): Uint8Array {
-  const text = scratch(4 * Math.ceil(bytes.length / 3));
-  let at = 0;
-  for (let i = 0; i < bytes.length; i += 3) {
-    const group = ((bytes[i] ?? 0) << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);
-    text[at] = letters[group >> 18] ?? 0;
-    text[at + 1] = letters[(group >> 12) & 63] ?? 0;
-    text[at + 2] = letters[(group >> 6) & 63] ?? 0;
-    text[at + 3] = letters[group & 63] ?? 0;
-    at += 4;
-  }
-  const missing = (3 - (bytes.length % 3)) % 3;
-  text.fill(padding, text.length - missing);
+  const text = scratch(base64Length(bytes.length));
+  putBase64(text, 0, bytes);
   return text;
+}
+
+/** The length of so many bytes in base64. */
+export function base64Length(length: number): number {
+  return 4 * Math.ceil(length / 3);
+}
+
+/** Encodes as `toBase64`, into `target`. */
+export function putBase64(target: Uint8Array, at: number, bytes: Uint8Array): void {
+  const { length } = bytes;
+  let end = at;
+  for (let i = 0; i < length; i += 3) {
+    const group = ((bytes[i] ?? 0) << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);
+    target[end] = letters[group >> 18] ?? 0;
+    target[end + 1] = letters[(group >> 12) & 63] ?? 0;
+    target[end + 2] = letters[(group >> 6) & 63] ?? 0;
+    target[end + 3] = letters[group & 63] ?? 0;
+    end += 4;
+  }
+  const missing = (3 - (length % 3)) % 3;
+  for (let i = 1; i <= missing; i++) target[end - i] = padding;
 }

@@ -1,4 +1,7 @@
-/** What transit keys are used for: each function takes one input and returns the members of its result's JSON, in pieces. */
+/**
+ * What transit keys are used for: each function takes one input, and writes the members of its result's JSON once nothing can
+ * fail any more.
+ */
 import { allocate, concat, equal, randomize, scratchOf, textOf, utf8, wipe } from "../memory.js";
 import type { Bytes, TransitUse } from "../protocol.js";
 import {
@@ -16,66 +19,67 @@ import {
 import { fromBase64, toBase64 } from "./base64.js";
 import { type Fields, Invalid } from "./body.js";
 import { isAsymmetric, isRsa } from "./private-keys.js";
+import type { ResponseWriter } from "./response-writer.js";
 import { digestBytes, type Hash, hashes } from "./rsa-digest.js";
 import type { UsableKey } from "./usable-key.js";
-
-export type Pieces = readonly (Uint8Array | string)[];
 
 const aesKeyBytes = 32;
 
 /** Fits into every signature: RSA-2048 with SHA-512 leaves 190. */
 const mostSaltBytes = 128;
 const noBytes = allocate(0);
-const shownPrefix = "vault:v";
-const prefixBytes = utf8(shownPrefix);
+const shownPrefix = utf8("vault:v");
 
-export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields) => Pieces } = {
-  encrypt: (key, fields) => {
+export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields, out: ResponseWriter) => void } = {
+  encrypt: (key, fields, out) => {
     const plaintext = fields.bytes("plaintext");
-    return ['"ciphertext":"', ...encrypted(key, plaintext, fields), `"${shownVersion(fields, key.latest)}`];
+    writeCiphertext(out, key, fields, encrypted(key, plaintext, fields));
   },
 
-  decrypt: (key, fields) => ['"plaintext":"', toBase64(decrypted(key, fields)), '"'],
+  decrypt: (key, fields, out) => writePlaintext(out, decrypted(key, fields)),
 
-  rewrap: (key, fields) => {
-    const ciphertext = encrypted(key, decrypted(key, fields), fields);
-    return ['"ciphertext":"', ...ciphertext, `"${shownVersion(fields, key.latest)}`];
-  },
+  rewrap: (key, fields, out) => writeCiphertext(out, key, fields, encrypted(key, decrypted(key, fields), fields)),
 
-  sign: (key, fields) => {
+  sign: (key, fields, out) => {
     mustBe(key, "sign", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
     const version = versionOf(key, fields);
     const { input, options } = toSign(key, fields);
     const signature = sign(key.info.type, key.privateKey(version), () => key.privatePart(version), input, options);
     const isUrl = (key.info.type === "ecdsa-p256" || fields.isForVault) && options.marshaling === "jws";
-    const text = shown(version, isUrl ? urlBase64(signature) : toBase64(signature));
-    return ['"signature":"', ...text, `"${shownVersion(fields, version)}`];
+    beginShown(out, "signature", version);
+    if (isUrl) out.bytes(urlBase64(signature));
+    else out.base64(signature);
+    endShown(out, fields, version);
   },
 
-  verify: (key, fields) => {
-    if (fields.has("hmac")) return validity(verifyMac(key, fields));
+  verify: (key, fields, out) => {
+    if (fields.has("hmac")) return writeValidity(out, verifyMac(key, fields));
     mustBe(key, "verify", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
     const { version, bytes } = parsed(key, fields, "signature");
     const { input, options } = toSign(key, fields);
-    return validity(verify(key.info.type, key.publicKey(version), input, bytes, options));
+    writeValidity(out, verify(key.info.type, key.publicKey(version), input, bytes, options));
   },
 
-  hmac: (key, fields) => {
+  hmac: (key, fields, out) => {
     const version = versionOf(key, fields);
     const mac = hmac(macKey(key, version), hashOf(fields), fields.bytes("input"));
-    return ['"hmac":"', ...shown(version, toBase64(mac)), '"'];
+    beginShown(out, "hmac", version);
+    out.base64(mac);
+    out.text('"');
   },
 
-  datakey: (key, fields) => {
+  datakey: (key, fields, out) => {
     const bits = fields.whole("bits", 128, 512, 256);
     if (![128, 256, 512].includes(bits)) throw new Invalid("bits must be 128, 256 or 512");
     const dataKey = randomize(allocate(bits / 8));
     try {
       const plaintext = scratchOf(dataKey);
-      const end = `"${shownVersion(fields, key.latest)}`;
-      const ciphertext = ['"ciphertext":"', ...encrypted(key, plaintext, fields), end];
-      if (!fields.flag("plaintext", true)) return ciphertext;
-      return ['"plaintext":"', toBase64(plaintext), '",', ...ciphertext];
+      const ciphertext = encrypted(key, plaintext, fields);
+      if (fields.flag("plaintext", true)) {
+        writePlaintext(out, plaintext);
+        out.text(",");
+      }
+      writeCiphertext(out, key, fields, ciphertext);
     } finally {
       wipe(dataKey);
     }
@@ -92,20 +96,18 @@ function versionOf(key: UsableKey, fields: Fields): number {
 }
 
 /** With only the newest version, whose messages are counted. */
-function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Pieces {
+function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Uint8Array {
   const { type } = key.info;
   const version = key.latest;
   if (fields.whole("keyVersion", 1, version, version) !== version) {
     throw new Invalid(`keyVersion must be ${version}: a key encrypts with its newest version only`);
   }
   const aad = aadOf(key, fields);
-  if (!isRsa(type)) {
-    return shown(version, toBase64(encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad)));
-  }
+  if (!isRsa(type)) return encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad);
   const most = mostOaepBytes(type);
   if (plaintext.length > most)
     throw new Invalid(`a key of type ${type} encrypts at most ${most} bytes: use a data key`);
-  return shown(version, toBase64(encryptOaep(key.publicKey(version), plaintext)));
+  return encryptOaep(key.publicKey(version), plaintext);
 }
 
 function decrypted(key: UsableKey, fields: Fields): Uint8Array {
@@ -177,21 +179,42 @@ function mustBe(key: UsableKey, verb: string, can: boolean, types: string, forVa
   );
 }
 
-/** Vault's clients are told the version of the key. */
-function shownVersion(fields: Fields, version: number): string {
-  return fields.isForVault ? `,"key_version":${version}` : "";
+function writePlaintext(out: ResponseWriter, bytes: Uint8Array): void {
+  out.text('"plaintext":"');
+  out.base64(bytes);
+  out.text('"');
 }
 
-function validity(isValid: boolean): Pieces {
-  return [`"valid":${isValid}`];
+function writeValidity(out: ResponseWriter, isValid: boolean): void {
+  out.text(`"valid":${isValid}`);
+}
+
+/** Of the newest version. */
+function writeCiphertext(out: ResponseWriter, key: UsableKey, fields: Fields, bytes: Uint8Array): void {
+  beginShown(out, "ciphertext", key.latest);
+  out.base64(bytes);
+  endShown(out, fields, key.latest);
 }
 
 /** Ciphertexts, signatures and MACs are written as Vault's clients know them. */
-function shown(version: number, base64: Uint8Array): Pieces {
-  return [`${shownPrefix}${version}:`, base64];
+const shownStarts = {
+  ciphertext: '"ciphertext":"vault:v',
+  signature: '"signature":"vault:v',
+  hmac: '"hmac":"vault:v',
+} as const;
+
+function beginShown(out: ResponseWriter, name: keyof typeof shownStarts, version: number): void {
+  out.text(shownStarts[name]);
+  out.text(String(version));
+  out.text(":");
 }
 
-/** Reads a field that `shown` has written. */
+/** Vault's clients are told the version of the key. */
+function endShown(out: ResponseWriter, fields: Fields, version: number): void {
+  out.text(fields.isForVault ? `","key_version":${version}` : '"');
+}
+
+/** Reads the text of a ciphertext, signature or MAC. */
 function parsed(
   key: UsableKey,
   fields: Fields,
@@ -199,7 +222,7 @@ function parsed(
 ): { readonly version: number; readonly bytes: Uint8Array } {
   const text = fields.text(name);
   // DANGER: what a client sends in place of a ciphertext may be its plaintext, of which no string may be made.
-  const isShown = equal(text.subarray(0, prefixBytes.length), prefixBytes);
+  const isShown = equal(text.subarray(0, shownPrefix.length), shownPrefix);
   const head = isShown ? /^vault:v([1-9]\d{0,8}):/.exec(textOf(text.subarray(0, 20))) : null;
   const bytes = head && fromBase64(text.subarray(head[0].length));
   if (bytes) return { version: key.allowed(Number(head[1])), bytes };

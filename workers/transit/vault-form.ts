@@ -12,7 +12,7 @@ import { toBase64 } from "./base64.js";
 import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
 import type { KeyInfo, KeyType, OpenedKey } from "./key-format.js";
 import { isAsymmetric, isRsa, parsePrivatePart } from "./private-keys.js";
-import type { Pieces } from "./uses.js";
+import type { ResponseWriter } from "./response-writer.js";
 
 /** Our fields, by Vault's names; of several names of one field the last one counts. */
 const vaultNames = {
@@ -130,10 +130,11 @@ export function batchStatus(body: FoundFields, use: TransitUse, failed: number, 
 }
 
 /** Adds to the members of an input's result the reference that the client gave. */
-export function withReference(input: ListElement, members: Pieces): Pieces {
+export function writeReference(out: ResponseWriter, input: ListElement): void {
   const reference = input instanceof FoundFields ? input.get(referenceField) : undefined;
-  const text = reference instanceof JsonText ? writeString(reference.bytes) : '""';
-  return [...members, ',"reference":', text];
+  out.text(',"reference":');
+  if (reference instanceof JsonText) out.bytes(writeString(reference.bytes));
+  else out.text('""');
 }
 
 /** What Vault shows of a key. */
