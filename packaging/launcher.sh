@@ -6,4 +6,6 @@ case ${0##*/} in
 git-credential-strongroom | docker-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
 esac
 hup=ignored; trap hup= HUP; kill -HUP $$; trap - HUP; [ -z "$hup" ] || export STRONGROOM_SIGHUP=ignored
-exec "$here/node" -- "$here/../dist/program/entry.cjs" "$@"
+entry=$here/../dist/program/entry.cjs
+[ -s "$entry" ] || { echo "strongroom: $entry is missing or damaged: install strongroom again" >&2; exit 1; }
+exec "$here/node" -- "$entry" "$@"

@@ -1,13 +1,41 @@
 /** Files at the root of the package. */
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { StartError, systemCode } from "./errors.js";
 
 /** What package.json says about the program. */
 export type Manifest = { readonly version: string; readonly description: string; readonly license: string };
 
+/** @throws StartError */
 export function readManifest(): Manifest {
-  return JSON.parse(readPackageFile("package.json")) as Manifest;
+  const { version, description, license } = manifestIn(readPackageFile("package.json"));
+  const all = { version, description, license };
+  if (Object.values(all).every((text) => typeof text === "string")) return all as Manifest;
+  throw damaged("package.json");
 }
 
+function manifestIn(text: string): Partial<Record<keyof Manifest, unknown>> {
+  try {
+    return { ...(JSON.parse(text) as object) };
+  } catch {
+    throw damaged("package.json");
+  }
+}
+
+/** @throws StartError */
 export function readPackageFile(name: string): string {
-  return readFileSync(new URL(`../../${name}`, import.meta.url), "utf8");
+  try {
+    return readFileSync(fileOf(name), "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") throw damaged(name);
+    throw error;
+  }
+}
+
+function fileOf(name: string): URL {
+  return new URL(`../../${name}`, import.meta.url);
+}
+
+function damaged(name: string): StartError {
+  return new StartError(`${fileURLToPath(fileOf(name))} is missing or damaged: install strongroom again`);
 }

@@ -1,4 +1,4 @@
-/** The `strongroom` command: protections of the process, and how failures become messages and exit codes. */
+/** The `strongroom` command: protections of the process, and how failures become messages and exit codes; see also `crash.cts`. */
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
@@ -6,16 +6,15 @@ import { hardenProcess } from "../hardening.js";
 import { commands } from "./command-table.js";
 import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./lib/errors.js";
 import { memoryPlaces, removeStaleScratch } from "./lib/scratch.js";
-import { loadProgram } from "./program.js";
+import { loadProgram, type Program } from "./program.js";
 import "./lib/hang-up.js";
 import { printable, say, shownJson } from "./lib/output.js";
 
+/** Whether this file was not empty: a command would succeed without a word. */
+export const isWhole = true;
+
 hardenProcess();
 removeStaleScratch(memoryPlaces());
-process.on("uncaughtException", (error) => {
-  process.stderr.write(crashText(error));
-  process.exit(exitCodes.unexpected);
-});
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
     if (systemCode(error) === "EPIPE") process.exit(); // the reader is gone, as in `| head`
@@ -34,11 +33,12 @@ process.once("beforeExit", reportStall);
 void main();
 
 async function main(): Promise<void> {
-  const program = await loadProgram(commands, process.argv.slice(2));
+  let program: Program | null = null;
   try {
+    program = await loadProgram(commands, process.argv.slice(2));
     await program.run();
   } catch (error) {
-    process.exitCode = report(error, program.printsJson());
+    process.exitCode = report(error, program?.printsJson() ?? false);
   } finally {
     process.off("beforeExit", reportStall);
   }
@@ -70,12 +70,4 @@ function messageOf(error: unknown): string | null {
   if (error instanceof CommandFailure || error instanceof StartError) return error.message;
   const problem = problemOfFile(error);
   return problem === null ? null : printable(problem);
-}
-
-/** DANGER: the text of an unexpected error may quote anything: only its kind and stack frames are printed. */
-function crashText(error: unknown): string {
-  const name = error instanceof Error ? error.name : typeof error;
-  const frames = error instanceof Error ? error.stack?.split("\n").filter((line) => line.startsWith("    at ")) : [];
-  const lines = [`strongroom: failed unexpectedly: ${systemCode(error) ?? name}`, ...(frames ?? [])];
-  return `${lines.join("\n")}\n`;
 }

@@ -46,6 +46,7 @@ async function refuseUnmakeable(path: string, make: () => Promise<void>): Promis
   try {
     await make();
   } catch (error) {
+    if (systemCode(error) === undefined) throw error;
     throw new StartError(`${path} cannot be made (${systemCode(error)}): choose another home with STRONGROOM_HOME`);
   }
 }

@@ -242,7 +242,7 @@ export class Vault {
 
 function problemOf(error: unknown, { shared }: SecretStore): string {
   const responded = error instanceof VaultError && error.code !== "INTERNAL";
-  if (!responded) return "the key worker does not start: reinstall strongroom";
+  if (!responded) return "the key worker does not start: install strongroom again";
   if (error.code !== "INTEGRITY") return error.message;
   const restore = "restore a backup into another";
   if (shared !== undefined) return `${error.message}: ${restore} database`;

@@ -392,8 +392,8 @@ describe("a start that cannot succeed", () => {
   });
 
   const missing: readonly (readonly [file: string, message: string])[] = [
-    ["openapi.json", "openapi.json cannot be used (ENOENT)"],
-    ["dist/workers/key-worker.cjs", "the key worker does not start: reinstall strongroom"],
+    ["openapi.json", "openapi.json is missing or damaged: install strongroom again"],
+    ["dist/workers/key-worker.cjs", "the key worker does not start: install strongroom again"],
     ["dist/program/broker-thread.cjs", "the broker's thread ended before it listened"],
   ];
   for (const [file, message] of missing) {

@@ -55,9 +55,9 @@ async function serve(settings: Settings): Promise<void> {
   for (const name of unknownVariables(process.env)) {
     log.warn({ event: "unknown-variable", hint: `${name} is not a setting: strongroom serve --help lists them` });
   }
-  logCrashes(log);
   logWarnings(log);
   const strongroom = await startStrongroom(settings, { log });
+  logCrashes(log); // before, a crash is a failed start, whose message is not a line of the log
   const stopping = hangUpIgnored ? (["SIGINT", "SIGTERM"] as const) : (["SIGINT", "SIGTERM", "SIGHUP"] as const);
   for (const signal of stopping) process.on(signal, () => void strongroom.stop());
   process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does

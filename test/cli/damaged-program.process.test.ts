@@ -1,0 +1,73 @@
+/** The command when files of the program are missing or damaged, as after an update that was interrupted. */
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { collect, environment, node } from "../support/process.js";
+
+const damages: Readonly<Record<string, (file: string) => void>> = {
+  missing: (file) => rmSync(file),
+  empty: (file) => writeFileSync(file, ""),
+  "cut in half": (file) => writeFileSync(file, readFileSync(file).subarray(0, readFileSync(file).length / 2)),
+  noise: (file) => writeFileSync(file, Buffer.alloc(4096, 0xa7)),
+};
+
+describe("a program whose files are missing or damaged", function () {
+  this.timeout(60_000);
+  let root = "";
+  before(function () {
+    if (process.env["STRONGROOM_PROGRAM"] !== undefined) this.skip(); // files of the build here are damaged
+    root = temporaryDirectory();
+    for (const name of ["bin", "dist/program", "dist/workers/key-worker.cjs", "dist/SHA256SUMS"]) copy(name);
+    copy("package.json");
+  });
+
+  function copy(name: string): void {
+    mkdirSync(join(root, name, ".."), { recursive: true });
+    cpSync(name, join(root, name), { recursive: true });
+  }
+
+  async function run(args: readonly string[]) {
+    const home = temporaryDirectory();
+    const env = environment({ STRONGROOM_HOME: home });
+    return collect(spawn(node, [join(root, "bin/strongroom.cjs"), ...args], { env, cwd: home })).ended;
+  }
+
+  const rows: readonly (readonly [file: string, args: readonly string[]])[] = [
+    ["package.json", ["version"]],
+    ["dist/program/entry.cjs", ["version"]],
+    ["dist/program/main.cjs", ["version"]],
+    ["dist/program/get.cjs", ["get", "a"]],
+    ["dist/program/client.cjs", ["status"]],
+  ];
+  for (const [file, args] of rows) {
+    it(`ends ${args[0]} with one line, whatever has happened to ${file}`, async () => {
+      for (const [name, damage] of Object.entries(damages)) {
+        damage(join(root, file));
+        const { code, stdout, stderr } = await run(args);
+        copy(file);
+        expect({ code, stdout }, `${name}: ${stderr}`).to.deep.equal({ code: 1, stdout: "" });
+        expect(stderr, name).to.match(/(?:^|\n)strongroom: [^\n]*install strongroom again(?:, then start again)?\n$/);
+        expect(
+          stderr.split("\n").filter((line) => !line.startsWith('{"time":')),
+          stderr,
+        ).to.have.lengthOf(2);
+      }
+    });
+  }
+
+  it("names what was changed, and otherwise shows where an unexpected error came from", async () => {
+    writeFileSync(join(root, "dist/program/get.cjs"), "throw new TypeError('canary')");
+    const changed = await run(["get", "a"]);
+    expect(changed.stderr).to.contain("missing or changed: dist/program/get.cjs;");
+    rmSync(join(root, "dist/SHA256SUMS"));
+    const unknown = await run(["get", "a"]);
+    copy("dist/SHA256SUMS");
+    copy("dist/program/get.cjs");
+    expect(unknown).to.include({ code: 1, stdout: "" });
+    expect(unknown.stderr)
+      .to.match(/^strongroom: failed unexpectedly: TypeError\n +at /)
+      .and.not.to.contain("canary");
+  });
+});
