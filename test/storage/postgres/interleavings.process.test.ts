@@ -1,6 +1,7 @@
 /** Changes by several servers that meet in an unlucky order: nothing is lost, and nothing that was deleted comes back. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { keyWorkerAsked } from "../../support/asked-worker.js";
 import { shared } from "../../support/clean-up.js";
 import type { Held } from "../../support/fragile-proxy.js";
 import {
@@ -176,9 +177,10 @@ describe("unlucky orders of several servers", () => {
 
   /**
    * The second server asks whether its header is current, then the first one changes the header, then `request` on the
-   * second one continues, and then the second one reads the header that it has to load.
+   * second one continues to its key worker, which is asked for `op`, and then the second one reads the header that it has to
+   * load.
    */
-  async function besideChange(second: TestServer, request: Send, change: () => Promise<unknown>) {
+  async function besideChange(second: TestServer, request: Send, op: string, change: () => Promise<unknown>) {
     const { proxy } = database();
     const confirmed = proxy.holdAnswerTo(bound("epoch"));
     const answer = send(second, request);
@@ -187,7 +189,9 @@ describe("unlucky orders of several servers", () => {
     const header = proxy.hold(bound("header"));
     await mustStatus(second);
     await header.reached;
+    const asked = keyWorkerAsked(op);
     confirmed.release();
+    await Promise.race([asked, answer]);
     await sleep(200); // for the key worker's reply, which no one else sees: later, it is refused as locked
     header.release();
     return answer;
@@ -199,7 +203,7 @@ describe("unlucky orders of several servers", () => {
     await mustUnlock(first);
     await mustLock(second);
     const change = async () => mustSucceed(await send(first, changing(passphrase, "changed")));
-    expect(refusals).to.include(outcomeOf(await besideChange(second, creating("late", key), change)));
+    expect(refusals).to.include(outcomeOf(await besideChange(second, creating("late", key), "createKey", change)));
     mustRefuse(await send(second, unlockWith(passphrase)), 401, "UNAUTHORIZED");
     mustSucceed(await send(second, unlockWith("changed")));
     expect(await mustListKeys(first)).to.have.length(2);
@@ -208,7 +212,7 @@ describe("unlucky orders of several servers", () => {
   it("keep a vault that two of them create at the same time", async () => {
     const [first, second = first] = await startSharedServers(database(), 2);
     const init = { method: "POST", path: "/v1/init", body: { passphrase: "another passphrase" } } as const;
-    expect(refusals).to.include(outcomeOf(await besideChange(second, init, () => mustInit(first))));
+    expect(refusals).to.include(outcomeOf(await besideChange(second, init, "init", () => mustInit(first))));
     mustRefuse(await send(second, init), 409, "ALREADY_EXISTS");
     await mustPut(first, "app/key", "value");
   });
