@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parseLog, readLog, rebuilt, writeLog } from "../audit/sample-log.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { passphrase, realScryptCost, shareTestServer, startTestServer } from "../support/server.js";
+import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustCreateToken, mustGet, mustInit, mustLock, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 import { start } from "./run-command.js";
 
 describe("audit", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/a", "v");
     await mustPut(started, "other", "v");
@@ -127,7 +127,7 @@ describe("audit", () => {
   });
 
   it("verify judges checkpoints with the passphrase when the server is locked, or there is none", async () => {
-    const other = await startTestServer(realScryptCost);
+    const other = await startLocalServer(realScryptCost);
     const environment = { STRONGROOM_HOME: other.home };
     await mustInit(other);
     await must(environment, ["audit", "tail"]); // from here on the log is open: a lock makes a checkpoint
@@ -143,7 +143,7 @@ describe("audit", () => {
   });
 
   it("is in a backup only with --with-audit, and verifies where that is restored", async () => {
-    const other = await startTestServer(realScryptCost);
+    const other = await startLocalServer(realScryptCost);
     await mustInit(other);
     await mustPut(other, "a", "v");
     const directory = temporaryDirectory();
@@ -161,7 +161,7 @@ describe("audit", () => {
   });
 
   it("verify names what was changed, with the chain recomputed, and what was cut", async () => {
-    const other = await startTestServer(realScryptCost);
+    const other = await startLocalServer(realScryptCost);
     const environment = { STRONGROOM_HOME: other.home };
     await mustInit(other);
     for (let n = 0; n < 5; n++) await mustPut(other, `s${n}`, "v");

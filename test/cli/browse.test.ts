@@ -15,7 +15,7 @@ import {
   type TerminalSize,
 } from "../support/pseudo-terminal.js";
 import { heldAfter } from "../support/screen-emulator.js";
-import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
@@ -32,7 +32,7 @@ const reveal = ["> app/key", "r"] as const;
 const revealed = "value of app/key";
 
 describe("strongroom browse", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/key", { value: "first", type: "password" });
     await mustPut(started, "app/key", {
@@ -149,7 +149,7 @@ describe("strongroom browse", () => {
   });
 
   it("L locks the vault, and leaves nothing", async () => {
-    const other = await startTestServer();
+    const other = await startLocalServer();
     await mustInit(other);
     await mustPut(other, "app/key", canary);
     const steps = typing(reveal, [revealed, "L"]);
@@ -162,7 +162,7 @@ describe("strongroom browse", () => {
   });
 
   it("asks for the passphrase of a locked vault on the main screen, at its start and later", async () => {
-    const other = await startTestServer();
+    const other = await startLocalServer();
     await mustInit(other, { passphrase: "quiet lamp river song" });
     await mustPut(other, "app/key", canary);
     await must(here(other), ["lock"]);
@@ -187,7 +187,7 @@ describe("strongroom browse", () => {
   });
 
   it("shows versions with what each changed of the metadata, and restores one after a yes", async () => {
-    const own = await startTestServer();
+    const own = await startLocalServer();
     await mustInit(own);
     await mustPut(own, "app/key", { value: "first", type: "password" });
     await mustPut(own, "app/key", { value: "second", type: "api-key", description: "main" });
@@ -211,7 +211,7 @@ describe("strongroom browse", () => {
   });
 
   it("generates, edits, deletes and brings back, copies values and codes, and shows a code", async () => {
-    const own = await startTestServer();
+    const own = await startLocalServer();
     await mustInit(own);
     await mustPut(own, "app/key", "before");
     await mustPut(own, "app/totp", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");

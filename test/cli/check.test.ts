@@ -9,7 +9,7 @@ import { judgementsOf } from "../../src/cli/check/judge.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { clientOf } from "../support/library.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -21,7 +21,7 @@ type Found = { readonly path: string; readonly problems: readonly string[]; read
 
 describe("strongroom check", () => {
   const shared = strong();
-  const server = shareTestServer({ audit: "all" }, async (started) => {
+  const server = shareLocalServer({ audit: "all" }, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/weak", "hunter2");
     await mustPut(started, "app/strong", strong());
@@ -100,7 +100,7 @@ describe("strongroom check", () => {
     mustSucceed(await send(server(), { path: "/v1/secrets/app/strong" }));
     mustRefuseWith(await run("--unused", "1d"), 4, "the audit log does not show what is unused", "it begins on");
     expect(await found("app", "--unused", "0")).to.have.property("app/strong", "unused"); // since now
-    const silent = await startTestServer({ audit: "changes" });
+    const silent = await startLocalServer({ audit: "changes" });
     await mustInit(silent);
     await mustPut(silent, "a", strong());
     mustRefuseWith(await strongroom(silent, ["check", "--unused", "1d"]), 4, "it has no reads", "--audit all");

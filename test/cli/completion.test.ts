@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 const shells = ["bash", "zsh", "fish"] as const;
@@ -79,7 +79,7 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
 ];
 
 describe("completion", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     for (const path of ["app/db/password", "app/db/name", "b/c:d", "b/my key", `b/it's "$5" x`, "only one/secret"])
       await mustPut(started, path, "v");

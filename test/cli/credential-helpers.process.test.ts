@@ -9,11 +9,11 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, type Ended, environment } from "../support/process.js";
-import { realScryptCost, shareTestServer } from "../support/server.js";
+import { realScryptCost, shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, mustUnlock, send } from "../support/test-client.js";
 
 describe("credential helpers", () => {
-  const server = shareTestServer(realScryptCost, (fresh) => mustInit(fresh));
+  const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));
 
   /** The programs under the names by which git and docker look for them. */
   function installed(): string {

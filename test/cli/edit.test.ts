@@ -20,12 +20,12 @@ import pMap from "p-map";
 import { diskDirectory, later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 describe("strongroom edit", () => {
-  const server = shareTestServer({}, mustInit);
+  const server = shareLocalServer({}, mustInit);
   /** A directory in memory for this run alone: any leftover in it is ours. */
   let memory = "";
   const here = () => ({ STRONGROOM_HOME: server().home, XDG_RUNTIME_DIR: memory });
@@ -232,7 +232,7 @@ describe("strongroom edit", () => {
       `${mount} && test "$(stat -f -c %T /dev/shm)" != tmpfs`,
     ]);
     if (tried.status !== 0) this.skip(); // it takes root, and a temporary directory that is on a disk
-    const server = await startTestServer({ home: join(disk, "home") });
+    const server = await startLocalServer({ home: join(disk, "home") });
     await mustInit(server);
     await mustPut(server, "a", "old");
     const editor = { STRONGROOM_HOME: server.home, VISUAL: "sh -c 'echo new > $1' sh" };

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { dotenvLine, parseDotenv } from "../../src/cli/import/dotenv.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { blobFile, damage } from "../support/damage.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -39,7 +39,7 @@ const details: Readonly<Record<string, object>> = {
 };
 
 describe("strongroom export, through the real command", () => {
-  const server = shareTestServer({}, async (shared) => {
+  const server = shareLocalServer({}, async (shared) => {
     await mustInit(shared);
     for (const [name, value] of Object.entries(values))
       await mustPut(shared, `app/${name}`, { value, ...details[name] });
@@ -92,7 +92,7 @@ describe("strongroom export, through the real command", () => {
       }));
       expect(secrets).to.have.deep.members(expected);
 
-      const other = await startTestServer();
+      const other = await startLocalServer();
       await mustInit(other);
       const { stdout: summary } = mustDo(
         await strongroom(other, ["import", "--format", "json", "-"], { input: stdout }),
@@ -176,7 +176,7 @@ describe("strongroom export, through the real command", () => {
     });
 
     it("rejects a partial export when secrets are damaged, and names them; run does, too", async () => {
-      const damaged = await startTestServer({ cacheBytes: 0 });
+      const damaged = await startLocalServer({ cacheBytes: 0 });
       await mustInit(damaged);
       for (const path of ["b/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
       damage(blobFile(damaged, "a/broken"), Buffer.from("no blob"));
@@ -186,7 +186,7 @@ describe("strongroom export, through the real command", () => {
     });
 
     it("fails while the vault is locked", async () => {
-      const locked = await startTestServer();
+      const locked = await startLocalServer();
       await mustInit(locked);
       await mustLock(locked);
       mustRefuseWith(await strongroom(locked, exportJson), 3, "locked");

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustList, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("folders", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     for (const path of ["app", "app/x", "app/y/z", "app-2/x", "apple/x", "é/x"]) await mustPut(started, path, "v");
   });

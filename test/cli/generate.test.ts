@@ -1,12 +1,12 @@
 /** `strongroom generate`: the shape of the value, where it is shown, and protection from overwriting. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, testRows } from "./command-rows.js";
 
 describe("strongroom generate", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "tls/key", "v");
   });

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustList } from "../support/test-client.js";
 import { type Environment, strongroom } from "./command-rows.js";
 
@@ -16,7 +16,7 @@ const entries: Readonly<Record<string, string>> = {
 };
 
 describe("strongroom import of an encrypted password store", () => {
-  const server = shareTestServer({}, mustInit);
+  const server = shareLocalServer({}, mustInit);
   /** GnuPG's home, whose agent is stopped at the end. */
   let keys = "";
   let store = "";

@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileS
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -27,7 +27,7 @@ PLAIN = strongroom://my%20app/PLAIN
 `;
 
 describe("import --rewrite", () => {
-  const server = shareTestServer({}, mustInit);
+  const server = shareLocalServer({}, mustInit);
   const fileWith = (text: string): string => {
     const file = join(temporaryDirectory(), ".env");
     writeFileSync(file, text);

@@ -10,13 +10,13 @@ import { CommandFailure } from "../../src/cli/lib/errors.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { environment, mainFile, node } from "../support/process.js";
-import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 import { zipOf } from "./zip-archive.js";
 
 describe("strongroom import, through the real command", () => {
-  const server = shareTestServer({ maxValueBytes: 4096 }, mustInit);
+  const server = shareLocalServer({ maxValueBytes: 4096 }, mustInit);
 
   let folders = 0;
 
@@ -585,7 +585,7 @@ describe("strongroom import, through the real command", () => {
         if (isFull && /journal-[3-9]$/.test(to)) throw Object.assign(new Error(), { code: "ENOSPC" });
         return systemFiles.rename(from, to);
       };
-      const failing = await startTestServer({ files: { ...systemFiles, rename } });
+      const failing = await startLocalServer({ files: { ...systemFiles, rename } });
       await mustInit(failing);
       const source = { format: "json", input: inBatches, args: ["--json"] };
       isFull = true;
@@ -607,7 +607,7 @@ describe("strongroom import, through the real command", () => {
         if (/journal-\d+$/.test(to)) await atBatch(); // another file may be written before the command can take a signal
         return systemFiles.rename(from, to);
       };
-      const slow = await startTestServer({ files: { ...systemFiles, rename } });
+      const slow = await startLocalServer({ files: { ...systemFiles, rename } });
       await mustInit(slow);
       const input = JSON.stringify(inBatches); // 2 batches are sent at a time
       const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input });
@@ -628,7 +628,7 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("stores all on a server that accepts smaller batches only", async () => {
-      const small = await startTestServer({ maxBatchBytes: 20_000 });
+      const small = await startLocalServer({ maxBatchBytes: 20_000 });
       await mustInit(small);
       const input = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`n-${i}`, "x".repeat(2000)]));
       const { stdout } = mustDo(await importText("m", { format: "json", input }, small));
@@ -655,7 +655,7 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("stores the rest when a stored secret is damaged, names it, and exits 12", async () => {
-      const damaged = await startTestServer({ cacheBytes: 0 });
+      const damaged = await startLocalServer({ cacheBytes: 0 });
       await mustInit(damaged);
       await mustPut(damaged, "d/a", "v");
       writeFileSync(join(damaged.vaultPath, "gen-1/secrets/d/a.sealed"), "no blob");
@@ -666,7 +666,7 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("fails while the vault is locked, or without a server", async () => {
-      const locked = await startTestServer();
+      const locked = await startLocalServer();
       await mustInit(locked);
       await mustLock(locked);
       const { code, stderr } = await importText("x", { format: "json", input: { a: "1" } }, locked);

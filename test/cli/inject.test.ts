@@ -4,12 +4,12 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom inject, through the real command", () => {
-  const server = shareTestServer({}, async (shared) => {
+  const server = shareLocalServer({}, async (shared) => {
     await mustInit(shared);
     await mustPut(shared, "app/user", { value: "zoë" });
     await mustPut(shared, "app/key", { value: '"quoted"\n{{ strongroom://app/user }}' });
@@ -114,7 +114,7 @@ describe("strongroom inject, through the real command", () => {
         "cannot be written",
       );
       mustRefuseWith(await strongroom(server(), ["inject", "--json"], { input: "x" }), 2, "-o");
-      const locked = await startTestServer();
+      const locked = await startLocalServer();
       await mustInit(locked);
       await mustLock(locked);
       mustRefuseWith(await strongroom(locked, ["inject"], { input: "{{ strongroom://a }}" }), 3, "locked");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, startLocalServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
@@ -13,7 +13,7 @@ const keyForm = /^SRK(?:-[0-9A-HJKMNP-TV-Z]{5}){13}\n$/;
 const piped = ["--passphrase-file", "-"];
 
 async function filledServer(): Promise<TestServer> {
-  const server = await startTestServer();
+  const server = await startLocalServer();
   await mustInit(server);
   await mustPut(server, "app/key", "s3cr3t");
   return server;
@@ -23,7 +23,7 @@ const on = ({ home }: TestServer) => ({ STRONGROOM_HOME: home });
 
 describe("keys at the command line", () => {
   it("a forgotten passphrase: init, key create, unlock by the key, passphrase change", async () => {
-    const server = await startTestServer();
+    const server = await startLocalServer();
     await must(on(server), ["init", ...piped], "soon forgotten");
     await mustPut(server, "app/key", "s3cr3t");
     const key = await must(on(server), ["key", "create", ...piped], "soon forgotten");
@@ -170,7 +170,7 @@ describe("keys at the command line", () => {
     });
 
     it("init offers a recovery key, and shows it once", async () => {
-      const server = await startTestServer();
+      const server = await startLocalServer();
       const strong = "quiet lamp river song";
       const asks = (answer: string) => [
         { question: "New passphrase: ", keys: `${strong}\r` },

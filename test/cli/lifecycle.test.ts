@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
+import { startLocalServer } from "../support/server.js";
 import { send } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
@@ -154,7 +154,7 @@ describe("the command line in each state of the vault", () => {
       expect(stderr).to.contain(file).and.not.to.contain("srt_");
     });
     it("exits 11 on another server's certificate", async () => {
-      const other = await startTestServer({ home: emptyHome() });
+      const other = await startLocalServer({ home: emptyHome() });
       const { code, stderr } = await strongroom(here(), ["ls", "--cacert", other.certificateFile]);
       expect(code).to.equal(11);
       expect(stderr).to.contain("another server answers there");

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/lib/listing.js";
 import { padded, shortened } from "../../src/cli/lib/output.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must } from "./command-rows.js";
 
@@ -92,7 +92,7 @@ describe("text in columns", () => {
 });
 
 describe("strongroom ls and find", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     for (const path of ["app/db/name", "app/db/password", "app/key"]) await mustPut(started, path, "v");
   });

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { startLocalServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { strongroom } from "./command-rows.js";
 
@@ -18,7 +18,7 @@ describe("a locked vault", () => {
   });
 
   async function lockedServer(): Promise<TestServer> {
-    const server = await startTestServer();
+    const server = await startLocalServer();
     await mustInit(server, { passphrase });
     await mustPut(server, "app/key", "s3cr3t");
     await mustPut(server, "app/other", "0th3r");
@@ -85,7 +85,7 @@ describe("a locked vault", () => {
   });
 
   it("edit asks when the vault has locked itself during the edit, and stores it", async () => {
-    const server = await startTestServer();
+    const server = await startLocalServer();
     await mustInit(server, { passphrase });
     const lock = `echo new > $1; "${node}" "${mainFile}" lock -q`;
     const more = { STRONGROOM_HOME: server.home, VISUAL: `sh -c '${lock}' sh` };
@@ -106,7 +106,7 @@ describe("a locked vault", () => {
       expect({ code, asks: shown.includes(question) }, shown).to.deep.equal({ code: 3, asks: false });
     }
     expect((await strongroom({ STRONGROOM_HOME: server.home }, args)).code).to.equal(3);
-    const { code, shown } = await on(await startTestServer(), args, [right]);
+    const { code, shown } = await on(await startLocalServer(), args, [right]);
     expect({ code, asks: shown.includes(question) }, shown).to.deep.equal({ code: 8, asks: false });
   });
 });

@@ -3,12 +3,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { failingFiles } from "../support/failing-files.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { type Json, mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("mv, cp and rm", () => {
-  const server = shareTestServer({ cacheBytes: 0 }, async (started) => {
+  const server = shareLocalServer({ cacheBytes: 0 }, async (started) => {
     await mustInit(started);
     for (const path of ["tls/key", "app/db/name", "many/old", "many/older", "many/kept"])
       await mustPut(started, path, "v");
@@ -63,7 +63,7 @@ describe("mv, cp and rm", () => {
 
     it("mv, cp and rm do nothing when the disk refuses", async () => {
       const faults = failingFiles();
-      const full = await startTestServer({ files: faults.files });
+      const full = await startLocalServer({ files: faults.files });
       await mustInit(full);
       for (const path of ["a", "b"]) await mustPut(full, path, "v");
       faults.fail("rename", "ENOSPC");

@@ -1,14 +1,14 @@
 /** `strongroom otp`: which secret the code is of, and how it is printed. */
 import { expect } from "chai";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
 import { must, testRows } from "./command-rows.js";
 
 const seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 
 describe("strongroom otp", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "web/wiki/totp", `otpauth://totp/me?secret=${seed}&digits=8`);
     await mustPut(started, "web/wiki", "a password beside the codes");

@@ -1,7 +1,7 @@
 /** Pastes at hidden prompts: stored whole or not at all, and nothing of them is left for the shell. */
 import { expect } from "chai";
 import { hasPython, type OnTerminal, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
 import {
   mustGet,
   mustInit,
@@ -24,7 +24,7 @@ const asTyped = (text: string) => text.replaceAll("\n", "\r");
 const bracketed = (text: string) => `${begin}${asTyped(text)}${end}`;
 
 describe("pastes at hidden prompts", () => {
-  const server = shareTestServer({}, (started) => mustInit(started).then(() => {}));
+  const server = shareLocalServer({}, (started) => mustInit(started).then(() => {}));
   const here = () => ({ STRONGROOM_HOME: server().home });
   before(function () {
     if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
@@ -83,7 +83,7 @@ describe("pastes at hidden prompts", () => {
     });
 
     it(`a new passphrase of several lines is refused: ${paste}`, async () => {
-      const empty = await startTestServer();
+      const empty = await startLocalServer();
       const done = await onServer(empty, "init", { question: "New passphrase: ", keys });
       mustLeaveNothing(done);
       expect(done.code, done.shown).to.equal(2);
@@ -137,7 +137,7 @@ describe("pastes at hidden prompts", () => {
 
   describe("at every other prompt", () => {
     before(async () => {
-      [empty, locked] = [await startTestServer(), await lockedServer()];
+      [empty, locked] = [await startLocalServer(), await lockedServer()];
       await mustPut(server(), "paste/kept", "v");
     });
 
@@ -169,7 +169,7 @@ describe("pastes at hidden prompts", () => {
   });
 
   async function lockedServer(): Promise<TestServer> {
-    const started = await startTestServer();
+    const started = await startLocalServer();
     await mustInit(started);
     await mustLock(started);
     return started;

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, realpathSync, rmSync, truncateSync, writeFileSync
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -15,7 +15,7 @@ const shown = Object.keys(variables)
   .join(" ");
 
 describe("a project file", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/API_KEY", "k-1");
     await mustPut(started, "other/key", "o-1");

@@ -1,13 +1,13 @@
 /** Commands that must not replace a secret, when another program creates it between their look and their write. */
 import { expect } from "chai";
 import { heldFiles } from "../support/held-files.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { strongroom } from "./command-rows.js";
 
 describe("a secret that another program creates while a command runs", () => {
   const { files, hold } = heldFiles();
-  const server = shareTestServer({ files, cacheBytes: 0 }, async (started) => {
+  const server = shareLocalServer({ files, cacheBytes: 0 }, async (started) => {
     await mustInit(started);
     await mustPut(started, "from/secret", "mine");
   });

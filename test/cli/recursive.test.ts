@@ -3,12 +3,12 @@ import { expect } from "chai";
 import { blobFile, damage } from "../support/damage.js";
 import { clientOf } from "../support/library.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("mv, cp and rm of folders", () => {
-  const server = shareTestServer({ cacheBytes: 0 }, async (started) => {
+  const server = shareLocalServer({ cacheBytes: 0 }, async (started) => {
     await mustInit(started);
     for (const path of ["app", "app/a", "app/b/c", "apple/a", "full/a", "full/sub/a", "full/sub/sub/a", "single"])
       await mustPut(started, path, "v");

@@ -8,7 +8,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { usageRefusal } from "../support/parser.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { scanProcess } from "../support/scanner.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
@@ -22,7 +22,7 @@ const steering = `PATH IFS ENV BASH_ENV LD_PRELOAD DYLD_INSERT_LIBRARIES NODE_OP
 );
 
 describe("strongroom run, isolation", () => {
-  const server = shareTestServer({}, async (shared) => {
+  const server = shareLocalServer({}, async (shared) => {
     await mustInit(shared);
     await mustPut(shared, "app/canary", { value });
     await mustPut(shared, "app/odd", { value: odd });

@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { Masker } from "../../src/cli/run/output-mask.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, mainFile, node } from "../support/process.js";
-import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
@@ -35,7 +35,7 @@ async function prepare(server: TestServer): Promise<void> {
 }
 
 describe("strongroom run, through the real command", () => {
-  const server = shareTestServer({}, prepare);
+  const server = shareLocalServer({}, prepare);
   const app = ["run", "--prefix", "app/", "--"];
 
   describe("run: exit status", () => {
@@ -268,7 +268,7 @@ describe("strongroom run, through the real command", () => {
         10,
         "serve",
       );
-      const locked = await startTestServer();
+      const locked = await startLocalServer();
       await mustInit(locked);
       await mustLock(locked);
       mustRefuseWith(await strongroom(locked, ["run", "--prefix", "app/", ...touch]), 3, "locked");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mainFile, node } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
 import { type Finished, mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -30,7 +30,7 @@ function repository(): { readonly directory: string; readonly git: (...args: rea
 }
 
 describe("strongroom scan", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/password", password);
     await mustPut(started, "app/token", { value: `${token}\n` });

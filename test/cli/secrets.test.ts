@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("get, ls, find and put", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/db/password", { value: "s3cr3t", type: "password", description: "The main Database" });
     await mustPut(started, "app/db/name", "täglich");

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { passphrase, shareTestServer } from "../support/server.js";
+import { passphrase, shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 /** A path may have these: bidi controls, a tag, and fillers, which are letters that no font shows. */
@@ -18,7 +18,7 @@ const longText = "quiet-lamp-river-song-42";
 const forbidden = [...hidden, "\u009b", "\u001b[31m"];
 
 describe("texts that could mislead on a terminal", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     const post = async (path: string, body: object) =>
       mustSucceed(await send(started, { method: "POST", path, body: { ...body } }));

@@ -5,14 +5,14 @@ import pMap from "p-map";
 import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 const strong = "quiet lamp river song";
 
 describe("the command line on a terminal", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/key", { value: "s3cr3t", description: "d" });
     for (const name of ["a", "b"]) await mustPut(started, `rm/${name}`, "v");
@@ -71,7 +71,7 @@ describe("the command line on a terminal", () => {
     });
 
     async function runRow([what, reactions, want, says]: (typeof rows)[number]): Promise<void> {
-      const empty = await startTestServer();
+      const empty = await startLocalServer();
       const home = { STRONGROOM_HOME: empty.home };
       const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(
         ["init"],
@@ -88,7 +88,7 @@ describe("the command line on a terminal", () => {
   });
 
   it("unlock asks for the passphrase and does not echo it", async () => {
-    const locked = await startTestServer();
+    const locked = await startLocalServer();
     await mustInit(locked, { passphrase: strong });
     const home = { STRONGROOM_HOME: locked.home };
     await must(home, ["lock"]);

@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, mainFile, node, startProcess } from "../support/process.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer } from "../support/server.js";
 import { whyNoStrace } from "../support/strace.js";
 import { mustInit } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("strongroom token", () => {
-  const server = shareTestServer({}, mustInit);
+  const server = shareLocalServer({}, mustInit);
   const here = () => ({ STRONGROOM_HOME: server().home });
 
   it("create prints only the token's value, and its scope on standard error", async () => {
@@ -68,7 +68,7 @@ describe("strongroom token", () => {
   });
 
   it("rotate replaces the root token of a running server", async () => {
-    const own = await startTestServer();
+    const own = await startLocalServer();
     const home = { STRONGROOM_HOME: own.home };
     const said = await must(home, ["token", "rotate", "--overlap", "1h"]);
     const token = readFileSync(own.tokenSource, "utf8").trim();
@@ -186,7 +186,7 @@ describe("strongroom token rotate, killed before the new file takes its name", (
 });
 
 describe("strongroom trust", () => {
-  const server = shareTestServer();
+  const server = shareLocalServer();
   const here = () => ({ STRONGROOM_HOME: server().home });
 
   it("--bundle writes the system's certificates and the server's, which it also prints variables for", async () => {

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/lib/server-load.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut, send } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
@@ -50,7 +50,7 @@ describe("the figures of strongroom top", () => {
 });
 
 describe("strongroom top", () => {
-  const server = shareTestServer({}, async (fresh) => {
+  const server = shareLocalServer({}, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
     for (let n = 0; n < 5; n++) await send(fresh, { path: "/v1/secrets/a" });

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import pMap from "p-map";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
@@ -17,7 +17,7 @@ describe("commands of transit keys with a token for another folder", () => {
   /** The file of a signature of the input by in/ed25519. */
   let signature = "";
   const ciphertexts = new Map<string, string>();
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     const root = { STRONGROOM_HOME: started.home };
     for (const folder of ["in", "out"]) {

@@ -5,12 +5,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustCreateToken, mustInit } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("transit keys on the command line", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     const here = { STRONGROOM_HOME: started.home };
     await must(here, ["transit", "create", "app/aes"]);

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { passphrase, realScryptCost, shareTestServer, startTestServer } from "../support/server.js";
+import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { type Finished, mustDo, strongroom } from "./run-command.js";
 
@@ -19,7 +19,7 @@ function mustFail({ code, stdout, stderr }: Finished, exit: number, text: RegExp
 const binary = Buffer.from([...Array.from({ length: 256 }, (_, i) => i), 0x0a]);
 
 describe("binary values, through the real command", () => {
-  const server = shareTestServer(realScryptCost, async (started) => {
+  const server = shareLocalServer(realScryptCost, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/cert", { value: binary.toString("base64"), encoding: "base64" });
     await mustPut(started, "app/text", { value: "text" });
@@ -80,7 +80,7 @@ describe("binary values, through the real command", () => {
     mustDo(await run("describe", "copied/cert", "--expires", "2030-01-31"));
     mustDo(await run("cp", "copied/cert", "piped", "--replace"));
     mustDo(await run("export", "--format", "json", "--plaintext", "--prefix", "copied", "-o", file));
-    const other = await startTestServer();
+    const other = await startLocalServer();
     await mustInit(other);
     mustDo(await strongroom(other, ["import", "--format", "json", file]));
     const secret = mustSucceed(await send(other, { path: "/v1/secrets/copied/cert" }));
@@ -97,7 +97,7 @@ describe("binary values, through the real command", () => {
     const home = join(directory, "restored");
     mkdirSync(home, { mode: 0o700 });
     expect((await strongroom({ home }, ["restore", archive, "--home", home])).code).to.equal(0);
-    const restored = await startTestServer({ home });
+    const restored = await startLocalServer({ home });
     mustSucceed(await send(restored, { method: "POST", path: "/v1/unlock", body: { passphrase } }));
     expect(mustDo(await strongroom(restored, ["get", "app/cert"])).bytes.equals(binary)).to.equal(true);
   });
@@ -106,7 +106,7 @@ describe("binary values, through the real command", () => {
 describe("fields of a JSON value, through the real command", () => {
   const value =
     '{"user":{"name":"me","id":12345678901234567890},"a.b":"dotted","hosts":["one","two"],"on":true,"none":null}';
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/db", { value });
     await mustPut(started, "app/plain", { value: "plain" });
@@ -143,7 +143,7 @@ describe("fields of a JSON value, through the real command", () => {
   }
 
   it("are found in a value with four million escapes", async () => {
-    const large = await startTestServer({ maxValueBytes: 16 * 2 ** 20 });
+    const large = await startLocalServer({ maxValueBytes: 16 * 2 ** 20 });
     await mustInit(large);
     await mustPut(large, "app/large", { value: `{"log":"${"\\n".repeat(4e6)}","level":"debug"}` });
     expect(mustDo(await strongroom(large, ["get", "app/large", "--field", "level"])).stdout).to.equal("debug");
@@ -176,7 +176,7 @@ describe("fields of a JSON value, through the real command", () => {
 });
 
 describe("times of expiry, through the real command", () => {
-  const server = shareTestServer(realScryptCost, async (started) => {
+  const server = shareLocalServer(realScryptCost, async (started) => {
     await mustInit(started);
     const at = (days: number) => new Date(Date.now() + days * day).toISOString();
     await mustPut(started, "soon/a", { value: "v", expiresAt: at(10) });

@@ -1,12 +1,12 @@
 /** `strongroom vault-env` and what doctor says of the port for Vault's clients. */
 import { expect } from "chai";
-import { realScryptCost, startTestServer } from "../support/server.js";
+import { realScryptCost, startLocalServer } from "../support/server.js";
 import { mustCreateToken, mustInit } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom vault-env", () => {
   it("prints address, certificate and token for a shell, and as JSON", async () => {
-    const server = await startTestServer({ ...realScryptCost, vaultPort: 0 });
+    const server = await startLocalServer({ ...realScryptCost, vaultPort: 0 });
     await mustInit(server);
     const values = {
       ADDR: `https://localhost:${server.vaultPort}`,
@@ -29,7 +29,7 @@ describe("strongroom vault-env", () => {
   });
 
   it("says how to turn the port on", async () => {
-    const server = await startTestServer(realScryptCost);
+    const server = await startLocalServer(realScryptCost);
     mustRefuseWith(await strongroom(server, ["vault-env"]), 2, "--vault-port 8200");
     expect((await strongroom(server, ["doctor"])).stdout).not.to.contain("Vault");
   });

@@ -1,12 +1,12 @@
 /** history, undo and get --at: what they show, restore and delete, and what they refuse. */
 import { expect } from "chai";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer, type TestServer } from "../support/server.js";
+import { shareLocalServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("history, undo and get --at", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     for (const path of ["app/key", "same/key", "terminal/key", "pruned/key"]) await putThree(started, path);
     await mustPut(started, "app/new", "only");

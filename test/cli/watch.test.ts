@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { onlyWith } from "../support/needs.js";
 import { startProcess } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
+import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 import { mustRefuseWith, type Started, start, strongroom } from "./run-command.js";
 
@@ -23,7 +23,7 @@ const quick = ["--watch", "--interval", "50ms"];
 const printing = 'echo "pid $$ key $KEY"; exec sleep 1000';
 
 describe("strongroom run --watch", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
   });
   const begin = async (folder: string, flags: readonly string[], script: string) => {

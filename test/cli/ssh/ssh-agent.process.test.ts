@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../support/clean-up.js";
 import { freePort } from "../../support/postgres.js";
-import { shareTestServer } from "../../support/server.js";
+import { shareLocalServer } from "../../support/server.js";
 import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../support/test-client.js";
 import { must, strongroom } from "../command-rows.js";
 
 describe("strongroom ssh-agent", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     for (const type of ["ed25519", "ecdsa-p256", "rsa-2048", "aes256-gcm96"]) {
       mustSucceed(await send(started, { method: "POST", path: `/v1/transit/keys/ssh/${type}`, body: { type } }));
