@@ -6,9 +6,9 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { environment, startProcess } from "../support/process.js";
+import { hasPython } from "../support/pseudo-terminal.js";
 import { mustInit } from "../support/test-client.js";
 import { blocksIn, documentFiles } from "./document-files.js";
-import { hasPython } from "./page-sandbox.js";
 import { hasCommands, withSessions } from "./sessions.js";
 
 const execute = promisify(execFile);

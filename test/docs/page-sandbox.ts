@@ -1,10 +1,11 @@
 /** A server, a home and a shell in which the commands of one document are run, questions answered as a person would. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, startProcess } from "../support/process.js";
+import { pythonFile } from "../support/python.js";
 import { mustInit, mustPut, mustStatus } from "../support/test-client.js";
 import { blocksIn } from "./document-files.js";
 
@@ -38,10 +39,6 @@ export type Sandbox = {
   /** Runs a script of bash on a terminal, in the page's directory; stops at the first command that fails. */
   run(script: string): Promise<Shown>;
 };
-
-export function hasPython(): boolean {
-  return spawnSync("python3", ["-IS", "-c", "import fcntl, termios"]).status === 0;
-}
 
 export async function openSandbox(text: string, setup: Setup = {}): Promise<Sandbox> {
   const { fresh, forVault, secrets = {}, files = {} } = setup;
@@ -121,7 +118,9 @@ print(json.dumps({"code": child.returncode, "output": shown.decode()}))
 
 async function onTerminal(script: string, cwd: string, env: NodeJS.ProcessEnv): Promise<Shown> {
   const order = JSON.stringify({ script, passphrase, value: typedValue });
-  const { code, stdout, stderr } = await collect(spawn("python3", ["-IS", "-c", typist, order], { cwd, env })).ended;
+  const { code, stdout, stderr } = await collect(
+    spawn(pythonFile() ?? "python3", ["-IS", "-c", typist, order], { cwd, env }),
+  ).ended;
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as Shown;
 }

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { copyMemory } from "../../prove/memory.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import type { ServerProcess } from "../support/process.js";
+import { pythonFile } from "../support/python.js";
 import { passphraseFile, prove } from "./run-prove.js";
 
 const python = "tools/prove.py";
@@ -47,7 +48,7 @@ export async function pythonDump(headerFile: string, dump: string, ...flags: rea
     "--json",
     ...flags,
   ];
-  const { stdout, code } = await promisify(execFile)("python3", args).then(
+  const { stdout, code } = await promisify(execFile)(pythonFile() ?? "python3", args).then(
     (ended) => ({ ...ended, code: 0 }),
     (error: { stdout: string; code: number }) => error,
   );

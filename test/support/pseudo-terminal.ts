@@ -1,9 +1,10 @@
 /** Commands on a pseudo-terminal, and commands with no terminal. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, openSync } from "node:fs";
 import { later } from "./clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "./process.js";
+import { pythonFile } from "./python.js";
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -94,11 +95,8 @@ export type Reaction = {
   readonly isEarly?: true;
 };
 
-let isPython: boolean | null = null;
-
 export function hasPython(): boolean {
-  isPython ??= spawnSync("python3", ["-IS", "-c", "import fcntl, termios"]).status === 0;
-  return isPython;
+  return pythonFile() !== null;
 }
 
 /** Below the time that a test may take, so that it says what never came. */
@@ -124,7 +122,9 @@ export async function runProgramOnTerminal(
     return { ...others, ...reaction, keys: Buffer.from(keys).toString("hex") };
   });
   const order = JSON.stringify({ command, steps, size, patience: patienceSeconds });
-  const child = spawn("python3", ["-IS", "-c", script], { env: environment({ TERM: "xterm", ...more }) });
+  const child = spawn(pythonFile() ?? "python3", ["-IS", "-c", script], {
+    env: environment({ TERM: "xterm", ...more }),
+  });
   child.stdin.end(order); // larger than an argument may be
   const { code, stdout, stderr } = await collect(child).ended;
   if (code !== 0) throw new Error(stderr);
@@ -178,7 +178,7 @@ export type Terminal = {
 
 /** A pseudo-terminal for processes that the test starts. */
 export async function openTerminal(): Promise<Terminal> {
-  const child = spawn("python3", ["-IS", "-c", terminalScript]);
+  const child = spawn(pythonFile() ?? "python3", ["-IS", "-c", terminalScript]);
   const output = collect(child);
   later(async () => {
     child.stdin.end();

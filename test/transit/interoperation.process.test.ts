@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { pythonFile } from "../support/python.js";
 import { shareTestServer } from "../support/server.js";
 import { type Json, mustInit, mustSucceed, send } from "../support/test-client.js";
 
@@ -61,11 +62,13 @@ type Task = {
 function python({ bytes, ...task }: Task): Buffer | boolean {
   const encoded = Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, base64(value)]));
   const input = JSON.stringify({ ...task, bytes: encoded });
-  const result: unknown = JSON.parse(execFileSync("python3", ["-c", pythonProgram], { input, encoding: "utf8" }));
+  const result: unknown = JSON.parse(
+    execFileSync(pythonFile() ?? "", ["-c", pythonProgram], { input, encoding: "utf8" }),
+  );
   return typeof result === "boolean" ? result : Buffer.from(String(result), "base64");
 }
 
-const hasCryptography = spawnSync("python3", ["-c", "import cryptography"]).status === 0;
+const hasCryptography = spawnSync(pythonFile() ?? "", ["-c", "import cryptography"]).status === 0;
 const hasOpenSsl = spawnSync("openssl", ["version"]).status === 0;
 
 type Kind = { readonly type: string; readonly options: Json; readonly as: string };
