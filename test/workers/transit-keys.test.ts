@@ -82,6 +82,28 @@ describe("transit keys in the key worker", () => {
     expect(await use(blob, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
   });
 
+  it("give each of many uses that are sent at once its own result", async () => {
+    const blob = await mustCreate("k");
+    const { ciphertext } = await use(blob, "encrypt", { plaintext: base64("hello") });
+    const unused = await mustCreate("unused");
+    const call = (what: TransitUse, fields: object, name = "k", used = blob) =>
+      worker().call({ op: "useTransitKey", use: what, name, blob: copyOf(used), body: bodyOf(fields) });
+    const shown = async (sent: ReturnType<typeof call>) => {
+      const { response } = await sent;
+      return response === null ? "reserve first" : (parsed(response)["plaintext"] ?? Object.keys(parsed(response)));
+    };
+    const sent = Array.from({ length: 20 }, () => [
+      shown(call("decrypt", { ciphertext })),
+      verdict("decrypts", call("decrypt", { ciphertext: "vault:v1:AAAA" })),
+      verdict("opens", call("hmac", { input: "" }, "other")),
+      shown(call("encrypt", { plaintext: base64("hello") }, "unused", unused)),
+      shown(call("hmac", { input: base64("hello") })),
+      shown(call("decrypt", { batch: [{ ciphertext }, {}] })),
+    ]);
+    const expected = [base64("hello"), "BAD_REQUEST", "INTEGRITY", "reserve first", ["hmac"], ["results"]];
+    for (const results of sent) expect(await Promise.all(results)).to.deep.equal(expected);
+  });
+
   it("read each input of a batch for itself", async () => {
     const blob = await mustCreate("k");
     const batch = [
