@@ -2,7 +2,7 @@
  * AES-256-GCM (NIST SP 800-38D) by `node:crypto`, so that no plaintext stays in memory that is not ours.
  */
 import { createCipheriv, timingSafeEqual } from "node:crypto";
-import { bytesOf, decryptInto, scratch, scratchOf, wipe } from "../memory.js";
+import { decryptInto, scratch, wipe } from "../memory.js";
 
 export const tagBytes = 16;
 
@@ -24,7 +24,8 @@ export function sealGcm(
 }
 
 /** In CTR mode, the counter of the block that encrypts the first plaintext: one more than the one of the tag. */
-const firstCounter = bytesOf(0, 0, 0, 2);
+const firstCounter = 2;
+const blockBytes = 16;
 
 /**
  * AES-256-GCM: returns the plaintext, in `target` of its length if there is one, else in scratch memory; or null, and zeros
@@ -39,7 +40,10 @@ export function openGcm(
   target: Uint8Array | null = null,
 ): Uint8Array | null {
   const opened = target ?? scratch(ciphertext.length);
-  const cipher = withoutStackTraces(() => createCipheriv("aes-256-ctr", key, scratchOf(nonce, firstCounter)));
+  const counter = scratch(blockBytes);
+  counter.set(nonce);
+  counter[blockBytes - 1] = firstCounter;
+  const cipher = withoutStackTraces(() => createCipheriv("aes-256-ctr", key, counter));
   decryptInto(opened, cipher, ciphertext);
   cipher.final();
   // The same plaintext under the same nonce has the same tag. A decipher that checked it would leave the plaintext behind.

@@ -2,7 +2,8 @@
  * What transit keys are used for: each function takes one input, and writes the members of its result's JSON once nothing can
  * fail any more.
  */
-import { allocate, concat, equal, randomize, scratchOf, textOf, utf8, wipe } from "../memory.js";
+import { isDigit } from "../json/json-string.js";
+import { allocate, concat, randomize, scratchOf, utf8, wipe } from "../memory.js";
 import type { Bytes, TransitUse } from "../protocol.js";
 import {
   decryptGcm,
@@ -221,11 +222,9 @@ function parsed(
   name: string,
 ): { readonly version: number; readonly bytes: Uint8Array } {
   const text = fields.text(name);
-  // DANGER: what a client sends in place of a ciphertext may be its plaintext, of which no string may be made.
-  const isShown = equal(text.subarray(0, shownPrefix.length), shownPrefix);
-  const head = isShown ? /^vault:v([1-9]\d{0,8}):/.exec(textOf(text.subarray(0, 20))) : null;
-  const bytes = head && fromBase64(text.subarray(head[0].length));
-  if (bytes) return { version: key.allowed(Number(head[1])), bytes };
+  const head = headOf(text);
+  const bytes = head && fromBase64(text.subarray(head.length));
+  if (bytes) return { version: key.allowed(head.version), bytes };
   const kind = name === "hmac" ? "HMAC" : name;
   throw new Invalid(
     `${name} must begin with vault:v, the key's version and a colon; base64 follows`,
@@ -233,6 +232,25 @@ function parsed(
   );
 }
 
+/**
+ * Returns the version in a text that begins with "vault:v", the version and a colon, and the length of that; null for others.
+ * DANGER: what a client sends in place of a ciphertext may be its plaintext, of which no string may be made.
+ */
+function headOf(text: Uint8Array): { readonly version: number; readonly length: number } | null {
+  const digitsAt = shownPrefix.length;
+  if (text.length < digitsAt || shownPrefix.some((byte, i) => byte !== text[i])) return null;
+  let version = 0;
+  let at = digitsAt;
+  for (; at < text.length && at < digitsAt + mostVersionDigits && isDigit(text[at]); at++) {
+    version = 10 * version + (text[at] ?? 0) - zero;
+  }
+  const isVersion = at > digitsAt && text[digitsAt] !== zero;
+  return isVersion && at < text.length && text[at] === colon ? { version, length: at + 1 } : null;
+}
+
+const mostVersionDigits = 9;
+const zero = 0x30;
+const colon = 0x3a;
 const plus = 0x2b;
 const slash = 0x2f;
 const equals = 0x3d;
