@@ -80,6 +80,11 @@ export class ClientTokens {
     return this.#ledger.refresh();
   }
 
+  /** See `TokenLedger.readMissed`. @throws VaultError UNAVAILABLE, INTEGRITY */
+  readMissed(): Promise<void> | undefined {
+    return this.#ledger.readMissed();
+  }
+
   show({ token }: ClientCaller): ShownToken {
     return this.#shown(token);
   }

@@ -121,7 +121,7 @@ export class BearerCheck {
       .then((problem) => {
         this.#lockout.check(req); // others may have failed since
         const current = this.#callerOf(req, presented);
-        if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw problem;
+        if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw refusalOf(problem);
         return this.#admit(req, res, presented, current);
       });
   }
@@ -229,4 +229,10 @@ function isOutside(req: Request, path: string): boolean {
 
 function outside(): VaultError {
   return new VaultError("FORBIDDEN", "the path is outside of this token's paths: use another token");
+}
+
+/** A damaged document of the tokens is no fault of what the request asks for: no operation can tell whether it may run. */
+function refusalOf(problem: unknown): unknown {
+  if (!(problem instanceof VaultError) || problem.code !== "INTEGRITY") return problem;
+  return new VaultError("UNAVAILABLE", problem.message, { cause: problem });
 }

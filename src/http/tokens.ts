@@ -41,7 +41,7 @@ export async function revokeToken(
 }
 
 export async function listTokens({ tokens }: Service, _req: Request, res: Response): Promise<void> {
-  await tokens.refresh();
+  await tokens.readMissed();
   sendJson(res, 200, { tokens: tokens.list() });
 }
 

@@ -169,6 +169,33 @@ describe("a database with rows edited by hand", () => {
       });
     });
 
+    it("responds as documented to every client token when the document of the tokens is damaged", async () => {
+      const { server, edited, sql } = database();
+      await edited("SELECT", async () => {
+        const { token } = await mustCreateToken(server, { name: "patient", can: ["get", "list", "metrics", "audit"] });
+        await sql(tokens("'x'"));
+        for (const path of [
+          "secrets",
+          "secrets/a",
+          "versions/a",
+          "trash",
+          "uses",
+          "tokens/self",
+          "metrics",
+          "audit",
+          "openapi.json",
+        ]) {
+          const { status, json } = await send(server, { path: `/v1/${path}`, token });
+          expect({ status, code: json["code"] }, path).to.deep.equal({ status: 503, code: "UNAVAILABLE" });
+          expect((await send(server, { path: `/v1/${path}` })).status, path).to.equal(200);
+        }
+        const { status, json } = await send(server, { path: "/v1/tokens" });
+        expect({ status, code: json["code"] }).to.deep.equal({ status: 500, code: "INTEGRITY" });
+        expect(json["error"]).to.contain("strongroom doctor shows where it is");
+        expect((await send(server, { method: "POST", path: "/v1/tokens", body: { name: "x" } })).status).to.equal(500);
+      });
+    });
+
     it("writes no file outside of a snapshot, and none for a path that the server refuses", async () => {
       const { server, edited } = database();
       const outside = join(temporaryDirectory(), "outside");
