@@ -6,7 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { collect, mainFile, node, run, type ServerProcess, startProcess } from "../support/process.js";
+import { collect, mainFile, node, run } from "../support/process.js";
+import { startLocalServer, startTestServer, type TestServer } from "../support/server.js";
 
 const otherUid = 65534;
 
@@ -84,7 +85,7 @@ describe("a home that another user made first", () => {
   }
 
   it("is refused even when it looks like this user's own, but for one file", async () => {
-    const server = await startProcess(["--no-socket"]);
+    const server = await startTestServer();
     for (const name of ["token", "tls/cert.pem", "vault/server.pid", "tls", "vault"]) {
       lchownSync(join(server.home, name), otherUid, otherUid);
       expect(await outcome(server.home), name).to.match(/^UNTRUSTED_HOME: .*belongs to another user/);
@@ -94,7 +95,7 @@ describe("a home that another user made first", () => {
   });
 
   it("is no trap by a socket in place of this user's", async () => {
-    const server = await startProcess();
+    const server = await startLocalServer();
     const { home, stop } = await startTrap([]);
     rmSync(join(server.home, "strongroom.sock"));
     renameSync(join(home, "strongroom.sock"), join(server.home, "strongroom.sock"));
@@ -105,12 +106,12 @@ describe("a home that another user made first", () => {
 });
 
 describe("a home of this user's", () => {
-  let server: ServerProcess;
+  let server: TestServer;
   before(function () {
     if (process.platform === "win32") this.skip(); // has neither modes nor numeric owners
   });
   beforeEach(async () => {
-    server = await startProcess(["--no-socket"]);
+    server = await startTestServer();
   });
 
   it("is refused while other users can read or change a part of it", async () => {

@@ -6,7 +6,7 @@ import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
 import { mustGet, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
-import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
+import { change, kill, mustBeClear, mustHold, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
 
 /** The expected result of a put over a secret, and of a delete, while every such call fails. */
 const faults = [
@@ -88,7 +88,9 @@ async function mustBeWhole(server: ServerProcess, fault: Fault, seen: Map<string
     const removed = await changeUnder(server, once, `gone-${k}/c/d`, null, seen);
     hits = over.hits + fresh.hits + removed.hits;
   }
-  const again = await mustSurviveRestart(server, seen, passphrase, oneThread);
+  await kill(server);
+  const again = await start({ STRONGROOM_HOME: server.home });
+  await mustHold(again, seen);
   let current = passphrase;
   for (let k = 1, hits = 1; k <= 6 && hits > 0; k++) {
     const init = await initUnder(again, { ...fault, when: String(k) });

@@ -1,8 +1,8 @@
 /** Steps shared by the tests with faults from outside: requests, expected errors, temp files, restart. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { passphrase, type TestServer } from "../support/server.js";
+import type { ServerProcess } from "../support/process.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import { type ApiResponse, mustUnlock, secretTarget, send } from "../support/test-client.js";
 
 /** A secret's value; null when there is no such secret. */
@@ -30,18 +30,26 @@ export function tempFiles({ vaultPath }: TestServer): string[] {
   return readdirSync(vaultPath, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp-"));
 }
 
-/** Kills, restarts and unlocks the server; no temp file is left, and every secret is unchanged. */
+export async function kill({ child, ended }: ServerProcess): Promise<void> {
+  child.kill("SIGKILL");
+  await ended;
+}
+
+/** Kills the server and starts another on its home; no temp file is left, and every secret is unchanged. */
 export async function mustSurviveRestart(
   server: ServerProcess,
   states: ReadonlyMap<string, State>,
   passphraseNow = passphrase,
-  environment: Readonly<Record<string, string>> = {},
-): Promise<ServerProcess> {
-  server.child.kill("SIGKILL");
-  await server.ended;
-  const again = await startProcess([], { STRONGROOM_HOME: server.home, ...environment });
-  expect(tempFiles(again)).to.deep.equal([]);
-  await mustUnlock(again, passphraseNow);
-  for (const [path, state] of states) expect(await stateOf(again, path), path).to.equal(state);
+): Promise<TestServer> {
+  await kill(server);
+  const again = await startTestServer({ home: server.home });
+  await mustHold(again, states, passphraseNow);
   return again;
+}
+
+/** Unlocks a server that was just started: no temp file is left, and every secret is unchanged. */
+export async function mustHold(server: TestServer, states: ReadonlyMap<string, State>, passphraseNow = passphrase) {
+  expect(tempFiles(server)).to.deep.equal([]);
+  await mustUnlock(server, passphraseNow);
+  for (const [path, state] of states) expect(await stateOf(server, path), path).to.equal(state);
 }

@@ -7,7 +7,7 @@ import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.
 import { FakeClock } from "../support/manual-clock.js";
 import { environment, mainFile, node, run, startProcess } from "../support/process.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
-import { passphrase, startTestServer } from "../support/server.js";
+import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
 import { copyOf, doctor, inspect, makeHome } from "./doctor-homes.js";
 
@@ -148,7 +148,7 @@ describe("strongroom doctor", () => {
 
     it("may have every character that JSON escapes", async () => {
       const odd = '"\\\t\u0001\u001f/ä😀\u007f';
-      const server = await startProcess();
+      const server = await startTestServer(realScryptCost);
       await mustInit(server, { passphrase: odd });
       await mustPut(server, "a", "v");
       const { exit } = await doctor(server.home, "--passphrase-file", fileWith(odd));
@@ -334,7 +334,7 @@ describe("strongroom doctor", () => {
     });
 
     it("ignores an interrupted init", async () => {
-      const server = await startProcess();
+      const server = await startTestServer(realScryptCost);
       await mustInit(server);
       await server.stop();
       rmSync(join(server.home, "vault/current"));

@@ -3,11 +3,12 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import { StartError } from "../../src/errors.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
 import { unlockWith } from "../support/key-requests.js";
 import { preparedHome } from "../support/prepared-home.js";
-import { NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
+import { NotStarted, run, startProcess } from "../support/process.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import {
   mustGet,
   mustLock,
@@ -34,7 +35,7 @@ function headerOf(home: string): string {
   return readFileSync(join(home, "vault", "gen-1", "header.json"), "utf8");
 }
 
-async function mustHoldAll(server: ServerProcess, { versions, spaces }: FrozenHome): Promise<void> {
+async function mustHoldAll(server: TestServer, { versions, spaces }: FrozenHome): Promise<void> {
   const metadata = { type: "password", description: "of the database" };
   expect(await mustGet(server, "app/db/password")).to.deep.include({ value: "second value", metadata });
   expect(await mustGet(server, "Ümlaut B")).to.deep.include({ value: "värde ☃" });
@@ -58,7 +59,7 @@ describe("a home of", () => {
   for (const frozen of frozenHomes) {
     it(`${frozen.made} opens, serves, and opens again after changes`, async () => {
       const home = homeOf(frozen);
-      const server = await startProcess([], { STRONGROOM_HOME: home });
+      const server = await startTestServer({ home });
       await mustUnlock(server);
       await mustHoldAll(server, frozen);
       expect(headerOf(home)).to.contain('"version":2,').and.to.contain('"spaces":["secrets","trash","keys"],');
@@ -70,7 +71,7 @@ describe("a home of", () => {
       await server.stop();
       const { code, stdout } = await run(["doctor"], { STRONGROOM_HOME: home });
       expect(code, stdout).to.equal(0);
-      const again = await startProcess([], { STRONGROOM_HOME: home });
+      const again = await startTestServer({ home });
       await mustUnlock(again);
       await mustHoldAll(again, frozen);
       expect((await mustGet(again, "app/new"))["value"]).to.equal("new value");
@@ -99,12 +100,12 @@ describe("what a later version wrote", () => {
     for (const spaces of ["", '"spaces":["secrets"],', '"spaces":["secrets","keys","trash"],']) {
       writeFileSync(header, before.replace('"spaces":["secrets","trash","keys"],', spaces));
       try {
-        const server = await startProcess([], { STRONGROOM_HOME: home });
+        const server = await startTestServer({ home });
         mustRefuse(await send(server, unlockWith(passphrase)), 500, "INTEGRITY");
         await server.stop();
       } catch (error) {
-        expect(error, spaces).to.be.instanceOf(NotStarted);
-        expect((error as NotStarted).ended.stderr).to.match(/header/);
+        expect(error, spaces).to.be.instanceOf(StartError);
+        expect((error as StartError).message).to.match(/header/);
       }
     }
   });
@@ -115,7 +116,7 @@ describe("what a later version wrote", () => {
     const blob = readFileSync(file);
     blob[4] = 4;
     writeFileSync(file, blob);
-    const server = await startProcess([], { STRONGROOM_HOME: home });
+    const server = await startTestServer({ home });
     await mustUnlock(server);
     const answer = await send(server, { path: secretTarget("app/db/password") });
     mustRefuse(answer, 500, "INTEGRITY");

@@ -6,14 +6,15 @@ import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { run, type ServerProcess, startProcess } from "../support/process.js";
+import { run, startProcess } from "../support/process.js";
+import { startLocalServer, type TestServer } from "../support/server.js";
 import { connectRaw, mustGet, mustInit, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
 type LocalAnswer = { readonly status: number; readonly json: { readonly [name: string]: unknown } };
 
 /** One request over the socket, without the client library. */
 function local(
-  { socket, token }: Pick<ServerProcess, "socket" | "token">,
+  { socket, token }: Pick<TestServer, "socket" | "token">,
   method: string,
   path: string,
   body?: object,
@@ -36,13 +37,13 @@ function local(
 }
 
 /** The command line on a server's home, over the socket unless it is turned off. */
-function strongroom({ home }: ServerProcess, args: readonly string[], more: Readonly<Record<string, string>> = {}) {
+function strongroom({ home }: TestServer, args: readonly string[], more: Readonly<Record<string, string>> = {}) {
   return run(args, { STRONGROOM_HOME: home, ...more });
 }
 
 const tcpOnly = { STRONGROOM_SOCKET: "off" };
 
-async function lockOutLoopback(server: ServerProcess): Promise<void> {
+async function lockOutLoopback(server: TestServer): Promise<void> {
   for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });
   expect((await send(server, { path: "/v1/secrets" })).status).to.equal(429);
 }
@@ -55,7 +56,7 @@ describe("the Unix socket", () => {
   before(needsSockets);
 
   it("is in the home, 0600, and serves the same vault with the same token", async () => {
-    const server = await startProcess();
+    const server = await startLocalServer();
     expect(lstatSync(server.socket ?? "").isSocket()).to.equal(true);
     expect(lstatSync(server.socket ?? "").mode & 0o777).to.equal(0o600);
     await mustInit(server);
@@ -78,7 +79,7 @@ describe("the Unix socket", () => {
   });
 
   it("counts wrong tokens by itself: they lock out the socket, and no address", async () => {
-    const server = await startProcess();
+    const server = await startLocalServer();
     const guess = () => local({ ...server, token: "wrong" }, "POST", "/v1/lock");
     for (let i = 0; i < 10; i++) expect((await guess()).status).to.equal(401);
     expect((await local(server, "POST", "/v1/lock")).status).to.equal(429);
@@ -86,7 +87,7 @@ describe("the Unix socket", () => {
   });
 
   it("does not count the wrong tokens of TCP connections that were reset", async () => {
-    const server = await startProcess();
+    const server = await startLocalServer();
     for (let i = 0; i < 30; i++) {
       const raw = connectRaw(server).on("error", () => {});
       await once(raw, "secureConnect");
@@ -121,7 +122,7 @@ describe("the Unix socket", () => {
     server.child.kill("SIGTERM");
     expect((await server.ended).code).to.equal(0);
     const stored = (await Promise.all(puts)).flatMap((answer, n) => (answer?.status === 200 ? [String(n)] : []));
-    const again = await startProcess([], { STRONGROOM_HOME: server.home });
+    const again = await startLocalServer({ home: server.home });
     await mustUnlock(again);
     for (const path of stored) expect((await mustGet(again, path))["value"]).to.equal("v");
   });
@@ -147,7 +148,7 @@ describe("the Unix socket", () => {
 
   it("is found in another place by commands that know only the home", async () => {
     const socket = join(temporaryDirectory(), "elsewhere.sock");
-    const server = await startProcess(["--socket", socket]);
+    const server = await startLocalServer({ socket });
     expect(existsSync(join(server.home, "strongroom.sock"))).to.equal(false);
     await lockOutLoopback(server);
     expect((await strongroom(server, ["lock"])).code).to.equal(0);
@@ -164,7 +165,7 @@ describe("the Unix socket", () => {
   });
 
   it("refuses a place that other users can write to, a file, and another server's socket", async () => {
-    const first = await startProcess();
+    const first = await startLocalServer();
     const shared = temporaryDirectory();
     chmodSync(shared, 0o777);
     const directory = temporaryDirectory();
@@ -188,14 +189,14 @@ describe("a client of the Unix socket", () => {
   before(needsSockets);
 
   it("uses TCP when an address is named", async () => {
-    const server = await startProcess();
+    const server = await startLocalServer();
     await lockOutLoopback(server);
     expect((await strongroom(server, ["lock", "--address", server.url])).code).to.equal(6);
     expect((await strongroom(server, ["lock"], { STRONGROOM_ADDRESS: server.url })).code).to.equal(6);
   });
 
   it("ignores a socket that other users could have made or can use, and uses TCP", async () => {
-    const server = await startProcess(["--no-socket"]);
+    const server = await startLocalServer({ socket: "off" });
     const shared = join(temporaryDirectory(), "shared");
     mkdirSync(shared);
     chmodSync(shared, 0o777);
