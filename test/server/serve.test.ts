@@ -20,10 +20,10 @@ import { expect } from "chai";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
 import { StartError } from "../../src/errors.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, shared, temporaryDirectory } from "../support/clean-up.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { collect, environment, mainFile, node, run, startProcess } from "../support/process.js";
-import { passphrase, startTestServer } from "../support/server.js";
+import { startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 const programDirectory = dirname(dirname(dirname(mainFile)));
@@ -74,8 +74,9 @@ describe("the command", () => {
 });
 
 describe("the start line", () => {
-  it("has address, token file, certificate file and vault path, and never the token", async () => {
+  it("has address, the port that 0 picked, token file, certificate file and vault path, and never the token", async () => {
     const server = await startProcess();
+    expect(server.port).to.be.above(0);
     await mustInit(server);
     await server.stop();
     const { code, stdout, stderr } = await server.ended;
@@ -85,12 +86,6 @@ describe("the start line", () => {
       expect(stdout).to.contain(part);
     }
     expect(stdout + stderr).not.to.contain(server.token);
-  });
-
-  it("reports the port that 0 picked", async () => {
-    const server = await startProcess();
-    expect(server.port).to.be.above(0);
-    expect((await mustStatus(server))["port"]).to.equal(server.port);
   });
 });
 
@@ -184,8 +179,12 @@ describe("settings", () => {
   });
 
   it("are taken from a flag, then from the environment, then from the default", async () => {
-    const server = await startProcess(["--idle-timeout-ms", "111"], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
-    expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111);
+    const flags = ["--idle-timeout-ms", "111000", "--scrypt-log-n", "15"];
+    const server = await startProcess(flags, { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
+    await mustInit(server);
+    expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111_000);
+    const header = readFileSync(join(server.home, "vault", "gen-1", "header.json"), "utf8");
+    expect(header).to.contain('"logN":15');
     const inEnvironment = { STRONGROOM_IDLE_TIMEOUT_MS: "222" };
     const timeouts = [
       readSettings({ idleTimeoutMs: "111" }, inEnvironment),
@@ -214,13 +213,6 @@ describe("settings", () => {
       expect(stderr).to.contain(`${flag} needs a value`);
     });
   }
-
-  it("STRONGROOM_SCRYPT_LOG_N is the cost of a new vault", async () => {
-    const server = await startProcess(["--scrypt-log-n", "15"]);
-    await mustInit(server);
-    const header = readFileSync(join(server.home, "vault", "gen-1", "header.json"), "utf8");
-    expect(header).to.contain('"logN":15');
-  });
 
   it("STRONGROOM_TOKEN is the token, and no token file is created", async () => {
     const server = await startProcess([], { STRONGROOM_TOKEN: "chosen-token-of-32-characters-000" });
@@ -349,12 +341,13 @@ describe("the home directory", () => {
       expect(existsSync(join(first.home, directory, ".tmp-0123456789abcdef"))).to.equal(false);
   });
 
-  it("is not changed by a start that is refused because another server holds it", async () => {
+  it("is not changed by a start that is refused because another server holds it, whose pid it names", async () => {
     const first = await startProcess();
-    const { code } = await run(["serve", "--port", "0", "--server-names", "vault.test"], {
+    const { code, stderr } = await run(["serve", "--port", "0", "--server-names", "vault.test"], {
       STRONGROOM_HOME: first.home,
     });
     expect(code).to.equal(1);
+    expect(stderr).to.contain(`pid ${first.child.pid}`);
     expect(readFileSync(first.certificateFile, "utf8")).to.equal(first.certificate);
   });
 
@@ -410,24 +403,6 @@ describe("a start that cannot succeed", () => {
     });
   }
 
-  it("refuses a second server on the same vault and names the first one's pid", async () => {
-    const first = await startProcess();
-    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
-    expect(code).to.equal(1);
-    expect(stderr).to.contain(`pid ${first.child.pid}`);
-  });
-
-  it("does not happen after a server was killed: the next one takes the vault over at once", async () => {
-    const first = await startProcess();
-    await mustInit(first);
-    await mustPut(first, "a", "v");
-    first.child.kill("SIGKILL");
-    await first.ended;
-    const second = await startProcess([], { STRONGROOM_HOME: first.home });
-    await mustUnlock(second);
-    expect((await mustGet(second, "a"))["value"]).to.equal("v");
-  });
-
   const damaged: readonly (readonly [string, string, string])[] = [
     ["a truncated header", "gen-1/header.json", '{"format":"strongroom"'],
     ["a header with other parameters", "gen-1/header.json", "{}"],
@@ -450,9 +425,10 @@ describe("a start that cannot succeed", () => {
 
 describe("stopping", () => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    it(`completes running requests, locks, and exits 0 on ${signal}`, async () => {
+    it(`completes running requests, locks, and exits 0 on ${signal}; the next start has what was acknowledged`, async () => {
       const server = await startProcess();
       await mustInit(server);
+      await mustPut(server, "a/b", "v");
       const puts = Array.from({ length: 20 }, (_, n) =>
         send(server, { method: "PUT", path: `/v1/secrets/${n}`, body: { value: "v" } }).catch(() => null),
       );
@@ -465,9 +441,10 @@ describe("stopping", () => {
       const acknowledged = (await Promise.all(puts)).flatMap((answer, n) =>
         answer?.status === 200 ? [String(n)] : [],
       );
-      const again = await startProcess([], { STRONGROOM_HOME: server.home });
+      const again = await startTestServer({ home: server.home });
+      expect(await mustStatus(again)).to.include({ initialized: true, locked: true });
       await mustUnlock(again);
-      for (const path of acknowledged) expect((await mustGet(again, path))["value"]).to.equal("v");
+      for (const path of ["a/b", ...acknowledged]) expect((await mustGet(again, path))["value"]).to.equal("v");
     });
   }
 
@@ -477,12 +454,6 @@ describe("stopping", () => {
     server.child.stdout?.destroy();
     for (let i = 0; i < 20; i++) await mustStatus(server);
     server.child.kill("SIGTERM");
-    expect((await server.ended).code).to.equal(0);
-  });
-
-  it("POST /v1/shutdown returns 200, then exits 0", async () => {
-    const server = await startProcess();
-    mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
     expect((await server.ended).code).to.equal(0);
   });
 
@@ -518,7 +489,7 @@ describe("stopping", () => {
     }
   });
 
-  it("does not wait for a client that never ends its request", async () => {
+  it("by POST /v1/shutdown returns 200, exits 0, and does not wait for a client that never ends its request", async () => {
     const server = await startProcess();
     const { connectRaw } = await import("../support/test-client.js");
     const socket = connectRaw(server);
@@ -539,29 +510,29 @@ describe("hardening", () => {
     if (process.platform !== "linux") this.skip(); // looks into /proc
   });
 
-  it("SIGUSR1 does not open the debugger", async () => {
+  const token = randomBytes(32).toString("hex");
+  const warned = shared(() => startProcess([], { STRONGROOM_TOKEN: token, STRONGROOM_IDLE_TIMEOUTS: "canary" }));
+
+  it("SIGUSR1 does not open the debugger; a server with no such settings warns of nothing", async () => {
     const server = await startProcess();
     server.child.kill("SIGUSR1");
     await new Promise((resolve) => setTimeout(resolve, 300));
-    await mustStatus(server);
+    expect((await mustStatus(server))["port"]).to.equal(server.port);
     await server.stop();
     const { code, stderr } = await server.ended;
     expect(code).to.equal(0);
-    expect(stderr).not.to.match(/debugger/i);
+    expect(stderr).not.to.match(/debugger|unknown-variable|token-in-environment/i);
   });
 
-  it("keeps memory out of core dumps", async () => {
-    const server = await startProcess();
-    expect(readFileSync(`/proc/${server.child.pid}/coredump_filter`, "utf8").trim()).to.match(/^0+$/);
+  it("keeps memory out of core dumps", () => {
+    expect(readFileSync(`/proc/${warned().child.pid}/coredump_filter`, "utf8").trim()).to.match(/^0+$/);
   });
 
-  it("warns of a variable that is not a setting, without its value", async () => {
-    const server = await startProcess([], { STRONGROOM_IDLE_TIMEOUTS: "canary" });
-    expect(server.logged())
+  it("warns of a variable that is not a setting, without its value", () => {
+    expect(warned().logged())
       .to.contain('"event":"unknown-variable"')
       .and.to.contain("STRONGROOM_IDLE_TIMEOUTS is not a");
-    expect(server.logged()).not.to.contain("canary");
-    expect((await startProcess()).logged()).not.to.contain("unknown-variable");
+    expect(warned().logged()).not.to.contain("canary");
   });
 
   it("warns of an open debugger", async () => {
@@ -569,29 +540,13 @@ describe("hardening", () => {
     expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
   });
 
-  it("warns about a token in its environment, which stays readable there, with the token file as remedy", async () => {
-    const token = randomBytes(32).toString("hex");
-    const server = await startProcess([], { STRONGROOM_TOKEN: token });
-    expect(readFileSync(`/proc/${server.child.pid}/environ`, "latin1")).to.contain(token);
-    const warnings = server
+  it("warns about a token in its environment, which stays readable there, with the token file as remedy", () => {
+    expect(readFileSync(`/proc/${warned().child.pid}/environ`, "latin1")).to.contain(token);
+    const warnings = warned()
       .logged()
       .split("\n")
       .filter((line) => line.includes('"event":"token-in-environment"'));
     expect(warnings).to.have.lengthOf(1);
     expect(warnings[0]).to.contain('"level":"warn"').and.contain("token file");
-    expect((await startProcess()).logged()).not.to.contain("token-in-environment");
-  });
-});
-
-describe("a restart", () => {
-  it("keeps a secret: init, put, stop, start, unlock, get", async () => {
-    const server = await startProcess();
-    await mustInit(server);
-    await mustPut(server, "a/b", "v");
-    await server.stop();
-    const again = await startProcess([], { STRONGROOM_HOME: server.home });
-    expect(await mustStatus(again)).to.include({ initialized: true, locked: true, secretCount: 1 });
-    await mustUnlock(again, passphrase);
-    expect((await mustGet(again, "a/b"))["value"]).to.equal("v");
   });
 });
