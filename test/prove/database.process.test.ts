@@ -22,17 +22,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     mustSucceed(await send(server, { method: "POST", path: "/v1/transit/keys/app/key", body }));
   });
 
-  it("opens secrets and keys, and finds nothing in memory or rows", async () => {
-    const proven = await prove(server.home, "--store", store);
-    expect([proven.code, failuresOf(proven)]).to.deep.equal([0, []]);
-    const found = Object.fromEntries(proven.report.checks.map((check) => [check.what, check.found]));
-    expect(found["secrets opened from the documented format"]).to.equal(3);
-    expect(found["of these, equal to what the server returns"]).to.equal(3);
-    expect(found["transit keys opened from the documented format"]).to.equal(1);
-    expect(found["rows of the database that hold a value"]).to.equal("no row");
-  });
-
-  it("finds a value that a row holds, and cannot look into a database that is not there", async () => {
+  it("opens secrets and keys, and finds nothing in memory, and in rows only the value that one of them holds", async () => {
     const name = new URL(store).pathname.slice(1);
     await postgres.sql(
       name,
@@ -41,6 +31,13 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     const proven = await prove(server.home, "--store", store);
     expect(proven.code).to.equal(12);
     expect(failuresOf(proven)).to.deep.equal(["disk: rows of the database that hold a value: document 1 note"]);
+    const found = Object.fromEntries(proven.report.checks.map((check) => [check.what, check.found]));
+    expect(found["secrets opened from the documented format"]).to.equal(3);
+    expect(found["of these, equal to what the server returns"]).to.equal(3);
+    expect(found["transit keys opened from the documented format"]).to.equal(1);
+  });
+
+  it("cannot look into a database that is not there", async () => {
     const { code, report } = await prove(server.home, "--store", `${store}-missing`, "--as-attacker");
     expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
     expect(report.reason).to.match(/^the database cannot be read: /);
