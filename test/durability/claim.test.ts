@@ -8,10 +8,10 @@ import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../support/cl
 import { mainFile, NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../support/test-client.js";
 
-const starters = 20;
-
 /** One in the normal suite; 100 in the long form. */
 const rounds = Number(process.env["STRONGROOM_CLAIM_ROUNDS"] ?? 1);
+
+const starters = rounds > 1 ? 20 : 8;
 
 /** Milliseconds from spawn to exit of each refused server: printed, not asserted. */
 const refusalMs: number[] = [];

@@ -138,7 +138,7 @@ for (const way of ["TCP", "the Unix socket"] as const) {
     });
 
     it("holds no master key after a lock during a derivation, and nothing once that has ended", async () => {
-      const server = await startWithCanary(way, "0", { STRONGROOM_SCRYPT_LOG_N: "18" });
+      const server = await startWithCanary(way, "0", { STRONGROOM_SCRYPT_LOG_N: "17" });
       await mustInit(server, { passphrase });
       const keys = decodeKeys(server.home, passphrase);
       closeConnections(server); // the derivation above may have taken longer than the server keeps an idle one
