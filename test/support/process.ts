@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "./clean-up.js";
-import type { Holdings, Obeyed, Order } from "./control.js";
+import type { Holdings, Obeyed, Order } from "./control.cjs";
 import { keepCertificate, preparedHome } from "./prepared-home.js";
 import type { TestServer } from "./server.js";
 
@@ -65,7 +65,7 @@ export type ServerProcess = TestServer & {
   order(order: Order): Promise<Holdings | null>;
 };
 
-const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
+const controlFile = fileURLToPath(new URL("./control.cjs", import.meta.url));
 
 /** The built command, and the flags of the Node that runs it. `under`: a command that runs it. */
 export type Program = {
@@ -77,7 +77,7 @@ export type Program = {
 /** The command loads it too, but only after the control. */
 const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
 
-export const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--import", controlFile] };
+export const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--require", controlFile] };
 
 /** The Node that runs servers: STRONGROOM_TEST_NODE, else the installed program's own, else the one that runs the tests. */
 export const node = process.env["STRONGROOM_TEST_NODE"] ?? nodeOf(installed) ?? process.execPath;
