@@ -159,6 +159,11 @@ export async function mustList(server: TestServer, query = ""): Promise<Entry[]>
   return entries as Entry[];
 }
 
+/** Returns the paths in a folder. */
+export async function mustListPaths(server: TestServer, folder: string): Promise<string[]> {
+  return (await mustList(server, `?prefix=${encodeURIComponent(folder)}`)).map(({ path }) => path);
+}
+
 /** Creates a client token; returns its name and text. */
 export async function mustCreateToken(
   server: TestServer,
