@@ -55,7 +55,7 @@ export function leftovers(home: string): string[] {
 export type Entry = {
   readonly name: string;
   readonly content?: string;
-  readonly type?: "SymbolicLink" | "Link" | "FIFO";
+  readonly type?: "SymbolicLink" | "Link" | "FIFO" | "NextFileHasLongPath";
 };
 
 /** A tar file of exactly these entries. */

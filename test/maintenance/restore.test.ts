@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -61,6 +62,15 @@ describe("a restore", () => {
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));
     return { server, file };
+  });
+
+  it("reads nothing behind the end of the archive, however much there is", async () => {
+    const file = join(temporaryDirectory(), "b.tar");
+    copyFileSync(original().file, file);
+    truncateSync(file, 2 ** 31); // sparse
+    const home = join(temporaryDirectory(), "home");
+    must(await restore(home, file));
+    expect(existsSync(join(home, "vault", "current"))).to.equal(true);
   });
 
   it("into a home with a vault is refused: exit 7", async () => {
@@ -399,6 +409,15 @@ describe("a restore refuses an archive", () => {
       await mustRefuse(summedArchiveOf([{ name: "header.json", content: await headerOf() }, ...entries]), 12, message);
     });
   }
+
+  it("with a name of 50,000 characters, and shows its beginning", async () => {
+    const long = `secrets/${"n".repeat(50_000)}`;
+    const file = archiveOf([
+      { name: "././@LongLink", type: "NextFileHasLongPath", content: `${long}\0` },
+      { name: "secrets/n", content: blob },
+    ]);
+    await mustRefuse(file, 12, /^strongroom: .{1,900}\n$/);
+  });
 
   it("without checksums: exit 12", async () => {
     await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no valid SHA256SUMS/);

@@ -19,3 +19,11 @@ export function placeOfFile(name: string): { readonly space: Space; readonly pat
   const path = segments.includes(null) ? null : segments.join("/");
   return space !== undefined && path !== null && isSecretPath(path) ? { space, path } : null;
 }
+
+/** Longer than any name of a backup that is worth reading in a message. */
+const shownLength = 256;
+
+/** Returns a name from an archive for a message. */
+export function shownName(name: string): string {
+  return JSON.stringify(name.length > shownLength ? `${name.slice(0, shownLength)}…` : name);
+}

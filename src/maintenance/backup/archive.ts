@@ -12,7 +12,7 @@ import { StartError, systemCode, VaultError } from "../../errors.js";
 import { ignoring } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { Semaphore } from "../../locks.js";
-import { headerName } from "./archive-names.js";
+import { headerName, shownName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 import { BufferedFile } from "./buffered-file.js";
 import { LineSet, type ListedSums, readSums, sumLine, sumOf, sumsName } from "./checksums.js";
@@ -186,12 +186,12 @@ async function sumsIn(file: string, entry: TarEntry): Promise<ListedSums | null>
 function checked(file: string, entry: TarEntry): TarEntry {
   const most = entry.name === headerName ? maxHeaderBytes : maxSecretBytes;
   if (entry.size <= most) return mustBeFile(file, entry);
-  throw damaged(file, `holds ${JSON.stringify(entry.name)} of ${entry.size} bytes, larger than any file of a vault`);
+  throw damaged(file, `holds ${shownName(entry.name)} of ${entry.size} bytes, larger than any file of a vault`);
 }
 
 function mustBeFile(file: string, entry: TarEntry): TarEntry {
   if (entry.type === "File" || entry.type === "OldFile") return entry;
-  throw damaged(file, `holds ${JSON.stringify(entry.name)}, which is not a plain file`);
+  throw damaged(file, `holds ${shownName(entry.name)}, which is not a plain file`);
 }
 
 /** Magic numbers of gzip (RFC 1952) and Zstandard (RFC 8878), which are not unpacked here. */
@@ -218,7 +218,7 @@ export function interrupted(): BackupError {
 }
 
 export function twoFiles(file: string, name: string): BackupError {
-  return damaged(file, `has two files ${name}`);
+  return damaged(file, `has two files ${shownName(name)}`);
 }
 
 function damaged(file: string, how: string, cause?: unknown): BackupError {

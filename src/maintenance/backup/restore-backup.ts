@@ -23,7 +23,7 @@ import {
 import type { Space } from "../../storage/secret-store.js";
 import type { HeaderCheck } from "../offline-keys.js";
 import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
-import { headerName, placeOfFile } from "./archive-names.js";
+import { headerName, placeOfFile, shownName } from "./archive-names.js";
 import { isAuditFile } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 
@@ -146,10 +146,7 @@ function fileFor(file: string, directory: string, name: string): string {
 export function placeIn(file: string, name: string): { readonly space: Space; readonly path: string } {
   const place = placeOfFile(name);
   if (place !== null) return place;
-  throw new BackupError(
-    "damaged",
-    `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing was restored`,
-  );
+  throw new BackupError("damaged", `${file} holds ${shownName(name)}, which is no secret's file: nothing was restored`);
 }
 
 /** New durable files, in directories that are durable after `sync`. */

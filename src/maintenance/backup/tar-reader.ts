@@ -45,6 +45,11 @@ export async function* readTar(
     source.destroy();
     current?.destroy(error); // or its reader would wait for the rest
   });
+  // What follows the end costs the parser memory, as much as a hostile file likes.
+  parser.once("eof", () => {
+    source.unpipe(parser).destroy();
+    setImmediate(() => parser.end());
+  });
   source.pipe(parser);
   let done = 0;
   try {
