@@ -1,0 +1,43 @@
+/** Metadata that the key worker remembers after it has opened: never seen at another place, and not after its key has ended. */
+import { copyFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { mustRotate } from "../support/key-requests.js";
+import { startTestServer, uncached } from "../support/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
+
+describe("remembered metadata", () => {
+  it("is not that of another path, another space or an earlier key", async () => {
+    const server = await startTestServer(uncached);
+    await mustInit(server);
+    for (const path of ["a", "b"]) await mustPut(server, path, { value: path, description: `of ${path}` });
+    const file = (name: string, space = "secrets") => join(server.home, "vault", "gen-1", space, `${name}.sealed`);
+    const described = async (path: string) => {
+      const { status, json } = await send(server, { path: `/v1/secrets/${path}` });
+      return status === 200 ? (json["metadata"] as { readonly description: string }).description : status;
+    };
+    const both = async () => [await described("a"), await described("b")];
+    expect(await both()).to.deep.equal(["of a", "of b"]);
+    copyFileSync(file("a"), file("old"));
+    const swap = () => {
+      renameSync(file("a"), file("x"));
+      renameSync(file("b"), file("a"));
+      renameSync(file("x"), file("b"));
+    };
+    swap();
+    expect(await both()).to.deep.equal([500, 500]);
+    swap();
+    expect(await both()).to.deep.equal(["of a", "of b"]);
+    await send(server, { method: "POST", path: "/v1/transit/keys/a" });
+    copyFileSync(file("a"), file("a", "keys"));
+    expect((await send(server, { path: "/v1/transit/keys/a" })).status).to.equal(500);
+    await mustRotate(server);
+    while ((await mustStatus(server))["rotation"] !== undefined) expect(await both()).to.deep.equal(["of a", "of b"]);
+    renameSync(file("old"), file("a"));
+    expect(await both()).to.deep.equal([500, "of b"]);
+    await mustLock(server);
+    expect(await both()).to.deep.equal([403, 403]);
+    await mustUnlock(server);
+    expect(await both()).to.deep.equal([500, "of b"]);
+  });
+});
