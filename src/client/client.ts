@@ -797,7 +797,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Lists the client tokens without their values. Expired ones are listed for 30 days.
-   * @throws StrongroomError FORBIDDEN without the root token
+   * @throws StrongroomError FORBIDDEN without the root token; INTEGRITY if the list of tokens is damaged
    * @example
    * ```ts
    * const { tokens } = await client.listTokens();
