@@ -20,13 +20,13 @@ import type {
   Result,
   ResultOf,
   SentLocks,
-  TransitUse,
   WorkerSettings,
   WorkerStart,
 } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { keyWorkerFile } from "../program-files.js";
+import { isPackable, isQuickUse, type PackableUse, packUses, resolveUses } from "./packed-uses.js";
 
 /** Operations that derive a key or change the header. */
 const derivingOperations = [
@@ -77,8 +77,13 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-/** One message that was sent, and when, in milliseconds. `opens` are packed: see `Call`. */
-type Sent = { readonly cloned: readonly Waiting[]; readonly opens: readonly Waiting[]; readonly at: number };
+/** One message that was sent, and when, in milliseconds. `opens` and `uses` are packed: see `Call`. */
+type Sent = {
+  readonly cloned: readonly Waiting[];
+  readonly opens: readonly Waiting[];
+  readonly uses: readonly Waiting[];
+  readonly at: number;
+};
 
 type Thread = {
   readonly pool: Piscina;
@@ -294,23 +299,30 @@ export class KeyWorker {
     const requests: ClonedRequest[] = [];
     const opens: Waiting[] = [];
     const blobs: OpenRequest[] = [];
+    const uses: Waiting[] = [];
+    const inputs: PackableUse[] = [];
     for (const one of waiting) {
-      if (one.request.op === "open") {
+      const { request } = one;
+      if (request.op === "open") {
         opens.push(one);
-        blobs.push(one.request);
+        blobs.push(request);
+      } else if (isPackable(request)) {
+        uses.push(one);
+        inputs.push(request);
       } else {
         cloned.push(one);
-        requests.push(one.request);
+        requests.push(request);
       }
     }
     const { clock } = this.#options;
     const [id, now] = [thread.messages++, clock.now()];
     const packedOpens = blobs.length === 0 ? null : packed(blobs);
-    const call: Call = [id, now, requests.length === 0 ? null : requests, packedOpens];
+    const others = [id, now, requests.length === 0 ? null : requests, packedOpens] as const;
+    const call: Call = inputs.length === 0 ? others : [...others, packUses(inputs)];
     if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // no other request shares its message
     try {
       thread.port.postMessage(call, movedWith(call));
-      thread.sent.set(id, { cloned, opens, at: clock.elapsed() });
+      thread.sent.set(id, { cloned, opens, uses, at: clock.elapsed() });
     } catch (cause) {
       rejectAll(waiting, noResponse(cause));
     }
@@ -326,7 +338,7 @@ export class KeyWorker {
     this.#holdsKeys = false;
   }
 
-  #take(thread: Thread, [id, responses, bytes, refusals]: CallResult): void {
+  #take(thread: Thread, [id, responses, bytes, refusals, used]: CallResult): void {
     thread.hasResponded = true;
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
@@ -335,6 +347,7 @@ export class KeyWorker {
     if (!mayWait(sent)) responded?.(clock.elapsed() - sent.at);
     for (const [i, { resolve }] of sent.cloned.entries()) resolve(responses?.[i] as Result);
     if (bytes !== null) resolveOpens(sent.opens, bytes, refusals);
+    if (used !== undefined) resolveUses(sent.uses.length, used, (i, result) => sent.uses[i]?.resolve(result));
   }
 
   #threadCrashed(thread: Thread): void {
@@ -395,7 +408,7 @@ function end(thread: Thread, reason: VaultError): Promise<void> {
   thread.hasEnded = true;
   thread.port.close();
   rejectAll(thread.bulky.splice(1), reason);
-  for (const { cloned, opens } of thread.sent.values()) rejectAll([...cloned, ...opens], reason);
+  for (const { cloned, opens, uses } of thread.sent.values()) rejectAll([...cloned, ...opens, ...uses], reason);
   thread.sent.clear();
   return thread.pool.destroy();
 }
@@ -411,14 +424,10 @@ function mayWait({ cloned: [first] }: Sent): boolean {
   return first !== undefined && waitingOperations.has(first.request.op);
 }
 
-/** What takes a fraction of a millisecond with most keys: the body is too short for a batch of many. */
-const quickUses: ReadonlySet<TransitUse> = new Set(["encrypt", "decrypt", "hmac"]);
-const quickBodyBytes = 2048;
-
 /** Whether the key worker responds quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
-  if (request.op === "useTransitKey") return quickUses.has(request.use) && request.body.byteLength <= quickBodyBytes;
+  if (isQuickUse(request)) return true;
   return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
 }
 
@@ -426,9 +435,10 @@ function isBulky(request: Request): boolean {
   return "body" in request && request.body.byteLength > bulkyBytes;
 }
 
-/** Bodies of puts and packed opens are moved. */
-function movedWith([, , requests, opens]: Call): ArrayBuffer[] {
+/** Bodies of puts and packed requests are moved. */
+function movedWith([, , requests, opens, uses]: Call): ArrayBuffer[] {
   const moved = opens === null ? [] : [opens.buffer];
+  if (uses !== undefined) moved.push(uses.buffer);
   for (const request of requests ?? []) {
     if (request.op === "seal" && request.body.buffer instanceof ArrayBuffer) moved.push(request.body.buffer);
   }

@@ -13,6 +13,7 @@ import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
 import { kvConfigure, kvMetadata, kvRead, kvVersions, kvWrite } from "./kv.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
 import { openPacked } from "./opens.js";
+import { usePacked } from "./packed-uses.js";
 import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
@@ -66,13 +67,15 @@ export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Cont
 }
 
 /** The responses' bytes are moved, not copied. */
-async function respond(port: Port, shared: Context, [id, now, requests, opens]: Call): Promise<void> {
+async function respond(port: Port, shared: Context, [id, now, requests, opens, uses]: Call): Promise<void> {
   const context = { ...shared, now };
   const responses = requests && (await Promise.all(requests.map((request) => responseTo(context, request))));
   const opened = opens === null ? noneOpened : openPacked(context, opens);
   const moved = responses === null ? [] : responses.flatMap(buffersOf);
   if (opened[0] !== null) moved.push(opened[0].buffer);
-  port.postMessage([id, responses, ...opened], moved);
+  if (uses === undefined) return port.postMessage([id, responses, ...opened], moved);
+  const used = await usePacked(context, uses);
+  port.postMessage([id, responses, ...opened, used], [...moved, used[0].buffer]);
 }
 
 const noneOpened = [null, null] as const;
