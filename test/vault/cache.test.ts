@@ -68,7 +68,8 @@ describe("the vault's cache", () => {
         }
         return systemFiles.open(...args);
       };
-      const server = await startTestServer({ ...uncached, files: { ...systemFiles, open } });
+      const clock = new FakeClock(); // it stands, so that no background work reads what is held
+      const server = await startTestServer({ ...uncached, clock, files: { ...systemFiles, open } });
       await mustInit(server);
       const names = Array.from({ length: 200 }, (_, n) => `s-${String(n).padStart(3, "0")}`); // two slices and more
       await Promise.all(names.map((name) => mustPut(server, name, "v")));
