@@ -42,7 +42,10 @@ while True:
     if writable and child.poll() is None:
         keys = write(keys)
     if steps and steps[0]["question"].encode() in shown[seen:]:
-        step, seen = steps.pop(0), len(shown)
+        step = steps.pop(0)
+        acts = step["keys"] or step["size"] or step["signal"]
+        # Where nothing is done, the next question may have come at once with this one.
+        seen = len(shown) if acts else shown.index(step["question"].encode(), seen) + len(step["question"].encode())
         asked = echoes() if asked is None else asked
         keys += bytes.fromhex(step["keys"])
         if step["size"]: resize(step["size"])
