@@ -365,8 +365,9 @@ export type PlannedOperation = {
 
 /**
  * One message to the key worker: the requests of one turn of the event loop, in order, and behind them the opens, packed in
- * one moved buffer each way, and uses of transit keys with short bodies, where there are any, in another. To clone an open as an object costs more than to open it. `now`: milliseconds since 1970. A tuple,
- * because the names of an object's members would be written and looked up with each message.
+ * one moved buffer each way, and uses of transit keys with short bodies, where there are any, in another. To clone an open as
+ * an object costs more than to open it. A tuple, because the names of an object's members would be written and looked up with
+ * each message. `now`: milliseconds since 1970.
  *
  *   opens, each: form (1): 0, or 1 for Vault's ‖ p, length of the path (4, big endian) ‖ b, length of the blob (4) ‖
  *     path (p, UTF-8) ‖ blob (b)

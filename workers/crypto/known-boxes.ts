@@ -58,6 +58,19 @@ export class KnownBoxes {
   }
 }
 
+/** Wiped ones, for later keys. DANGER: new memory of this size for each unlock would make V8 stop for full collections. */
+const spare: KnownBoxes[] = [];
+
+export function takeKnownBoxes(): KnownBoxes {
+  return spare.pop() ?? new KnownBoxes();
+}
+
+/** Wipes them. */
+export function giveBackKnownBoxes(known: KnownBoxes): void {
+  known.wipe();
+  spare.push(known);
+}
+
 function placeOf(box: Uint8Array): number {
   return readUint32(box, 0) % places;
 }

@@ -6,7 +6,7 @@ import { createDecipheriv, type Decipher } from "node:crypto";
 import { allocate, concat, freshMask, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import { openGcm, sealGcm, tagBytes } from "./gcm.js";
-import { KnownBoxes } from "./known-boxes.js";
+import { giveBackKnownBoxes, type KnownBoxes, takeKnownBoxes } from "./known-boxes.js";
 
 export const keyBytes = 32;
 export const nonceBytes = 24;
@@ -47,13 +47,13 @@ export class XaesKey {
   end(): void {
     this.#cipher.final();
     wipe(this.#k1);
-    this.#known?.wipe();
+    if (this.#known !== null) giveBackKnownBoxes(this.#known);
     this.#known = null;
   }
 
   /** Boxes that have opened under this key. */
   get known(): KnownBoxes {
-    this.#known ??= new KnownBoxes();
+    this.#known ??= takeKnownBoxes();
     return this.#known;
   }
 

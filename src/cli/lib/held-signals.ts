@@ -1,6 +1,6 @@
 /**
  * Work that leaves something behind at the server unless it ends in order, such as the token of a session: signals that would
- * end the process, and output that nobody reads any more, wait until it has cleaned up.
+ * end the process, and the end of its output, wait until it has cleaned up.
  */
 import { CommandFailure } from "./errors.js";
 import { hangUpIgnored } from "./hang-up.js";

@@ -20,7 +20,7 @@ const mostBytes = 1024 * 1024;
 
 /**
  * Checks and reads the same open file.
- * @throws CommandFailure usage, when another user owns or can change the file, or it is no regular file of at most 1 MiB
+ * @throws CommandFailure usage, when another user owns the file or can change it, when it is not a regular file, or above 1 MiB
  */
 export async function readOwnFile(file: string): Promise<OwnFile> {
   // O_NONBLOCK: without it, opening a named pipe would wait for a writer.
