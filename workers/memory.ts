@@ -2,7 +2,7 @@
  * Memory of the key worker: nothing else in `workers/` may make a buffer. Everything that holds a secret is off V8's heap,
  * outside Node's pool, and wiped by the code that allocated it.
  */
-import { type Cipher, randomFillSync } from "node:crypto";
+import { type Cipher, type Decipher, randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
 
 /**
@@ -136,7 +136,8 @@ export function freshMask(length: number): Uint8Array {
 
 /** How much is decrypted at once, and where: in words, which JavaScript combines four times as fast as bytes. */
 const partBytes = 16 * 1024;
-const keystream = allocate(partBytes);
+const blockBytes = 16;
+const keystream = allocate(masks.length);
 const keystreamWords = new Int32Array(keystream.buffer);
 const part = allocate(partBytes);
 const partWords = new Int32Array(part.buffer);
@@ -167,6 +168,61 @@ function decryptPart(target: Uint8Array, cipher: Cipher, ciphertext: Uint8Array)
   target.set(length === partBytes ? part : part.subarray(0, length));
   mask.fill(0);
   part.fill(0, 0, length + 3);
+}
+
+/** Words of a block of AES. */
+const blockWords = 4;
+
+/** Texts that are hidden or shown at once, each of at most a KiB: two blocks of a mask for each of theirs fit into the stock. */
+const mostPadded = 24;
+
+/** Xors each text with the AES-CTR keystream of its nonce of 12 bytes, which hides it, or shows it again. */
+export function xorWithPads(
+  cipher: Decipher,
+  texts: readonly { readonly nonce: Uint8Array; readonly bytes: Uint8Array }[],
+): void {
+  for (let at = 0; at < texts.length; at += mostPadded) xorAtOnce(cipher, texts.slice(at, at + mostPadded));
+}
+
+/**
+ * CFB decrypts a block by xor with the encryption of the block before it. Each counter block has a random one behind it, so
+ * that the output, which Node frees unwiped, is the keystream xor random bytes; one more takes the place of the last one in
+ * the cipher's memory.
+ */
+function xorAtOnce(cipher: Decipher, texts: Parameters<typeof xorWithPads>[1]): void {
+  let blocks = 0;
+  for (const { bytes } of texts) blocks += Math.ceil(bytes.length / blockBytes);
+  const mask = freshMask((2 * blocks + 1) * blockBytes);
+  const maskAt = mask.byteOffset / 4;
+  let at = maskAt;
+  for (const { nonce, bytes } of texts) at = putCounters(at, nonce, bytes.length);
+  keystream.set(cipher.update(mask));
+  at = 0;
+  for (const { bytes } of texts) {
+    part.set(bytes);
+    const words = Math.ceil(bytes.length / blockBytes) * blockWords;
+    for (let i = 0; i < words; i++) {
+      const masked = at + 2 * i - (i & 3) + blockWords; // the second of each two blocks
+      partWords[i] = (partWords[i] ?? 0) ^ (keystreamWords[masked] ?? 0) ^ (maskWords[maskAt + masked] ?? 0);
+    }
+    bytes.set(part.subarray(0, bytes.length));
+    part.fill(0, 0, words * 4);
+    at += 2 * words;
+  }
+  mask.fill(0);
+}
+
+/** Puts a counter block before each random one, as far as the text needs; returns where they end. */
+function putCounters(start: number, nonce: Uint8Array, length: number): number {
+  let at = start;
+  const [first, second, third] = [readUint32(nonce, 0), readUint32(nonce, 4), readUint32(nonce, 8)];
+  for (let block = 0; block * blockBytes < length; block++, at += 2 * blockWords) {
+    maskWords[at] = first;
+    maskWords[at + 1] = second;
+    maskWords[at + 2] = third;
+    maskWords[at + 3] = block;
+  }
+  return at;
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */

@@ -1,7 +1,15 @@
 /** Secrets for the integrity tests: three kinds that are damaged, and a witness that must stay readable. */
 import { expect } from "chai";
 import { startTestServer, type TestServer, uncached } from "../support/server.js";
-import { type ApiResponse, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
+import {
+  type ApiResponse,
+  mustGet,
+  mustInit,
+  mustPut,
+  mustRefuse,
+  secretTarget,
+  send,
+} from "../support/test-client.js";
 
 export const kinds: Readonly<Record<string, { readonly path: string; readonly body: object }>> = {
   "an empty value without metadata": { path: "empty", body: { value: "" } },
@@ -27,6 +35,7 @@ export async function prepare(server: TestServer): Promise<void> {
   await mustInit(server);
   for (const { path, body } of Object.values(kinds)) await mustPut(server, path, body);
   await mustPut(server, witness, "readable");
+  for (let time = 0; time < 3; time++) for (const path of allPaths) await mustGet(server, path); // then they are remembered
 }
 
 function get(server: TestServer, path: string): Promise<ApiResponse> {

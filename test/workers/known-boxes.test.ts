@@ -1,4 +1,4 @@
-/** Metadata that has opened is known by all of its sealed bytes and its place, and is wiped with its key. */
+/** What has opened is known by all of its sealed bytes and its place, unreadable in memory, and forgotten with its key. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { KnownBoxes } from "../../workers/crypto/known-boxes.js";
@@ -8,22 +8,27 @@ import { allocate, concat, textOf, utf8, withScratch } from "../../workers/memor
 const aad = utf8("vault and path");
 const metadata = utf8('{"metadata":{}}');
 
+function textIn(known: KnownBoxes, box: Uint8Array, boxAad = aad): string | null {
+  const [found = null] = known.find([{ box, aad: boxAad }]);
+  return found && textOf(found);
+}
+
 describe("boxes that have opened", () => {
   it("are known under their own AAD and in each of their bits", () => {
     withScratch(() => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
-      expect(known.find(aad, box)).to.equal(null);
-      known.keep(aad, box, metadata);
-      expect(textOf(known.find(aad, box) ?? utf8(""))).to.equal(textOf(metadata));
+      expect(textIn(known, box)).to.equal(null);
+      known.keep({ box, aad }, metadata);
+      expect(textIn(known, box)).to.equal(textOf(metadata));
       for (const other of ["vault and patH", "vault and path ", "vault and pat", ""])
-        expect(known.find(utf8(other), box), other).to.equal(null);
+        expect(textIn(known, box, utf8(other)), other).to.equal(null);
       for (let bit = 0; bit < 8 * box.length; bit++) {
         const changed = concat([box]);
         changed[bit >>> 3] = (changed[bit >>> 3] ?? 0) ^ (1 << (bit & 7));
-        expect(known.find(aad, changed), `bit ${bit}`).to.equal(null);
+        expect(textIn(known, changed), `bit ${bit}`).to.equal(null);
       }
-      for (const length of [0, 3, 79]) expect(known.find(aad, box.subarray(0, length))).to.equal(null);
-      expect(known.find(aad, concat([box, "\0"]))).to.equal(null);
+      for (const length of [0, 3, 79]) expect(textIn(known, box.subarray(0, length))).to.equal(null);
+      expect(textIn(known, concat([box, "\0"]))).to.equal(null);
     });
   });
 
@@ -31,18 +36,47 @@ describe("boxes that have opened", () => {
     withScratch(() => {
       const memory = allocate(8 * 1024 * 1024);
       const [known, box] = [new KnownBoxes(memory), randomBytes(80)];
-      known.keep(aad, box, metadata);
+      known.keep({ box, aad }, metadata);
       const other = concat([box.subarray(0, 4), randomBytes(76)]);
-      known.keep(aad, other, utf8("another"));
-      expect(known.find(aad, box)).to.equal(null);
-      expect(textOf(known.find(aad, other) ?? utf8(""))).to.equal("another");
-      const long = concat([box.subarray(0, 4), randomBytes(500)]);
-      known.keep(aad, long, metadata);
-      expect(known.find(aad, long)).to.equal(null);
+      known.keep({ box: other, aad }, utf8("another"));
+      expect(textIn(known, box)).to.equal(null);
+      expect(textIn(known, other)).to.equal("another");
+      const long = concat([box.subarray(0, 4), randomBytes(1000)]);
+      known.keep({ box: long, aad }, metadata);
+      expect(textIn(known, long)).to.equal(null);
       expect(memory.some((byte) => byte !== 0)).to.equal(true);
       known.wipe();
       expect(memory.every((byte) => byte === 0)).to.equal(true);
-      expect(known.find(aad, other)).to.equal(null);
+      expect(textIn(known, other)).to.equal(null);
+    });
+  });
+
+  it("hide texts of every length under pads that differ, and show many at once", () => {
+    const memory = allocate(8 * 1024 * 1024);
+    const known = new KnownBoxes(memory);
+    const texts = Array.from({ length: 300 }, (_, length) => "x".repeat(length));
+    const sealed = texts.map((text) => ({ aad, box: randomBytes(40 + text.length) }));
+    withScratch(() => {
+      for (const [i, text] of texts.entries()) known.keep(sealed[i] ?? { aad, box: aad }, utf8(text));
+      expect(Buffer.from(memory.buffer).includes("x".repeat(8))).to.equal(false);
+      const found = known.find(sealed);
+      const wrong = texts.filter((text, i) => (found[i] ? textOf(found[i]) !== text : !hasCompany(sealed, i)));
+      expect(wrong).to.deep.equal([]);
+    });
+    const hidden = (i: number) => Buffer.from(memory).indexOf(sealed[i]?.box ?? aad) + 40 + i;
+    const [one, two] = [hidden(298), hidden(299)].map((at) => memory.subarray(at, at + 298));
+    expect(one).not.to.deep.equal(two);
+  });
+
+  it("are kept by their second look, where one look is no reason", () => {
+    withScratch(() => {
+      const [known, box] = [new KnownBoxes(), randomBytes(80)];
+      const other = concat([box.subarray(0, 4), randomBytes(76)]);
+      known.keepAgain({ box, aad }, metadata);
+      expect(textIn(known, box)).to.equal(null);
+      known.keepAgain({ box, aad }, metadata);
+      known.keepAgain({ box: other, aad }, metadata);
+      expect(textIn(known, box)).to.equal(textOf(metadata));
     });
   });
 
@@ -58,8 +92,15 @@ describe("boxes that have opened", () => {
       }
       const { known } = first;
       first.end();
-      expect(known.find(aad, box)).to.equal(null);
+      expect(textIn(known, box)).to.equal(null);
     });
     second.end();
   });
 });
+
+/** Whether another box has the place of this one, as a few of hundreds in 8,192 places have. */
+function hasCompany(sealed: readonly { readonly box: Buffer }[], index: number): boolean {
+  const placeOf = (box: Buffer) => box.readUInt32BE(0) % 8192;
+  const own = sealed[index];
+  return sealed.some(({ box }, i) => i > index && own !== undefined && placeOf(box) === placeOf(own.box));
+}

@@ -41,19 +41,8 @@ import {
 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
 import { tagBytes } from "./gcm.js";
-import {
-  type Box,
-  keyBytes,
-  nonceBytes,
-  open,
-  openBox,
-  openKnown,
-  type Sealed,
-  seal,
-  sealAnew,
-  subkeyAt,
-  type XaesKey,
-} from "./xaes.js";
+import type { KnownBoxes, Sealed } from "./known-boxes.js";
+import { type Box, nonceBytes, open, openBox, openKnown, seal, sealAnew, subkeyAt, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
 const magicNumber = readUint32(magic, 0);
@@ -232,7 +221,8 @@ export function sealBlob(
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
   const format = privatePart(metadata) === null ? formatVersion : privateFormat;
   const blob = blobOf(sealedMetadata, sealedValue, earlier, format);
-  key.masterKey.known.keep(metadataAad(key, path), blob.subarray(boxesAt, metadataEnd(blob)), metadata);
+  const box = blob.subarray(boxesAt, metadataEnd(blob));
+  key.masterKey.known.keep({ box, aad: metadataAad(key, path) }, metadata);
   return blob;
 }
 
@@ -281,7 +271,7 @@ export function openVersion(key: SealingKey, path: string, version: SealedVersio
   return metadata && value ? { metadata, value } : null;
 }
 
-export function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): [Sealed, Sealed] {
+export function boxesOf(key: SealingKey, path: PathText, { metadata, value }: SealedVersion): [Sealed, Sealed] {
   return [
     { box: metadata, aad: metadataAad(key, path) },
     { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
@@ -317,9 +307,12 @@ export type HalfOpen = {
   readonly valueLength: number;
   /** Length of the blob without its earlier versions. */
   readonly currentLength: number;
-  readonly valueBox: Sealed;
+  readonly sealedValue: Sealed;
   /** In scratch memory. */
   readonly valueKey: Uint8Array;
+  /** The value, in scratch memory, where it has opened lately. */
+  readonly value: Uint8Array | null;
+  readonly known: KnownBoxes;
 };
 
 /**
@@ -328,59 +321,59 @@ export type HalfOpen = {
  */
 export function openHalves(key: SealingKey, blobs: readonly LocatedBlob[]): (HalfOpen | null)[] {
   return underEither(key, blobs, (xaesKey, located) => {
-    const halves = located.map((one) => sealedHalf(key, xaesKey, one));
-    const subkeys = xaesKey.deriveSubkeys(halves.flatMap((half) => half?.nonces ?? []));
-    let derived = 0;
-    return halves.map((half) => {
-      if (half === null) return null;
-      const own = subkeys.subarray(keyBytes * derived);
-      derived += half.nonces.length;
-      return openHalf(xaesKey, half, own);
-    });
+    const sealed = located.map((one) => sealedHalf(key, one));
+    const boxes = sealed.flatMap((half) => (half === null ? [] : [half.metadata, half.value]));
+    const found = xaesKey.known.find(boxes);
+    const unknown = boxes.filter((_, i) => found[i] === null);
+    const subkeys = xaesKey.deriveSubkeys(unknown.map(({ box }) => box.subarray(0, nonceBytes)));
+    let [taken, derived] = [0, 0];
+    const next = () => {
+      const known = found[taken++] ?? null;
+      return { known, subkey: known === null ? subkeyAt(subkeys, derived++) : noBox };
+    };
+    return sealed.map((half) => half && openHalf(xaesKey.known, half, next(), next()));
   });
 }
 
 type LocatedBlob = { readonly path: PathText; readonly blob: Uint8Array };
 
-/** `known`: the metadata, where it has opened lately. `nonces`: of what is left to open. */
 type SealedHalf = {
   readonly blob: Uint8Array;
-  readonly split: SplitBlob;
-  readonly metadataAad: Uint8Array;
-  readonly valueAad: Uint8Array;
-  readonly known: Uint8Array | null;
-  readonly nonces: readonly Uint8Array[];
+  readonly currentLength: number;
+  readonly metadata: Sealed;
+  readonly value: Sealed;
 };
 
-function sealedHalf(key: SealingKey, { known: boxes }: XaesKey, { path, blob }: LocatedBlob): SealedHalf | null {
+function sealedHalf(key: SealingKey, { path, blob }: LocatedBlob): SealedHalf | null {
   const split = splitBlob(blob);
   if (!split?.isWhole) return null;
-  const { metadata, value } = split.current;
-  const [metadataNonce, valueNonce] = [metadata.subarray(0, nonceBytes), value.subarray(0, nonceBytes)];
-  const aad = metadataAad(key, path);
-  const known = boxes.find(aad, metadata);
-  const nonces = known === null ? [metadataNonce, valueNonce] : [valueNonce];
-  return { blob, split, metadataAad: aad, valueAad: valueAad(key, path, metadataNonce), known, nonces };
+  const [metadata, value] = boxesOf(key, path, split.current);
+  return { blob, currentLength: split.currentLength, metadata, value };
 }
 
-function openHalf({ known: boxes }: XaesKey, half: SealedHalf, subkeys: Uint8Array): HalfOpen | null {
-  const { blob, split, metadataAad: aad, known, nonces } = half;
-  const { metadata: box, value } = split.current;
-  const metadata = known ?? openBox(subkeyAt(subkeys, 0), box, aad);
+/** What is in a box, where it has opened lately, or else the key to open it with. */
+type Opener = { readonly known: Uint8Array | null; readonly subkey: Uint8Array };
+
+function openHalf(known: KnownBoxes, half: SealedHalf, ofMetadata: Opener, ofValue: Opener): HalfOpen | null {
+  const { blob, currentLength, metadata: sealed, value } = half;
+  const metadata = ofMetadata.known ?? openBox(ofMetadata.subkey, sealed.box, sealed.aad);
   if (metadata === null || ofItsFormat(metadata, blob) === null) return null;
-  if (known === null) boxes.keep(aad, box, metadata);
-  return {
-    metadata,
-    valueLength: value.length - nonceBytes - tagBytes,
-    currentLength: split.currentLength,
-    valueBox: { box: value, aad: half.valueAad },
-    valueKey: subkeyAt(subkeys, nonces.length - 1),
-  };
+  if (ofMetadata.known === null) known.keep(sealed, metadata);
+  const valueLength = value.box.length - nonceBytes - tagBytes;
+  const { known: opened, subkey: valueKey } = ofValue;
+  return { metadata, valueLength, currentLength, sealedValue: value, valueKey, value: opened, known };
 }
 
 /** Opens the value, into `target` of its length if there is one, else into scratch memory; null when it is damaged. */
-export function openValue({ valueBox, valueKey }: HalfOpen, target: Uint8Array | null = null): Uint8Array | null {
-  return openBox(valueKey, valueBox.box, valueBox.aad, target);
+export function openValue(half: HalfOpen, target: Uint8Array | null = null): Uint8Array | null {
+  const { sealedValue, valueKey, value, known } = half;
+  if (value !== null) {
+    target?.set(value);
+    return target ?? value;
+  }
+  const opened = openBox(valueKey, sealedValue.box, sealedValue.aad, target);
+  if (opened !== null) known.keepAgain(sealedValue, opened);
+  return opened;
 }
 
 /** Opens the current version of a whole blob into scratch memory; null when it is damaged, moved or foreign. */

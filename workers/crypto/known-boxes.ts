@@ -1,31 +1,51 @@
 /**
- * Small boxes that have opened under one key, with what was in them: the metadata of secrets in use, which nearly every
- * request opens again. Values never come here. A box is known by its AAD and all of its bytes: one that was moved, or changed
- * in a single bit, has to open.
+ * Small boxes that have opened under one key, with what was in them: metadata, and values that are read again and again. A box
+ * is known by its AAD and all of its bytes: one that was moved, or changed in a single bit, has to open.
  *
- * DANGER: these are plaintexts: `wipe` them with the key.
+ * DANGER: no plaintext may stay readable between operations. It is remembered xor a pad, AES-256-CTR under a random key of
+ * its own, which exists only in OpenSSL's key schedule, as the master key does.
  */
-import { allocate, equal, readUint32, scratchOf, wipe } from "../memory.js";
+import { createDecipheriv, type Decipher } from "node:crypto";
+import { allocate, equal, randomize, readUint32, scratchOf, wipe, xorWithPads } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
-/** At most 8 MiB, of which the system gives only the pages that are written. */
-const places = 16 * 1024;
+/** A box, nonce (24) ‖ ciphertext ‖ tag (16), and its expected AAD. */
+export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
 
-/** Metadata rarely takes 200 bytes, and as much when it is sealed. What does not fit is not remembered. */
-const placeBytes = 512;
+/** At most 8 MiB, of which the system gives only the pages that are written. */
+const places = 8 * 1024;
+
+/** For AAD, box and plaintext: of values, those of some 400 bytes. What does not fit is not remembered. */
+const placeBytes = 1024;
+
+const zeroBlock = allocate(16);
 
 /** A place for each box, by the first bytes of its random nonce: a box replaces the one that had its place. */
 export class KnownBoxes {
   readonly #memory: Bytes;
   /** Of each place, the lengths of the AAD, of the box and of what was in it. */
   readonly #lengths = new Uint16Array(allocate(places * 3 * Uint16Array.BYTES_PER_ELEMENT).buffer);
+  /** Of each place, a part of the nonce of the box that was there last for `keepAgain`. */
+  readonly #seen = new Uint32Array(allocate(places * Uint32Array.BYTES_PER_ELEMENT).buffer);
+  #pads: Decipher | null = null;
 
   constructor(memory: Bytes = allocate(places * placeBytes)) {
     this.#memory = memory;
   }
 
-  /** Returns a copy of what was in the box, in scratch memory; null when it is not known. */
-  find(aad: Uint8Array, box: Uint8Array): Uint8Array | null {
+  /** Returns copies of what was in the boxes, in scratch memory; null for those that are not known. */
+  find(sealed: readonly Sealed[]): (Uint8Array | null)[] {
+    const hidden: { nonce: Uint8Array; bytes: Uint8Array }[] = [];
+    const found = sealed.map(({ box, aad }) => {
+      const bytes = this.#hiddenOf(box, aad);
+      if (bytes !== null) hidden.push({ nonce: lastOfNonce(box), bytes });
+      return bytes;
+    });
+    if (hidden.length > 0) xorWithPads(this.#padCipher(), hidden);
+    return found;
+  }
+
+  #hiddenOf(box: Uint8Array, aad: Uint8Array): Uint8Array | null {
     const place = placeOf(box);
     const lengths = this.#lengths;
     if (lengths[3 * place] !== aad.length || lengths[3 * place + 1] !== box.length) return null;
@@ -38,23 +58,45 @@ export class KnownBoxes {
   }
 
   /** `opened`: what is in the box, which was sealed or has opened with this AAD. */
-  keep(aad: Uint8Array, box: Uint8Array, opened: Uint8Array): void {
+  keep({ box, aad }: Sealed, opened: Uint8Array): void {
+    const openedAt = aad.length + box.length;
+    const end = openedAt + opened.length;
+    if (end > placeBytes) return;
     const place = placeOf(box);
-    const at = place * placeBytes;
-    const end = at + aad.length + box.length + opened.length;
-    if (end > at + placeBytes) return;
-    this.#memory.set(aad, at);
-    this.#memory.set(box, at + aad.length);
-    this.#memory.set(opened, at + aad.length + box.length);
     this.#lengths.set([aad.length, box.length, opened.length], 3 * place);
+    const kept = this.#memory.subarray(place * placeBytes, place * placeBytes + end);
+    kept.set(aad);
+    kept.set(box, aad.length);
+    kept.set(opened, openedAt);
+    xorWithPads(this.#padCipher(), [{ nonce: lastOfNonce(box), bytes: kept.subarray(openedAt) }]);
   }
 
+  /** Keeps what is opened a second time, so that one look at everything does not cost what is in use its places. */
+  keepAgain(sealed: Sealed, opened: Uint8Array): void {
+    const place = placeOf(sealed.box);
+    const part = readUint32(sealed.box, 4);
+    if (this.#seen[place] === part) this.keep(sealed, opened);
+    else this.#seen[place] = part;
+  }
+
+  /** Nothing is known any more; the pads cannot be made again. */
   wipe(): void {
+    this.#pads?.final(); // DANGER: a cipher that never reaches final() keeps its key schedule until garbage collection
+    this.#pads = null;
     for (let place = 0; place < places; place++) {
       if (this.#lengths[3 * place] === 0) continue;
       wipe(this.#memory.subarray(place * placeBytes, (place + 1) * placeBytes));
     }
     this.#lengths.fill(0);
+    this.#seen.fill(0);
+  }
+
+  #padCipher(): Decipher {
+    if (this.#pads !== null) return this.#pads;
+    const key = randomize(allocate(32));
+    this.#pads = createDecipheriv("aes-256-cfb", key, zeroBlock);
+    wipe(key);
+    return this.#pads;
   }
 }
 
@@ -73,4 +115,9 @@ export function giveBackKnownBoxes(known: KnownBoxes): void {
 
 function placeOf(box: Uint8Array): number {
   return readUint32(box, 0) % places;
+}
+
+/** The half of the nonce that is fresh whenever something is sealed, so that no pad hides two plaintexts. */
+function lastOfNonce(box: Uint8Array): Uint8Array {
+  return box.subarray(12, 24);
 }

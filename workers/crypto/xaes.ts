@@ -6,7 +6,7 @@ import { createDecipheriv, type Decipher } from "node:crypto";
 import { allocate, concat, freshMask, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import { openGcm, sealGcm, tagBytes } from "./gcm.js";
-import { giveBackKnownBoxes, type KnownBoxes, takeKnownBoxes } from "./known-boxes.js";
+import { giveBackKnownBoxes, type KnownBoxes, type Sealed, takeKnownBoxes } from "./known-boxes.js";
 
 export const keyBytes = 32;
 export const nonceBytes = 24;
@@ -17,10 +17,9 @@ const zeroBlock = allocate(blockBytes);
 /** Keys that are derived at once. */
 const mostDerived = 256;
 
-/** "X", as XAES prescribes, "K" for other uses, and "P" for one-time pads. */
+/** "X", as XAES prescribes, and "K" for other uses. */
 const xaesLabel = 0x58;
 const otherLabel = 0x4b;
-const padLabel = 0x50;
 
 /**
  * A key that seals and opens, held only in OpenSSL's AES key schedule, out of JavaScript's reach. It is reused, because
@@ -72,11 +71,6 @@ export class XaesKey {
   deriveKey(use: string): Uint8Array {
     if (use.length !== useBytes) throw new Error("the use of a derived key does not have 12 characters");
     return this.#derive([scratchOf(use)], otherLabel);
-  }
-
-  /** Derives 32 bytes for each random context of 12 bytes, in scratch memory, to hide as many bytes as that. */
-  derivePad(contexts: readonly Uint8Array[]): Uint8Array {
-    return this.#derive(contexts, padLabel);
   }
 
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {
@@ -146,9 +140,6 @@ export function seal(key: XaesKey, parts: readonly Part[]): Box[] {
   }
 }
 
-/** A box and its expected AAD. */
-export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
-
 /** Returns the plaintexts in scratch memory; null for a box that was not sealed under this key and AAD. */
 export function open(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
   const subkeys = key.deriveSubkeys(sealed.map(({ box }) => box.subarray(0, nonceBytes)));
@@ -159,16 +150,16 @@ export function open(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | nul
   }
 }
 
-/** As `open`, of metadata: a box that has opened lately is not decrypted again. */
+/** As `open`, but a small box that has opened lately is not decrypted again. */
 export function openKnown(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
   const { known } = key;
-  const found = sealed.map(({ box, aad }) => known.find(aad, box));
+  const found = known.find(sealed);
   const others = sealed.filter((_, i) => found[i] === null);
   if (others.length === 0) return found;
   const opened = open(key, others);
-  for (const [i, { box, aad }] of others.entries()) {
+  for (const [i, other] of others.entries()) {
     const plaintext = opened[i];
-    if (plaintext) known.keep(aad, box, plaintext);
+    if (plaintext) known.keep(other, plaintext);
   }
   const rest = opened.values();
   return found.map((plaintext) => plaintext ?? rest.next().value ?? null);

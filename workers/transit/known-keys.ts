@@ -1,19 +1,15 @@
 /**
- * The keys used last, so that their blobs need not be opened for each use. A key is known by all bytes of its blob: one that
- * was moved, or changed in a single bit, has to open.
- *
- * DANGER: no private part may stay readable between operations. It is remembered under a one-time pad that only the master
- * key, which is out of JavaScript's reach, can make again.
+ * The keys used last, so that what is public of them need not be read for each use. A key is known by all bytes of its blob:
+ * one that was moved, or changed in a single bit, has to open. Private parts are not kept here.
  */
 import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob } from "../crypto/blob.js";
-import type { XaesKey } from "../crypto/xaes.js";
-import { allocate, concat, equal, randomize, scratch } from "../memory.js";
+import { openKnown } from "../crypto/xaes.js";
+import { concat, equal } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import { forTransit, type KeyInfo, openKeyInfo, partsOf } from "./key-format.js";
 
 /** Keys with more versions are opened for each use. */
 const mostBlobBytes = 16 * 1024;
-const mostHiddenBytes = 1024;
 const mostKnown = 256;
 
 export class KnownKeys {
@@ -38,7 +34,7 @@ export class KnownKeys {
   }
 }
 
-/** What is known of a key: its private parts are opened when they are first needed. */
+/** What is known of a key. */
 export class KnownKey {
   readonly info: KeyInfo;
   readonly name: string;
@@ -46,7 +42,6 @@ export class KnownKey {
   readonly etag: string;
   readonly #key: SealingKey;
   readonly #blob: Bytes;
-  #hidden: HiddenParts | null = null;
 
   constructor(key: SealingKey, name: string, blob: Bytes, info: KeyInfo) {
     this.info = info;
@@ -62,40 +57,10 @@ export class KnownKey {
 
   /** Returns the private parts of all versions, in scratch memory; null when they are damaged. */
   openParts(): readonly Uint8Array[] | null {
-    if (this.#hidden !== null) return partsOf(this.#hidden.shown());
     const split = splitBlob(this.#blob);
     if (split === null) return null;
     const key = forTransit(this.#key);
-    const [value = null] = openBoxes(key, boxesOf(key, this.name, split.current).slice(1));
-    if (value !== null && value.length <= mostHiddenBytes) this.#hidden = new HiddenParts(key.masterKey, value);
+    const [value = null] = openBoxes(key, boxesOf(key, this.name, split.current).slice(1), openKnown);
     return value && partsOf(value);
-  }
-}
-
-const padBytes = 32;
-
-/** Private parts xor keys that are derived for random contexts. */
-class HiddenParts {
-  readonly #key: XaesKey;
-  readonly #contexts: readonly Uint8Array[];
-  readonly #bytes: Bytes;
-
-  constructor(key: XaesKey, value: Uint8Array) {
-    this.#key = key;
-    this.#contexts = Array.from({ length: Math.ceil(value.length / padBytes) }, () => randomize(allocate(12)));
-    this.#bytes = allocate(value.length);
-    this.#xor(value, this.#bytes);
-  }
-
-  /** In scratch memory. */
-  shown(): Uint8Array {
-    const value = scratch(this.#bytes.length);
-    this.#xor(this.#bytes, value);
-    return value;
-  }
-
-  #xor(from: Uint8Array, to: Uint8Array): void {
-    const pad = this.#key.derivePad(this.#contexts);
-    for (let i = 0; i < from.length; i++) to[i] = (from[i] ?? 0) ^ (pad[i] ?? 0);
   }
 }
