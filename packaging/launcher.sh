@@ -6,6 +6,9 @@ case ${0##*/} in
 git-credential-strongroom | docker-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
 esac
 hup=ignored; trap hup= HUP; kill -HUP $$; trap - HUP; [ -z "$hup" ] || export STRONGROOM_SIGHUP=ignored
-entry=$here/../dist/program/entry.cjs
-[ -s "$entry" ] || { echo "strongroom: $entry is missing or damaged: install strongroom again" >&2; exit 1; }
-exec "$here/node" -- "$entry" "$@"
+# Beside it: an empty node would run as a script that does nothing.
+for file in "$here/node" "$here/strongroom.cjs"; do
+  [ -s "$file" ] && continue
+  echo "strongroom: $file is missing or damaged: install strongroom again" >&2; exit 1
+done
+exec "$here/node" -- "$here/strongroom.cjs" "$@"

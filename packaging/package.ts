@@ -80,7 +80,7 @@ function makeProgram(npmPackage: string, arch: Arch): string {
   extract(npmPackage, program);
   const node = join(work, "node");
   extract(fetchNode(arch, work), node);
-  rmSync(join(program, "bin"), { recursive: true });
+  for (const helper of helpers) rmSync(join(program, `bin/${helper}.cjs`));
   copy(join(node, "bin/node"), join(program, "bin/node"), 0o755);
   copy("packaging/launcher.sh", join(program, "bin/strongroom"), 0o755);
   for (const helper of helpers) symlinkSync("strongroom", join(program, "bin", helper));

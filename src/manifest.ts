@@ -36,6 +36,6 @@ function fileOf(name: string): URL {
   return new URL(`../../${name}`, import.meta.url);
 }
 
-function damaged(name: string): StartError {
+export function damaged(name: string): StartError {
   return new StartError(`${fileURLToPath(fileOf(name))} is missing or damaged: install strongroom again`);
 }

@@ -1,19 +1,30 @@
 /** The OpenAPI document as a server returns it: openapi.json with the limits of the server's settings. */
-import { readPackageFile } from "../manifest.js";
+import { damaged, readPackageFile } from "../manifest.js";
 
 /** In openapi.json: the largest value in bytes, and the largest body of a put, that follow from the default settings. */
 const defaults = { maxValueBytes: 1_048_576, maxBodyBytes: 6_356_992 };
 
 type Settings = { readonly maxValueBytes: number };
 
-/** Reads the document now, and makes its JSON text at the first call: most servers are never asked for it. */
+/**
+ * Reads the document now, and makes its JSON text at the first call: most servers are never asked for it. That call throws
+ * a StartError when the document is damaged.
+ */
 export function openApiDocument({ maxValueBytes }: Settings): () => string {
   const source = readPackageFile("openapi.json");
   let text: string | null = null;
   return () => {
-    text ??= JSON.stringify(JSON.parse(source))
+    text ??= JSON.stringify(parsed(source))
       .replaceAll(String(defaults.maxBodyBytes), String(6 * maxValueBytes + 64 * 1024))
       .replaceAll(String(defaults.maxValueBytes), String(maxValueBytes));
     return text;
   };
+}
+
+function parsed(source: string): unknown {
+  try {
+    return JSON.parse(source);
+  } catch {
+    throw damaged("openapi.json");
+  }
 }

@@ -7,7 +7,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Request, Response } from "express";
 import helmet from "helmet";
-import { statusOf, VaultError } from "../errors.js";
+import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread, discardBody } from "./body.js";
 import { contextOf, reportFinished } from "./request.js";
@@ -247,6 +247,7 @@ function abandon(req: Request, status: number): void {
 }
 
 function unexpected(cause: unknown): VaultError {
+  if (cause instanceof StartError) return new VaultError("UNAVAILABLE", cause.message, { cause }); // a file of the program
   return new VaultError("INTERNAL", "something failed inside the server: look for this request id in its log", {
     cause,
   });

@@ -1,10 +1,11 @@
 /** The command when files of the program are missing or damaged, as after an update that was interrupted. */
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { collect, environment, node } from "../support/process.js";
+import { collect, environment, node, startProcess } from "../support/process.js";
+import { mustRefuse, send } from "../support/test-client.js";
 
 const damages: Readonly<Record<string, (file: string) => void>> = {
   missing: (file) => rmSync(file),
@@ -20,8 +21,16 @@ describe("a program whose files are missing or damaged", function () {
     if (process.env["STRONGROOM_PROGRAM"] !== undefined) this.skip(); // files of the build here are damaged
     root = temporaryDirectory();
     for (const name of ["bin", "dist/program", "dist/workers/key-worker.cjs", "dist/SHA256SUMS"]) copy(name);
-    copy("package.json");
+    for (const name of ["package.json", "openapi.json"]) copy(name);
+    cpSync("packaging/launcher.sh", join(root, "bin/strongroom")); // as in the packages with a Node of their own
+    chmodSync(join(root, "bin/strongroom"), 0o755);
+    linkNode();
   });
+
+  function linkNode(): void {
+    rmSync(join(root, "bin/node"), { force: true });
+    symlinkSync(node, join(root, "bin/node"));
+  }
 
   function copy(name: string): void {
     mkdirSync(join(root, name, ".."), { recursive: true });
@@ -31,7 +40,7 @@ describe("a program whose files are missing or damaged", function () {
   async function run(args: readonly string[]) {
     const home = temporaryDirectory();
     const env = environment({ STRONGROOM_HOME: home });
-    return collect(spawn(node, [join(root, "bin/strongroom.cjs"), ...args], { env, cwd: home })).ended;
+    return collect(spawn(join(root, "bin/strongroom"), args, { env, cwd: home })).ended;
   }
 
   const rows: readonly (readonly [file: string, args: readonly string[]])[] = [
@@ -56,6 +65,31 @@ describe("a program whose files are missing or damaged", function () {
       }
     });
   }
+
+  it("ends with one line when Node or the file that it runs is missing or empty", async () => {
+    for (const file of ["bin/node", "bin/strongroom.cjs"]) {
+      for (const isEmpty of [false, true]) {
+        rmSync(join(root, file), { force: true });
+        if (isEmpty) writeFileSync(join(root, file), "", { mode: 0o755 });
+        const { code, stdout, stderr } = await run(["version"]);
+        expect({ code, stdout }, stderr).to.deep.equal({ code: 1, stdout: "" });
+        expect(stderr).to.equal(`strongroom: ${join(root, file)} is missing or damaged: install strongroom again\n`);
+      }
+      copy("bin");
+      linkNode();
+    }
+  });
+
+  it("serves without a damaged openapi.json, and says so to who asks for it", async () => {
+    writeFileSync(join(root, "openapi.json"), "{");
+    const server = await startProcess([], {}, { main: join(root, "dist/program/entry.cjs"), nodeFlags: [] });
+    copy("openapi.json");
+    const response = await send(server, { path: "/v1/openapi.json" });
+    mustRefuse(response, 503, "UNAVAILABLE");
+    expect(response.json["error"]).to.equal(
+      `${join(root, "openapi.json")} is missing or damaged: install strongroom again`,
+    );
+  });
 
   it("names what was changed, and otherwise shows where an unexpected error came from", async () => {
     writeFileSync(join(root, "dist/program/get.cjs"), "throw new TypeError('canary')");
