@@ -265,10 +265,16 @@ export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uin
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
-  const [metadataBox, valueBox] = boxesOf(key, path, version);
-  const [metadata = null] = openBoxes(key, [metadataBox], openKnown);
-  const [value = null] = metadata === null ? [] : openBoxes(key, [valueBox]);
-  return metadata && value ? { metadata, value } : null;
+  const [metadata = null] = openVersionsMetadata(key, path, [version]);
+  const value = metadata && openVersionValue(key, path, version);
+  return value && { metadata, value };
+}
+
+/** Opens the value of a version into scratch memory; null when it is damaged, moved or foreign. */
+export function openVersionValue(key: SealingKey, path: string, version: SealedVersion): Uint8Array | null {
+  const [, sealed] = boxesOf(key, path, version);
+  const [value = null] = openBoxes(key, [sealed]);
+  return value;
 }
 
 export function boxesOf(key: SealingKey, path: PathText, { metadata, value }: SealedVersion): [Sealed, Sealed] {

@@ -10,7 +10,7 @@ import {
   type OpenedVersion,
   openCurrent,
   openMetadata,
-  openVersion,
+  openVersionValue,
   privatePart,
   publicPart,
   type SealedVersion,
@@ -235,7 +235,7 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const { path, previous, now } = place;
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
-  const last = opened && readMetadata(opened);
+  const last = opened && { ...readMetadata(opened), state: stateOf(opened, now) };
   const kept = history(key, place, content, last, limits);
   if (kept === null) return damaged(path);
   const { earlier, isSame } = kept;
@@ -295,18 +295,18 @@ type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: bo
  */
 function history(
   key: SealingKey,
-  { path, previous, now, reread = false }: Place,
+  { path, previous, reread = false }: Place,
   content: Content,
-  last: Described | null,
+  last: (Described & { readonly state: VersionState }) | null,
   limits: HistoryLimits,
 ): History | null {
   const keepVersions = keptVersions(limits, last?.attributes.secret?.kv);
   const split = previous === null || keepVersions === 0 ? null : splitBlob(previous);
   if (split === null || last === null || last.version === 0) return { earlier: [], isSame: false };
-  const replaced = openVersion(key, path, split.current);
+  const replaced = openVersionValue(key, path, split.current);
   if (!reread && (replaced === null || !split.isWhole)) return null;
-  const isKept = replaced !== null && stateOf(replaced.metadata, now) === "kept" && content.isNew !== true;
-  const isSame = isKept && JSON.stringify(last.metadata) === content.supplied && equal(replaced.value, content.value);
+  const isKept = replaced !== null && last.state === "kept" && content.isNew !== true;
+  const isSame = isKept && JSON.stringify(last.metadata) === content.supplied && equal(replaced, content.value);
   const versions = isSame ? split.earlier : [split.current, ...split.earlier];
   return { earlier: fitting(versions, { ...limits, keepVersions }), isSame };
 }
