@@ -18,7 +18,7 @@ describe("boxes that have opened", () => {
     withScratch(() => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
       expect(textIn(known, box)).to.equal(null);
-      known.keep({ box, aad }, metadata);
+      known.keep([{ box, aad, plaintext: metadata }]);
       expect(textIn(known, box)).to.equal(textOf(metadata));
       for (const other of ["vault and patH", "vault and path ", "vault and pat", ""])
         expect(textIn(known, box, utf8(other)), other).to.equal(null);
@@ -36,13 +36,13 @@ describe("boxes that have opened", () => {
     withScratch(() => {
       const memory = allocate(8 * 1024 * 1024);
       const [known, box] = [new KnownBoxes(memory), randomBytes(80)];
-      known.keep({ box, aad }, metadata);
+      known.keep([{ box, aad, plaintext: metadata }]);
       const other = concat([box.subarray(0, 4), randomBytes(76)]);
-      known.keep({ box: other, aad }, utf8("another"));
+      known.keep([{ box: other, aad, plaintext: utf8("another") }]);
       expect(textIn(known, box)).to.equal(null);
       expect(textIn(known, other)).to.equal("another");
       const long = concat([box.subarray(0, 4), randomBytes(1000)]);
-      known.keep({ box: long, aad }, metadata);
+      known.keep([{ box: long, aad, plaintext: metadata }]);
       expect(textIn(known, long)).to.equal(null);
       expect(memory.some((byte) => byte !== 0)).to.equal(true);
       known.wipe();
@@ -57,7 +57,7 @@ describe("boxes that have opened", () => {
     const texts = Array.from({ length: 300 }, (_, length) => "x".repeat(length));
     const sealed = texts.map((text) => ({ aad, box: randomBytes(40 + text.length) }));
     withScratch(() => {
-      for (const [i, text] of texts.entries()) known.keep(sealed[i] ?? { aad, box: aad }, utf8(text));
+      known.keep(texts.map((text, i) => ({ aad, box: sealed[i]?.box ?? aad, plaintext: utf8(text) })));
       expect(Buffer.from(memory.buffer).includes("x".repeat(8))).to.equal(false);
       const found = known.find(sealed);
       const wrong = texts.filter((text, i) => (found[i] ? textOf(found[i]) !== text : !hasCompany(sealed, i)));
@@ -68,14 +68,27 @@ describe("boxes that have opened", () => {
     expect(one).not.to.deep.equal(two);
   });
 
+  it("are replaced by one with the same place that is kept at the same time", () => {
+    withScratch(() => {
+      const [known, box] = [new KnownBoxes(), randomBytes(80)];
+      const other = concat([box.subarray(0, 4), randomBytes(90)]);
+      known.keep([
+        { box, aad, plaintext: utf8("replaced") },
+        { box: other, aad: utf8("another path"), plaintext: metadata },
+      ]);
+      expect(textIn(known, box)).to.equal(null);
+      expect(textIn(known, other, utf8("another path"))).to.equal(textOf(metadata));
+    });
+  });
+
   it("are kept by their second look, where one look is no reason", () => {
     withScratch(() => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
       const other = concat([box.subarray(0, 4), randomBytes(76)]);
-      known.keepAgain({ box, aad }, metadata);
+      known.keepAgain({ box, aad, plaintext: metadata });
       expect(textIn(known, box)).to.equal(null);
-      known.keepAgain({ box, aad }, metadata);
-      known.keepAgain({ box: other, aad }, metadata);
+      known.keepAgain({ box, aad, plaintext: metadata });
+      known.keepAgain({ box: other, aad, plaintext: metadata });
       expect(textIn(known, box)).to.equal(textOf(metadata));
     });
   });

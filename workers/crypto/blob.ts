@@ -41,7 +41,7 @@ import {
 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
 import { tagBytes } from "./gcm.js";
-import type { KnownBoxes, Sealed } from "./known-boxes.js";
+import type { KnownBoxes, OpenedBox, Sealed } from "./known-boxes.js";
 import { type Box, nonceBytes, open, openBox, openKnown, seal, sealAnew, subkeyAt, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
@@ -222,7 +222,7 @@ export function sealBlob(
   const format = privatePart(metadata) === null ? formatVersion : privateFormat;
   const blob = blobOf(sealedMetadata, sealedValue, earlier, format);
   const box = blob.subarray(boxesAt, metadataEnd(blob));
-  key.masterKey.known.keep({ box, aad: metadataAad(key, path) }, metadata);
+  key.masterKey.known.keep([{ box, aad: metadataAad(key, path), plaintext: metadata }]);
   return blob;
 }
 
@@ -318,6 +318,8 @@ export type HalfOpen = {
   readonly valueKey: Uint8Array;
   /** The value, in scratch memory, where it has opened lately. */
   readonly value: Uint8Array | null;
+  /** The metadata's box, where it has not opened lately. */
+  readonly decrypted: OpenedBox | null;
   readonly known: KnownBoxes;
 };
 
@@ -327,17 +329,20 @@ export type HalfOpen = {
  */
 export function openHalves(key: SealingKey, blobs: readonly LocatedBlob[]): (HalfOpen | null)[] {
   return underEither(key, blobs, (xaesKey, located) => {
+    const { known } = xaesKey;
     const sealed = located.map((one) => sealedHalf(key, one));
     const boxes = sealed.flatMap((half) => (half === null ? [] : [half.metadata, half.value]));
-    const found = xaesKey.known.find(boxes);
+    const found = known.find(boxes);
     const unknown = boxes.filter((_, i) => found[i] === null);
     const subkeys = xaesKey.deriveSubkeys(unknown.map(({ box }) => box.subarray(0, nonceBytes)));
     let [taken, derived] = [0, 0];
     const next = () => {
-      const known = found[taken++] ?? null;
-      return { known, subkey: known === null ? subkeyAt(subkeys, derived++) : noBox };
+      const plaintext = found[taken++] ?? null;
+      return { plaintext, subkey: plaintext === null ? subkeyAt(subkeys, derived++) : noBox };
     };
-    return sealed.map((half) => half && openHalf(xaesKey.known, half, next(), next()));
+    const halves = sealed.map((half) => half && openHalf(known, half, next(), next()));
+    known.keep(halves.flatMap((half) => half?.decrypted ?? []));
+    return halves;
   });
 }
 
@@ -358,16 +363,16 @@ function sealedHalf(key: SealingKey, { path, blob }: LocatedBlob): SealedHalf | 
 }
 
 /** What is in a box, where it has opened lately, or else the key to open it with. */
-type Opener = { readonly known: Uint8Array | null; readonly subkey: Uint8Array };
+type Opener = { readonly plaintext: Uint8Array | null; readonly subkey: Uint8Array };
 
 function openHalf(known: KnownBoxes, half: SealedHalf, ofMetadata: Opener, ofValue: Opener): HalfOpen | null {
   const { blob, currentLength, metadata: sealed, value } = half;
-  const metadata = ofMetadata.known ?? openBox(ofMetadata.subkey, sealed.box, sealed.aad);
+  const metadata = ofMetadata.plaintext ?? openBox(ofMetadata.subkey, sealed.box, sealed.aad);
   if (metadata === null || ofItsFormat(metadata, blob) === null) return null;
-  if (ofMetadata.known === null) known.keep(sealed, metadata);
+  const decrypted = ofMetadata.plaintext === null ? { ...sealed, plaintext: metadata } : null;
   const valueLength = value.box.length - nonceBytes - tagBytes;
-  const { known: opened, subkey: valueKey } = ofValue;
-  return { metadata, valueLength, currentLength, sealedValue: value, valueKey, value: opened, known };
+  const { plaintext, subkey: valueKey } = ofValue;
+  return { metadata, valueLength, currentLength, sealedValue: value, valueKey, value: plaintext, decrypted, known };
 }
 
 /** Opens the value, into `target` of its length if there is one, else into scratch memory; null when it is damaged. */
@@ -378,7 +383,7 @@ export function openValue(half: HalfOpen, target: Uint8Array | null = null): Uin
     return target ?? value;
   }
   const opened = openBox(valueKey, sealedValue.box, sealedValue.aad, target);
-  if (opened !== null) known.keepAgain(sealedValue, opened);
+  if (opened !== null) known.keepAgain({ ...sealedValue, plaintext: opened });
   return opened;
 }
 

@@ -12,6 +12,8 @@ import type { Bytes } from "../protocol.js";
 /** A box, nonce (24) ‖ ciphertext ‖ tag (16), and its expected AAD. */
 export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
 
+export type OpenedBox = Sealed & { readonly plaintext: Uint8Array };
+
 /** At most 8 MiB, of which the system gives only the pages that are written. */
 const places = 8 * 1024;
 
@@ -57,25 +59,35 @@ export class KnownBoxes {
     return scratchOf(memory.subarray(end, end + (lengths[3 * place + 2] ?? 0)));
   }
 
-  /** `opened`: what is in the box, which was sealed or has opened with this AAD. */
-  keep({ box, aad }: Sealed, opened: Uint8Array): void {
-    const openedAt = aad.length + box.length;
-    const end = openedAt + opened.length;
-    if (end > placeBytes) return;
+  /** Keeps what is in boxes that were sealed, or have opened, with these AADs. */
+  keep(opened: readonly OpenedBox[]): void {
+    const fitting = opened.filter((one) => one.aad.length + one.box.length + one.plaintext.length <= placeBytes);
+    if (fitting.length === 0) return;
+    // Hidden elsewhere first: two of them may have one place, and no plaintext may stay there if this fails.
+    const hidden = fitting.map(({ box, aad, plaintext }) => {
+      return { box, aad, nonce: lastOfNonce(box), bytes: scratchOf(plaintext) };
+    });
+    xorWithPads(this.#padCipher(), hidden);
+    for (const { box, aad, bytes } of hidden) this.#put(box, aad, bytes);
+  }
+
+  #put(box: Uint8Array, aad: Uint8Array, hidden: Uint8Array): void {
     const place = placeOf(box);
-    this.#lengths.set([aad.length, box.length, opened.length], 3 * place);
-    const kept = this.#memory.subarray(place * placeBytes, place * placeBytes + end);
-    kept.set(aad);
-    kept.set(box, aad.length);
-    kept.set(opened, openedAt);
-    xorWithPads(this.#padCipher(), [{ nonce: lastOfNonce(box), bytes: kept.subarray(openedAt) }]);
+    const at = place * placeBytes;
+    this.#memory.set(aad, at);
+    this.#memory.set(box, at + aad.length);
+    this.#memory.set(hidden, at + aad.length + box.length);
+    const lengths = this.#lengths;
+    lengths[3 * place] = aad.length;
+    lengths[3 * place + 1] = box.length;
+    lengths[3 * place + 2] = hidden.length;
   }
 
   /** Keeps what is opened a second time, so that one look at everything does not cost what is in use its places. */
-  keepAgain(sealed: Sealed, opened: Uint8Array): void {
-    const place = placeOf(sealed.box);
-    const part = readUint32(sealed.box, 4);
-    if (this.#seen[place] === part) this.keep(sealed, opened);
+  keepAgain(opened: OpenedBox): void {
+    const place = placeOf(opened.box);
+    const part = readUint32(opened.box, 4);
+    if (this.#seen[place] === part) this.keep([opened]);
     else this.#seen[place] = part;
   }
 
@@ -94,8 +106,11 @@ export class KnownBoxes {
   #padCipher(): Decipher {
     if (this.#pads !== null) return this.#pads;
     const key = randomize(allocate(32));
-    this.#pads = createDecipheriv("aes-256-cfb", key, zeroBlock);
-    wipe(key);
+    try {
+      this.#pads = createDecipheriv("aes-256-cfb", key, zeroBlock);
+    } finally {
+      wipe(key);
+    }
     return this.#pads;
   }
 }

@@ -157,10 +157,7 @@ export function openKnown(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array 
   const others = sealed.filter((_, i) => found[i] === null);
   if (others.length === 0) return found;
   const opened = open(key, others);
-  for (const [i, other] of others.entries()) {
-    const plaintext = opened[i];
-    if (plaintext) known.keep(other, plaintext);
-  }
+  known.keep(others.flatMap((other, i) => (opened[i] ? [{ ...other, plaintext: opened[i] }] : [])));
   const rest = opened.values();
   return found.map((plaintext) => plaintext ?? rest.next().value ?? null);
 }
