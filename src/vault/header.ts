@@ -64,6 +64,8 @@ export class Header {
   /** Of the vault whose header it is: see `SharedStore`. */
   #generation: string | null = null;
   #rotation: string | null = null;
+  /** The key worker has the stored header. A damaged one is read again before each use: once it is repaired, all works again. */
+  #isLoaded = false;
   /** A failed fsync left it uncertain which header is on disk. */
   #inDoubt = false;
   #loading: Promise<void> | null = null;
@@ -87,7 +89,7 @@ export class Header {
 
   /** The ways in, as the header on disk has them. `cost`: how a passphrase becomes a key. */
   slots(): readonly ShownSlot[] {
-    if (this.#bytes === null) return [];
+    if (this.#bytes === null || !this.#isLoaded) return [];
     const header = JSON.parse(Buffer.from(this.#bytes).toString("utf8")) as ParsedHeader;
     return (header.slots ?? [header]).map(({ id, kind = "passphrase", label, createdAt, kdf }) => {
       const cost = kdf ? `scrypt, N = 2^${kdf.logN}` : "256 random bits";
@@ -108,9 +110,11 @@ export class Header {
   /** Loads the stored header. No operation may run at the same time. @throws VaultError UNAVAILABLE, INTEGRITY */
   async load(): Promise<void> {
     const generation = this.#generation;
+    this.#isLoaded = false;
     this.#set(await this.#store.header());
     if (generation !== this.#generation) this.#vaultReplaced();
     await this.#pass();
+    this.#isLoaded = true;
   }
 
   /** Queries a shared store now and then, until `close`. */
@@ -136,6 +140,17 @@ export class Header {
       if (this.#loading === null) throw error;
       return this.#loading;
     });
+    if (!this.#isLoaded) await this.#lock.exclusive(() => this.#loadAgain());
+  }
+
+  /** @throws VaultError UNAVAILABLE */
+  async #loadAgain(): Promise<void> {
+    try {
+      if (!this.#isLoaded) await this.load();
+    } catch (cause) {
+      if (!(cause instanceof VaultError) || cause.code !== "INTEGRITY") throw cause;
+      throw new VaultError("UNAVAILABLE", `${cause.message}: strongroom doctor shows where it is`, { cause });
+    }
   }
 
   /**

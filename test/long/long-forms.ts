@@ -60,8 +60,8 @@ export const longForms: Readonly<Record<string, LongForm>> = {
   "hostile-rows": {
     meaning:
       "edits rows of a database by hand, 3,000 times at random and some to hundreds of megabytes, under a server",
-    files: ["storage/postgres/hostile-rows.process.test"],
-    numbers: { STRONGROOM_HOSTILE_EDITS: "3000", STRONGROOM_HOSTILE_HUGE: "1" },
+    files: ["storage/postgres/hostile-rows.process.test", "contract/damaged-rows.process.test"],
+    numbers: { STRONGROOM_HOSTILE_EDITS: "3000", STRONGROOM_HOSTILE_HUGE: "1", STRONGROOM_DAMAGED_ROWS: "1" },
   },
   linearizability: {
     meaning: "checks histories of 8 concurrent clients, with conditions, the trash and batches",

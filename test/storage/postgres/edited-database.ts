@@ -9,7 +9,7 @@ import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { bytes } from "../../support/bytes.js";
 import { later, temporaryDirectory } from "../../support/clean-up.js";
 import { type TestPostgres, urlOf } from "../../support/postgres.js";
-import { passphrase, realScryptCost } from "../../support/server.js";
+import { passphrase, realScryptCost, type TestOptions } from "../../support/server.js";
 import { type Json, mustCreateToken, mustPut, mustSucceed, mustUnlock, send } from "../../support/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "../../vault-api/vault-client.js";
 
@@ -36,11 +36,16 @@ export type EditedDatabase = {
   readonly findings: () => Promise<readonly Finding[]>;
 };
 
-/** `loosened`: statements that take constraints away. */
-export async function startEditedDatabase(postgres: TestPostgres, loosened = ""): Promise<EditedDatabase> {
+/** `loosened`: statements that take constraints away. `more`: stores more. */
+export async function startEditedDatabase(
+  postgres: TestPostgres,
+  { loosened = "", options = realScryptCost }: { readonly loosened?: string; readonly options?: TestOptions } = {},
+  more: (server: VaultServer) => Promise<unknown> = async () => {},
+): Promise<EditedDatabase> {
   const url = urlOf(postgres.port, await postgres.database());
-  const server = await startVaultServer({ ...realScryptCost, store: url });
+  const server = await startVaultServer({ ...options, store: url });
   await fill(server);
+  await more(server);
   const database = new Client({ connectionString: url });
   await database.connect();
   const copies = tables.map((table) => `CREATE TABLE saved.${table} AS TABLE strongroom.${table}`);
