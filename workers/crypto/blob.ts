@@ -341,7 +341,7 @@ export function openHalves(key: SealingKey, blobs: readonly LocatedBlob[]): (Hal
       return { plaintext, subkey: plaintext === null ? subkeyAt(subkeys, derived++) : noBox };
     };
     const halves = sealed.map((half) => half && openHalf(known, half, next(), next()));
-    known.keep(halves.flatMap((half) => half?.decrypted ?? []));
+    if (unknown.length > 0) known.keep(halves.flatMap((half) => half?.decrypted ?? []));
     return halves;
   });
 }
