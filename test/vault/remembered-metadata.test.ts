@@ -1,4 +1,4 @@
-/** Metadata that the key worker remembers after it has opened: never seen at another place, and not after its key has ended. */
+/** Metadata and values that the key worker remembers after they have opened: never seen at another place, and not after its key has ended. */
 import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -6,8 +6,8 @@ import { mustRotate } from "../support/key-requests.js";
 import { startTestServer, uncached } from "../support/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
-describe("remembered metadata", () => {
-  it("is not that of another path, another space or an earlier key", async () => {
+describe("remembered metadata and values", () => {
+  it("are not those of another path, another space or an earlier key", async () => {
     const server = await startTestServer(uncached);
     await mustInit(server);
     for (const path of ["a", "b"]) await mustPut(server, path, { value: path, description: `of ${path}` });
@@ -17,7 +17,7 @@ describe("remembered metadata", () => {
       return status === 200 ? (json["metadata"] as { readonly description: string }).description : status;
     };
     const both = async () => [await described("a"), await described("b")];
-    expect(await both()).to.deep.equal(["of a", "of b"]);
+    for (let i = 0; i < 3; i++) expect(await both()).to.deep.equal(["of a", "of b"]); // a value is remembered the second time
     copyFileSync(file("a"), file("old"));
     const swap = () => {
       renameSync(file("a"), file("x"));
