@@ -5,7 +5,7 @@ import type { Readable, Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node } from "../support/process.js";
+import { environment, mainArguments, node } from "../support/process.js";
 import type { TestServer } from "../support/server.js";
 
 export type Finished = {
@@ -29,7 +29,7 @@ export type Started = {
 export function start(server: Pick<TestServer, "home">, args: readonly string[], options: Options = {}): Started {
   const { input = "", environment: more = {}, cwd = temporaryDirectory() } = options;
   const env = environment({ STRONGROOM_HOME: server.home, ...more });
-  const child = spawn(node, [mainFile, ...args], { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+  const child = spawn(node, [...mainArguments, ...args], { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
   later(() => endGroup(child));
   child.stdin.on("error", () => {}); // it may end without reading
   child.stdin.end(input);

@@ -28,9 +28,15 @@ export function environment(more: Environment): NodeJS.ProcessEnv {
   return { PATH: path, TZ: "UTC", HOME: home, XDG_DATA_HOME: join(home, "data"), TMPDIR: home, ...more };
 }
 
+/** What V8 compiled of the program is kept; see code-cache.cts. */
+const codeCache = ["--require", fileURLToPath(new URL("./code-cache.cjs", import.meta.url))];
+
+/** Arguments of `node` that run the command. */
+export const mainArguments: readonly string[] = [...codeCache, mainFile];
+
 /** Runs the command to its end. */
 export async function run(args: readonly string[], more: Environment = {}): Promise<Ended> {
-  const child = spawn(node, [mainFile, ...args], { env: environment(more), cwd: temporaryDirectory() });
+  const child = spawn(node, [...mainArguments, ...args], { env: environment(more), cwd: temporaryDirectory() });
   return collect(child).ended;
 }
 
@@ -77,7 +83,10 @@ export type Program = {
 /** The command loads it too, but only after the control. */
 const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
 
-export const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--require", controlFile] };
+export const builtHere: Program = {
+  main: mainFile,
+  nodeFlags: ["--require", poolFile, "--require", controlFile, ...codeCache],
+};
 
 /** The Node that runs servers: STRONGROOM_TEST_NODE, else the installed program's own, else the one that runs the tests. */
 export const node = process.env["STRONGROOM_TEST_NODE"] ?? nodeOf(installed) ?? process.execPath;

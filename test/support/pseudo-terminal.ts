@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, openSync } from "node:fs";
 import { later } from "./clean-up.js";
-import { collect, type Ended, environment, mainFile, node } from "./process.js";
+import { collect, type Ended, environment, mainArguments, node } from "./process.js";
 import { pythonFile } from "./python.js";
 
 type Environment = Readonly<Record<string, string>>;
@@ -111,7 +111,7 @@ export function runOnTerminal(
   reactions: Reaction | readonly Reaction[],
   more: Environment = {},
 ): Promise<OnTerminal> {
-  return runProgramOnTerminal([node, mainFile, ...args], reactions, more);
+  return runProgramOnTerminal([node, ...mainArguments, ...args], reactions, more);
 }
 
 export async function runProgramOnTerminal(
@@ -141,7 +141,7 @@ export async function runWithoutTerminal(
   more: Environment = {},
 ): Promise<Ended> {
   const [standard, ...others] = inputs;
-  const child = spawn(node, [mainFile, ...args], {
+  const child = spawn(node, [...mainArguments, ...args], {
     env: environment(more),
     detached: true,
     stdio: ["pipe", "pipe", "pipe", ...others.map(() => "pipe" as const)],
