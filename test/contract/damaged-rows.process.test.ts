@@ -52,7 +52,7 @@ describe("every operation on damaged rows", function () {
     const options = { brokerPort: 0, reviewPage: true, scryptLogN: testScryptLogN };
     return startEditedDatabase(postgres(), { options }, async (server) => {
       mustSucceed(await send(server, { method: "POST", path: "/v1/transit/keys/a" }));
-      token = (await mustCreateToken(server, { name: "ci", can: scopes })).token;
+      token = (await mustCreateToken(server, { name: "all", can: scopes })).token;
     });
   });
 
