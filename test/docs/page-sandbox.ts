@@ -1,10 +1,10 @@
 /** A server, a home and a shell in which the commands of one document are run, questions answered as a person would. */
 import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { collect, environment, mainFile, node, startProcess } from "../support/process.js";
+import { collect, environment, mainArguments, node, startProcess } from "../support/process.js";
 import { pythonFile } from "../support/python.js";
 import { mustInit, mustPut, mustStatus } from "../support/test-client.js";
 import { blocksIn } from "./document-files.js";
@@ -84,7 +84,7 @@ function programs(): string {
   const directory = temporaryDirectory();
   const write = (name: string, line: string) =>
     writeFileSync(join(directory, name), `#!/bin/sh\n${line}\n`, { mode: 0o755 });
-  write("strongroom", `exec '${node}' '${resolve(mainFile)}' "$@"`);
+  write("strongroom", `exec '${node}' ${mainArguments.map((text) => `'${text}'`).join(" ")} "$@"`);
   for (const name of inert) write(name, "exit 0");
   return directory;
 }
