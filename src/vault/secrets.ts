@@ -326,8 +326,8 @@ export class VaultSecrets {
   /** Returns the bindings of secrets, none for one that is missing. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   usesOf(paths: readonly string[]): Promise<readonly (readonly Binding[])[]> {
     return this.#whileUnlocked(async () => {
-      const heads = await Promise.all(paths.map((path) => this.#cached.head(path)));
-      return (await this.#lockState.ask({ op: "describeUses", paths, heads: heads.map((head) => head ?? "") })).uses;
+      const heads = await Promise.all(paths.map((path) => this.#headOrNone(path)));
+      return (await this.#lockState.ask({ op: "describeUses", paths, heads })).uses;
     });
   }
 

@@ -240,9 +240,15 @@ export class VaultTransit {
     return this.#lockState.ask({ op: "listTransitKeys", names: found, heads });
   }
 
+  /** Of a file that cannot be a blob, such as a directory, no bytes, which are as damaged. */
   async #head(name: string): Promise<Bytes | null> {
-    const head = await this.#store.read(name, headBytes, space);
-    return head?.length === headBytes ? this.#read(name) : head;
+    try {
+      const head = await this.#store.read(name, headBytes, space);
+      return head?.length === headBytes ? await this.#read(name) : head;
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return new Uint8Array(0);
+      throw error;
+    }
   }
 
   async #mustRead(name: string): Promise<Bytes> {

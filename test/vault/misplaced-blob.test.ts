@@ -1,6 +1,7 @@
 /** Misplaced blobs: moved, swapped, foreign or no blob at all; each is refused and left unchanged. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { blobFile, damage } from "../support/damage.js";
 import { startTestServer, uncached } from "../support/server.js";
@@ -112,5 +113,23 @@ describe("a blob in another's place", () => {
     if (spawnSync("mkfifo", ["-m", "600", file]).status !== 0) this.skip(); // there is no mkfifo on this machine
     for (let more = 0; more < 8; more++) await mustRefuseGet(server, "empty", "a pipe");
     await mustGet(server, witness);
+  });
+
+  it("(a directory) leaves lists, bindings and the list of keys readable", async () => {
+    const server = await startTestServer({ ...uncached, brokerPort: 0 });
+    await mustInit(server);
+    for (const name of ["a", "b"]) {
+      await mustPut(server, name, "v");
+      mustSucceed(await send(server, { method: "POST", path: `/v1/transit/keys/${name}` }));
+    }
+    for (const space of ["secrets", "keys"]) {
+      const file = join(server.home, "vault", "gen-1", space, "b.sealed");
+      unlinkSync(file);
+      mkdirSync(file);
+    }
+    const paths = ["/v1/secrets", "/v1/uses", "/v1/broker", "/v1/transit/keys"];
+    for (const path of paths) mustSucceed(await send(server, { path }));
+    const { keys, damaged } = (await send(server, { path: "/v1/transit/keys" })).json;
+    expect([(keys as readonly unknown[]).length, damaged]).to.deep.equal([1, ["b"]]);
   });
 });
