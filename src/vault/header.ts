@@ -64,8 +64,8 @@ export class Header {
   /** Of the vault whose header it is: see `SharedStore`. */
   #generation: string | null = null;
   #rotation: string | null = null;
-  /** The key worker has the stored header. A damaged one is read again before each use: once it is repaired, all works again. */
-  #isLoaded = false;
+  /** Whether the key worker has the stored header. A damaged one is read again before each use: it works once it is repaired. */
+  #state: "loading" | "loaded" | "failed" = "loading";
   /** A failed fsync left it uncertain which header is on disk. */
   #inDoubt = false;
   #loading: Promise<void> | null = null;
@@ -89,7 +89,7 @@ export class Header {
 
   /** The ways in, as the header on disk has them. `cost`: how a passphrase becomes a key. */
   slots(): readonly ShownSlot[] {
-    if (this.#bytes === null || !this.#isLoaded) return [];
+    if (this.#bytes === null || this.#state !== "loaded") return [];
     const header = JSON.parse(Buffer.from(this.#bytes).toString("utf8")) as ParsedHeader;
     return (header.slots ?? [header]).map(({ id, kind = "passphrase", label, createdAt, kdf }) => {
       const cost = kdf ? `scrypt, N = 2^${kdf.logN}` : "256 random bits";
@@ -110,11 +110,15 @@ export class Header {
   /** Loads the stored header. No operation may run at the same time. @throws VaultError UNAVAILABLE, INTEGRITY */
   async load(): Promise<void> {
     const generation = this.#generation;
-    this.#isLoaded = false;
-    this.#set(await this.#store.header());
-    if (generation !== this.#generation) this.#vaultReplaced();
-    await this.#pass();
-    this.#isLoaded = true;
+    this.#state = "loading";
+    try {
+      this.#set(await this.#store.header());
+      if (generation !== this.#generation) this.#vaultReplaced();
+      await this.#pass();
+    } catch (error) {
+      this.#state = "failed";
+      throw error;
+    }
   }
 
   /** Queries a shared store now and then, until `close`. */
@@ -140,13 +144,13 @@ export class Header {
       if (this.#loading === null) throw error;
       return this.#loading;
     });
-    if (!this.#isLoaded) await this.#lock.exclusive(() => this.#loadAgain());
+    if (this.#state === "failed") await this.#lock.exclusive(() => this.#loadAgain());
   }
 
   /** @throws VaultError UNAVAILABLE */
   async #loadAgain(): Promise<void> {
     try {
-      if (!this.#isLoaded) await this.load();
+      if (this.#state === "failed") await this.load();
     } catch (cause) {
       if (!(cause instanceof VaultError) || cause.code !== "INTEGRITY") throw cause;
       throw new VaultError("UNAVAILABLE", `${cause.message}: strongroom doctor shows where it is`, { cause });
@@ -227,6 +231,7 @@ export class Header {
   /** Passes the header to the key worker. */
   async #pass(): Promise<void> {
     this.#rotation = await this.#lockState.load(this.#bytes);
+    this.#state = "loaded";
   }
 
   /** DANGER: a header that was proposed before the last load would undo what was changed since. */
@@ -275,6 +280,7 @@ export class Header {
   async #adopt(proposed: Bytes): Promise<void> {
     if (!this.#lockState.holds(proposed)) throw new Error("the key worker ended before it adopted the header");
     this.#rotation = (await this.#lockState.ask({ op: "adopt" })).rotation;
+    this.#state = "loaded";
   }
 
   /** Another server has replaced the header. */
