@@ -1,5 +1,5 @@
 /** Crash of the key worker from outside, as by a fatal error in its thread. */
-import type { Worker } from "node:worker_threads";
+import { MessagePort, type Worker } from "node:worker_threads";
 
 const alive = new Set<Worker>();
 
@@ -23,4 +23,17 @@ export function lastThread(): Worker {
 /** Ends every thread of this process. */
 export async function crashKeyWorkers(): Promise<void> {
   await Promise.all([...alive].map((worker) => worker.terminate()));
+}
+
+/** Ends every thread of this process instead of sending the next message to a key worker, unless the returned function is called. */
+export function crashWhenAsked(): () => void {
+  const { postMessage } = MessagePort.prototype;
+  const restore = () => {
+    MessagePort.prototype.postMessage = postMessage;
+  };
+  MessagePort.prototype.postMessage = () => {
+    restore();
+    crashKeyWorkers().catch(() => {});
+  };
+  return restore;
 }
