@@ -702,7 +702,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Lists the hosts that secrets are bound to.
-   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN without the root token; BAD_REQUEST
+   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN without the root token; BAD_REQUEST; INTERNAL
    * @example
    * ```ts
    * const { uses } = await client.listUses({ prefix: "app/" });
@@ -754,7 +754,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Returns what a program needs to use the broker with the session's token that this client has.
-   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN
+   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN; INTERNAL
    * @example
    * ```ts
    * const { port } = await client.showBroker();
@@ -779,7 +779,7 @@ export class StrongroomClient implements AsyncDisposable {
   /**
    * Approves or refuses a request that waits.
    * @throws StrongroomError NOT_FOUND when it no longer waits; UNAUTHORIZED with `credential` "passphrase"; VAULT_LOCKED;
-   * FORBIDDEN without the root token; BAD_REQUEST
+   * FORBIDDEN without the root token; INTERNAL; BAD_REQUEST
    * @example
    * ```ts
    * await client.decideApproval(id, { approve: true });
