@@ -1,5 +1,6 @@
 /** Places of vaults, opened for maintenance without a server: the files of a home, or a database. */
 import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Bytes } from "../../workers/protocol.js";
 import { isStoreUrl, readStoreUrl } from "../config/readers.js";
 import { StartError } from "../errors.js";
@@ -50,10 +51,18 @@ export async function openUnserved(url: string, passwordFile: string | null, mod
   }
 }
 
+/** In milliseconds. PostgreSQL lists the connections of a server that has ended until its own processes have noticed. */
+const connectionEndMs = 3000;
+
 /** @throws StartError when servers are connected to the store's database; a home is claimed instead. */
-export async function refuseServed(store: SecretStore): Promise<void> {
-  if (store.shared === undefined || (await store.shared.serverConnections()) === 0) return;
-  throw new StartError(`servers are connected to ${store.vaultPath}: stop all of them, then run the command again`);
+export async function refuseServed({ shared, vaultPath }: SecretStore): Promise<void> {
+  if (shared === undefined) return;
+  const deadline = performance.now() + connectionEndMs;
+  while ((await shared.serverConnections()) > 0) {
+    if (performance.now() > deadline)
+      throw new StartError(`servers are connected to ${vaultPath}: stop all of them, then run the command again`);
+    await sleep(100);
+  }
 }
 
 const silent = createLog("error", () => {}, Date.now);

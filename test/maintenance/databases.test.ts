@@ -41,6 +41,20 @@ describe("a vault in a database", () => {
   });
   const postgres = shared(startPostgres);
 
+  it("is not refused for the connection of a server that has just ended", async () => {
+    const { name, url } = await emptyDatabase();
+    const store = await openDatabaseAt(url, null, { creates: true });
+    try {
+      const ending = postgres().sql(name, "SET application_name = 'strongroom server'; SELECT pg_sleep(0.5)");
+      while ((await store.shared?.serverConnections()) === 0);
+      await refuseServed(store);
+      expect(await store.shared?.serverConnections()).to.equal(0);
+      await ending;
+    } finally {
+      await store.close();
+    }
+  });
+
   async function emptyDatabase(): Promise<{ readonly name: string; readonly url: string }> {
     const name = await postgres().database();
     return { name, url: urlOf(postgres().port, name) };
