@@ -55,7 +55,7 @@ export async function lookAt(circumstances: Circumstances): Promise<Look> {
       continue;
     }
     deadline = performance.now() + disturbedMs;
-    last = last === null ? look : lasting(last, look);
+    last = last === null ? look : { ...look, checks: lastingChecks(last.checks, look.checks) };
     if (last.checks.every(({ holds }) => holds)) return last;
     looks++;
     await sleep(pauseMs);
@@ -64,10 +64,13 @@ export async function lookAt(circumstances: Circumstances): Promise<Look> {
   return last;
 }
 
-/** A check that held once holds: what was found in the other copy was a request at work. */
-function lasting(before: Look, after: Look): Look {
-  const checks = after.checks.map((check, i) => (before.checks[i]?.holds ? (before.checks[i] ?? check) : check));
-  return { ...after, checks };
+/**
+ * Returns the checks of `after` where those of `before` failed too: a check that held once holds, and what was found in the
+ * other copy was a request at work. DANGER: compared by name, as a rotation between the copies adds or removes a check.
+ */
+export function lastingChecks(before: readonly Check[], after: readonly Check[]): Check[] {
+  const held = new Map(before.filter(({ holds }) => holds).map((check) => [check.what, check]));
+  return after.map((check) => held.get(check.what) ?? check);
 }
 
 /** Null when the vault's keys or state changed around the copy. */
