@@ -100,8 +100,7 @@ interface Operations {
   };
   lock: {
     request: { op: "lock"; checkpoint?: string };
-    /** `holdsKeys`: until the thread has ended, OpenSSL has copies of transit keys that cannot be wiped. */
-    response: { readonly ok: true; readonly signed: CheckpointSignature | null; readonly holdsKeys: boolean };
+    response: { readonly ok: true; readonly signed: CheckpointSignature | null };
   };
   drain: { request: { op: "drain" }; response: Done };
   inspect: {

@@ -107,7 +107,6 @@ export class KeyWorker {
   /** Whether the current thread has seen a passphrase. */
   #derived = false;
   /** Whether the current thread said, when it was locked, that OpenSSL has copies of transit keys. */
-  #holdsKeys = false;
   #deriving = 0;
   /** How many headers were sent, and how many of them are not confirmed yet. */
   #loads = 0;
@@ -205,10 +204,7 @@ export class KeyWorker {
   async signAndWipe(last: LastCheckpoint | null): Promise<void> {
     let signed: CheckpointSignature | null = null;
     try {
-      ({ signed, holdsKeys: this.#holdsKeys } = await this.call({
-        op: "lock",
-        ...(last && { checkpoint: last.text }),
-      }));
+      ({ signed } = await this.call({ op: "lock", ...(last && { checkpoint: last.text }) }));
     } finally {
       last?.end(signed);
     }
@@ -217,11 +213,11 @@ export class KeyWorker {
   /**
    * Replaces a thread that has seen a passphrase, and has wiped its keys; returns null when it had not. The new one has no
    * header. Outstanding requests are refused as locked. A derivation that is running keeps the old thread alive until it
-   * ends. `wiped` settles when nothing of the old thread's keys is in memory: copies in OpenSSL last as long as the thread.
+   * ends. `wiped` settles when the old thread is gone, and with it what no program can wipe: copies in OpenSSL, and those
+   * that a thread's stack has of registers; after a derivation that keeps it alive it settles at once.
    */
   replaceIfDerived(isDeriving: boolean): { readonly wiped: Promise<void> } | null {
     if (!this.#derived) return null;
-    const holdsKeys = this.#holdsKeys;
     const old = this.#thread;
     this.#startThread();
     const ended = old === null ? Promise.resolve() : end(old, lockedMeanwhile());
@@ -230,7 +226,7 @@ export class KeyWorker {
         this.#retiring = null;
       });
     }
-    return { wiped: holdsKeys && !isDeriving ? ended : Promise.resolve() };
+    return { wiped: isDeriving ? Promise.resolve() : ended };
   }
 
   async stop(): Promise<void> {
@@ -335,7 +331,6 @@ export class KeyWorker {
     });
     this.#thread = thread;
     this.#derived = false;
-    this.#holdsKeys = false;
   }
 
   #take(thread: Thread, [id, responses, bytes, refusals, used]: CallResult): void {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ReadWriteLock } from "../../src/locks.js";
 import { keyWorkerAsked } from "../support/asked-worker.js";
-import { crashKeyWorkers, threadsAlive } from "../support/crash-key-worker.js";
+import { crashKeyWorkers, lastThread, threadsAlive } from "../support/crash-key-worker.js";
 import { heldFiles } from "../support/held-files.js";
 import { turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -174,6 +174,22 @@ describe("key derivation overload", () => {
     for (const answer of refusedAnswers) {
       mustRefuse(answer, 429, "RATE_LIMITED");
       expect(answer.headers["retry-after"]).to.equal("1");
+    }
+  });
+});
+
+describe("a lock", () => {
+  it("responds when the thread that had the key is gone, with its stack and all that OpenSSL held", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    for (let round = 0; round < 3; round++) {
+      let isGone = false;
+      lastThread().once("exit", () => {
+        isGone = true;
+      });
+      await mustLock(server);
+      expect(isGone, `round ${round}`).to.equal(true);
+      await mustUnlock(server);
     }
   });
 });

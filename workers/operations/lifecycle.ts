@@ -16,7 +16,6 @@ import {
   notLoaded,
   wrongPassphrase,
 } from "../refusals.js";
-import { hasParsedKeys } from "../transit/private-keys.js";
 import type { Outcome } from "../turns.js";
 import type { Context } from "./context.js";
 import { refusing } from "./header-access.js";
@@ -72,7 +71,7 @@ export function lock(context: Context, { checkpoint }: RequestOf<"lock">): Resul
   context.keyring.lock();
   context.turns.cancel();
   context.transit.lock();
-  return { ok: true, signed, holdsKeys: hasParsedKeys() };
+  return { ok: true, signed };
 }
 
 export async function drain({ turns, transit }: Context): Promise<ResultOf<"drain">> {

@@ -61,17 +61,9 @@ export function makeRsaPrivatePart(type: KeyType): Promise<Bytes> {
   });
 }
 
-let hasParsed = false;
-
-/** Whether this thread has ever parsed an asymmetric key, of which OpenSSL then has a copy. */
-export function hasParsedKeys(): boolean {
-  return hasParsed;
-}
-
 /** Parses a private part. OpenSSL frees a copy of the text without clearing it. */
 export function parsePrivatePart(type: KeyType, part: Uint8Array): KeyObject {
   const der = derOf(type, part);
-  hasParsed = true;
   try {
     return createPrivateKey({ key: asBuffer(der), format: "der", type: "pkcs8" });
   } finally {
