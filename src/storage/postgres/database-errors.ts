@@ -25,8 +25,11 @@ export function endsConnection(error: unknown): boolean {
 
 /** Whether the connection ended, rather than timed out: a new one may work at once. */
 export function isBroken(error: unknown): boolean {
-  const isTimeout = error instanceof Error && /timeout/i.test(error.message);
-  return endsConnection(error) && !isTimeout;
+  return endsConnection(error) && !isTimeout(error);
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && /timeout/i.test(error.message);
 }
 
 /** The cause is for the log, which leaves out its message. */
@@ -55,7 +58,7 @@ const remedies: Readonly<Record<string, string>> = {
 /** Says why a start cannot use the database, without any part of its URL. */
 export function databaseStartError(error: unknown): StartError {
   if (error instanceof StartError) return error;
-  const code = systemCode(error);
+  const code = systemCode(error) ?? (isTimeout(error) ? "no answer in time" : undefined);
   const remedy = remedies[sqlState(error) ?? ""] ?? "check that it runs, its address and its TLS settings";
   return new StartError(`the database cannot be used${code === undefined ? "" : ` (${code})`}: ${remedy}`);
 }

@@ -21,8 +21,6 @@ export type DatabaseOptions = {
   readonly password?: string;
   /** Maximum number of connections. */
   readonly poolSize: number;
-  /** Time limit for connecting, and then for each answer, in milliseconds. */
-  readonly answerMs?: number;
   /** False for maintenance, which does not count as a server. */
   readonly isServer?: boolean;
   readonly log: Log;
@@ -33,7 +31,8 @@ export type DatabaseOptions = {
 /** Name of a server's connections in `pg_stat_activity`: at least one while it runs, as it queries more often than they idle. */
 export const serverName = "strongroom server";
 
-const defaultAnswerMs = 5_000;
+/** Time limit for connecting, and then for each answer, in milliseconds. */
+const answerMs = 5_000;
 
 /** Attempts at a query after deadlocks and serialization failures; a read whose connection broke has two. */
 const mostAttempts = 4;
@@ -62,19 +61,17 @@ const sessionSettings = [
 export class Database {
   readonly #makePool: () => Pool;
   readonly #sessions: Sessions;
-  readonly #answerMs: number;
   #pool: Pool;
 
-  private constructor(makePool: () => Pool, sessions: Sessions, answerMs: number) {
+  private constructor(makePool: () => Pool, sessions: Sessions) {
     this.#makePool = makePool;
     this.#sessions = sessions;
-    this.#answerMs = answerMs;
     this.#pool = makePool();
   }
 
   /** Loads the client and prepares the pool; the first query connects. */
   static async open(options: DatabaseOptions): Promise<Database> {
-    const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log, clock = null } = options;
+    const { target, password, poolSize, isServer = true, log, clock = null } = options;
     const { Client, Pool } = await import("pg");
     const config = {
       ...target,
@@ -98,7 +95,7 @@ export class Database {
       pool.on("connect", (client) => client.on("error", () => {})); // a connection in use has no listener; its query fails
       return pool;
     };
-    return new Database(makePool, sessions, answerMs);
+    return new Database(makePool, sessions);
   }
 
   /** Returns the rows of one statement. @throws VaultError UNAVAILABLE; a change was then made completely or not at all. */
@@ -162,7 +159,7 @@ export class Database {
     values: readonly Value[],
     extraMs: number,
   ): Promise<readonly Row[]> {
-    const ms = this.#answerMs + extraMs;
+    const ms = answerMs + extraMs;
     const limits = { query_timeout: 2 * ms }; // the pool's own limit would fire before `withTimeLimit`
     const query = { name, text, values: [...values], rowMode: "array", ...limits };
     try {

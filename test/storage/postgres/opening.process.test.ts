@@ -1,12 +1,14 @@
 /** Opening of a database: password, TLS, rights, and what a failed start says. */
+import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { findPassword } from "../../../src/storage/postgres/pass-file.js";
 import { bytes } from "../../support/bytes.js";
-import { shared, temporaryDirectory } from "../../support/clean-up.js";
+import { later, shared, temporaryDirectory } from "../../support/clean-up.js";
 import { freePort, needsPostgres, startPostgres } from "../../support/postgres.js";
 import { run, startProcess } from "../../support/process.js";
 
@@ -146,9 +148,16 @@ describe("a database", () => {
     }
   });
 
-  it("that refuses the password, does not exist or does not listen is named with what to do, without its URL", async () => {
+  it("that refuses the password, does not exist, listen or answer is named with what to do, without its URL", async () => {
     const { port, file } = database();
     const unused = await freePort();
+    const silent = createServer().listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    later(() => {
+      silent.close();
+    });
+    const { port: silentPort } = silent.address() as AddressInfo;
+    const unanswered = outcomeOf(`postgres://strongroom@127.0.0.1:${silentPort}/nothing`, file);
     const outcomes = [
       [await outcomeOf(urlAt("127.0.0.1", "sslmode=require"), fileWith("wrong")), /the password is wrong: correct/],
       [await outcomeOf(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
@@ -158,6 +167,7 @@ describe("a database", () => {
       [await outcomeOf("postgres://keeper:12?keeper@127.0.0.1/x", file), /an unknown parameter/],
       [await outcomeOf("postgres://strongroom@127.0.0.1/%zz", file), /an invalid % escape/],
       [await outcomeOf("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is invalid/],
+      [await unanswered, /cannot be used \(no answer in time\): check that it runs/],
     ] as const;
     for (const [outcome, want] of outcomes) {
       expect(outcome).to.match(want);
