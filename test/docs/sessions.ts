@@ -36,13 +36,16 @@ export function hasCommands(text: string): boolean {
   return scriptsIn(text).length > 0;
 }
 
-/** The text with what its sessions print today. @throws Error that names a command which fails */
+/** The text with what its sessions print today. @throws Error with a command that fails, and the text up to it */
 export async function withSessions(file: string, text: string): Promise<string> {
   const sandbox = await openSandbox(text, setups[file]);
   let shown = "";
   let at = 0;
   for (const block of scriptsIn(text)) {
-    shown += text.slice(at, block.at) + (await played(sandbox, block));
+    shown += text.slice(at, block.at);
+    shown += await played(sandbox, block).catch((error: Error) => {
+      throw new Error(`${error.message}\nafter\n${shown}`, { cause: error }); // what fails first may be a refusal there
+    });
     at = block.at + block.code.length;
   }
   return shown + text.slice(at);

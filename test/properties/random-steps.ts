@@ -20,5 +20,6 @@ export async function overRandomSteps<S>(
       await cleanUpTo(mark);
     }
   };
-  await fc.assert(fc.asyncProperty(fc.array(step, lengths), onServer), { numRuns, endOnFailure: true });
+  const property = fc.asyncProperty(fc.array(step, lengths), onServer);
+  await fc.assert(property, { numRuns, endOnFailure: true, includeErrorInReport: true });
 }

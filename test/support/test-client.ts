@@ -12,6 +12,7 @@ import { type Socket, connect as socketConnect } from "node:net";
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import supertest, { type Test } from "supertest";
+import { systemCode } from "../../src/errors.js";
 import { later } from "./clean-up.js";
 import { judge, judgeRaw } from "./contract-judge.js";
 import { passphrase, type TestServer } from "./server.js";
@@ -43,11 +44,12 @@ export type Send = {
   readonly localAddress?: string;
 };
 
-/** Sends a request target exactly as given: no URL library normalizes it. */
-export function send(
-  server: TestServer,
-  { method = "GET", path, headers, body, token, localAddress }: Send,
-): Promise<ApiResponse> {
+/**
+ * Sends a request target exactly as given: no URL library normalizes it. A GET is sent again when the server had just
+ * closed the idle connection.
+ */
+export function send(server: TestServer, sent: Send): Promise<ApiResponse> {
+  const { method = "GET", path, headers, body, token, localAddress } = sent;
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
   const host = localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, "");
@@ -73,7 +75,11 @@ export function send(
         resolve({ status, headers, text, json: asObject(text) });
       });
     });
-    request.on("error", reject);
+    request.on("error", (error) => {
+      const isStale = request.reusedSocket && systemCode(error) === "ECONNRESET";
+      if (isStale && method === "GET") resolve(send(server, sent));
+      else reject(error);
+    });
     request.end(bytes);
   });
 }
