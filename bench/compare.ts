@@ -14,11 +14,12 @@ import { type Options, readOptions, runCommand, sharedUsage, show, UsageError } 
 import { cpuOf, totalCpu } from "./process-usage.js";
 import { type StartOptions, type StrongroomSubject, startStrongroom } from "./subjects.js";
 import { filledHome, pathOf } from "./vaults.js";
-import { get, getSecrets, list, listSecrets, put } from "./workloads.js";
+import { batch, get, getSecrets, list, listSecrets, put } from "./workloads.js";
 
 const workloads: Readonly<Record<string, { readonly secrets: number; readonly workload: Workload }>> = {
   get: { secrets: getSecrets, workload: get(64) },
   "get-1": { secrets: getSecrets, workload: get(1) },
+  batch: { secrets: getSecrets, workload: batch },
   list: { secrets: listSecrets, workload: list },
   put: { secrets: 0, workload: put },
 };
@@ -33,6 +34,7 @@ const usage = `usage: npm run bench:compare -- <git-ref> [options]
        npm run bench:compare -- --with VARIABLE=VALUE [options]
 
   get, get-1       gets of 200 bytes on 64 connections, and on one
+  batch            batches of 100 gets on 4 connections
   list             a page of 100 of 10,000 secrets
   put              puts of 1 KiB on 16 connections
   start, relock    CPU of a start, and of lock, unlock and the first get

@@ -22,6 +22,17 @@ export const put: Workload = {
   perSecond: 50,
 };
 
+/** The same hundred secrets in one request. */
+export const batch: Workload = {
+  connections: 4,
+  requests: [{ method: "POST", path: "/v1/batch", body: JSON.stringify({ operations: gets() }) }],
+  perSecond: 50,
+};
+
+function gets(): readonly { readonly get: string }[] {
+  return Array.from({ length: getSecrets }, (_, n) => ({ get: pathOf(n) }));
+}
+
 /** One page of a hundred. */
 export const list: Workload = {
   connections: 1,

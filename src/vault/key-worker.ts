@@ -106,7 +106,6 @@ export class KeyWorker {
   #crashes = 0;
   /** Whether the current thread has seen a passphrase. */
   #derived = false;
-  /** Whether the current thread said, when it was locked, that OpenSSL has copies of transit keys. */
   #deriving = 0;
   /** How many headers were sent, and how many of them are not confirmed yet. */
   #loads = 0;
