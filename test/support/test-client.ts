@@ -45,8 +45,8 @@ export type Send = {
 };
 
 /**
- * Sends a request target exactly as given: no URL library normalizes it. A GET is sent again when the server had just
- * closed the idle connection.
+ * Sends a request target exactly as given: no URL library normalizes it. A GET or a lock is sent again when the server had
+ * just closed the idle connection, as after a long search of its memory.
  */
 export function send(server: TestServer, sent: Send): Promise<ApiResponse> {
   const { method = "GET", path, headers, body, token, localAddress } = sent;
@@ -77,7 +77,7 @@ export function send(server: TestServer, sent: Send): Promise<ApiResponse> {
     });
     request.on("error", (error) => {
       const isStale = request.reusedSocket && systemCode(error) === "ECONNRESET";
-      if (isStale && method === "GET") resolve(send(server, sent));
+      if (isStale && (method === "GET" || path === "/v1/lock")) resolve(send(server, sent));
       else reject(error);
     });
     request.end(bytes);
