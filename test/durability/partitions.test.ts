@@ -134,13 +134,17 @@ async function startNodes(): Promise<[Node, ...Node[]]> {
   return [first, ...others];
 }
 
-/** Returns the histories that nothing explains, and how many changes had no result. */
-async function playMany(count: number, read: Operation): Promise<{ unexplained: string[]; uncertain: number }> {
+/** Plays until `enough` histories are unexplained; returns them, and how many changes had no result. */
+async function playMany(
+  count: number,
+  read: Operation,
+  enough = Number.POSITIVE_INFINITY,
+): Promise<{ unexplained: string[]; uncertain: number }> {
   const nodes = await startNodes();
   const random = new Random(runSeed);
   const unexplained: string[] = [];
   let uncertain = 0;
-  for (let n = 0; n < count; n++) {
+  for (let n = 0; n < count && unexplained.length < enough; n++) {
     const seen = await history(nodes, `register/${n}`, random, read);
     const open = seen.filter((one) => one?.maybe).length;
     uncertain += open;
@@ -171,6 +175,6 @@ describe("three servers on one database, each cut off from it now and then", fun
       if (found !== null) known.set(place, found);
       return found;
     };
-    expect((await playMany(6, stale)).unexplained).to.not.deep.equal([]);
+    expect((await playMany(50, stale, 1)).unexplained).to.not.deep.equal([]); // nearly always the first; on a busy machine later
   });
 });
