@@ -299,7 +299,7 @@ func main() {
       );
       const program = join(directory, "program");
       execFileSync("go", ["build", "-o", program, join(directory, "main.go")], {
-        env: { ...process.env, CGO_ENABLED: "0" },
+        env: { ...process.env, CGO_ENABLED: "0", XDG_CACHE_HOME: directory, XDG_CONFIG_HOME: directory },
       });
       const { stdout, stderr } = await agent("gh/", [program, `https://${named}/go`]);
       expect(stdout, stderr).to.equal("GET /go 0\n");

@@ -122,7 +122,8 @@ describe("completion", () => {
   for (const shell of shells) {
     describe(shell, () => {
       before(function () {
-        if (spawnSync(shell, ["-c", "true"]).status !== 0) this.skip(); // not installed
+        const { status } = spawnSync(shell, [noStartFiles[shell], "-c", "true"], { env: environment({}) });
+        if (status !== 0) this.skip(); // not installed
       });
 
       it(`${shell} completes commands, flags, words and paths`, async () => {

@@ -13,6 +13,7 @@ import { blocksIn } from "./document-files.js";
 const page = readFileSync("docs/python-and-go.md", "utf8");
 const value = 'p"ä\n€';
 const path = "team/db with space/ü%#";
+const isLong = process.env["STRONGROOM_CLIENTS"] === "1";
 
 function has(command: string, ...args: readonly string[]): boolean {
   return spawnSync(command, args).status === 0;
@@ -67,15 +68,16 @@ describe("others than the owner's command line", () => {
   const programs: readonly (readonly [string, string, readonly string[], boolean])[] = [
     ["Python's standard library", "secret.py", ["python3"], has("python3", "--version")],
     ["Python with requests", "secret_requests.py", ["python3"], has("python3", "-c", "import requests")],
-    ["Go", "secret.go", ["go", "run"], has("go", "version")],
+    ["Go", "secret.go", ["go", "run"], isLong && has("go", "version")], // compiles its library into an empty cache
   ];
   for (const [what, file, command, isThere] of programs) {
     it(`${what} gets a secret as docs/python-and-go.md shows, and the text of a refusal`, async function () {
-      if (!isThere) this.skip(); // the language is not installed here
+      if (!isThere) this.skip(); // the language is not installed here, or this is no long form
       const directory = temporaryDirectory();
       writeFileSync(join(directory, file), blocksIn(page).find((block) => block.file === file)?.code ?? "");
       const proxies = { HTTPS_PROXY: "http://127.0.0.1:9", https_proxy: "http://127.0.0.1:9" };
-      const env = { ...process.env, ...(await settings(directory)), ...proxies };
+      const home = { XDG_CACHE_HOME: directory, XDG_CONFIG_HOME: directory, PYTHONDONTWRITEBYTECODE: "1" };
+      const env = { ...process.env, ...home, ...(await settings(directory)), ...proxies };
       const [program = "", ...args] = command;
       const run = (wanted: string) => collect(spawn(program, [...args, file, wanted], { cwd: directory, env })).ended;
       const found = await run(path);

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { environment } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
 import { mustSucceed, send } from "../support/test-client.js";
 
@@ -63,6 +64,7 @@ async function visit(html: string): Promise<void> {
   const browser = spawn("chromium", [...flags, profile, "--remote-debugging-port=0", `http://127.0.0.1:${port}/`], {
     stdio: "ignore",
     detached: true,
+    env: environment({}),
   });
   const closed = new Promise((resolve) => browser.once("close", resolve));
   await Promise.race([done, closed.then(() => Promise.reject(new Error("chromium ended")))]);

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { run, type ServerProcess, startProcess } from "../support/process.js";
+import { environment, run, type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
 
@@ -21,6 +21,7 @@ async function startBrowser(): Promise<Browser> {
     executablePath: chromium,
     args,
     userDataDir: temporaryDirectory(),
+    env: environment({}),
     timeout: 60_000,
   });
   later(() => browser.close());

@@ -159,8 +159,9 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_BROKER_MATRIX: "1200", STRONGROOM_BROKER_REQUESTS: "200" },
   },
   agents: {
-    meaning: "installs SDKs and strongroom mcp and runs them, gh and streams of 1 GB through the broker (network)",
-    files: ["broker/clients.process.test"],
+    meaning:
+      "installs SDKs and strongroom mcp and runs them, gh, Go's programs and streams of 1 GB through the broker (network)",
+    files: ["broker/clients.process.test", "docs/other-users.process.test"],
     numbers: { STRONGROOM_CLIENTS: "1" },
   },
   vectors: {
