@@ -6,19 +6,19 @@ import { lockedMeanwhile, tooMany, unexpected } from "./refusals.js";
 const waitingDerivations = 16;
 
 /** `until`: the turn lasts until a proposed header is adopted or discarded, so that nothing else comes between. */
-export type Outcome<R> = { readonly response: R; readonly until?: Promise<void> };
+export type TurnResult<R> = { readonly response: R; readonly until?: Promise<void> };
 
 export class Turns {
   readonly #queue = new DerivationQueue(waitingDerivations);
 
   /** Runs the work in its turn and wipes the body. */
-  take<R>(body: SharedBytes | null, work: () => Promise<Outcome<R>>): Promise<R | Refusal> {
+  take<R>(body: SharedBytes | null, work: () => Promise<TurnResult<R>>): Promise<R | Refusal> {
     return new Promise((response) => {
       const turn = async () => {
-        const outcome = await work();
+        const result = await work();
         wipe(body);
-        response(outcome.response);
-        await outcome.until;
+        response(result.response);
+        await result.until;
       };
       this.#queue
         .run(turn)

@@ -40,8 +40,8 @@ export type LedgerOptions = {
 };
 
 /** The document after a change, and what the change returns to its caller. */
-export type Outcome<T> = { readonly state: TokenDocument; readonly result: T };
-type Change<T> = (state: TokenDocument) => Promise<Outcome<T>>;
+export type TokenChange<T> = { readonly state: TokenDocument; readonly result: T };
+type MakeChange<T> = (state: TokenDocument) => Promise<TokenChange<T>>;
 
 /** Longest time, in milliseconds, until a token's last use, or a write that the disk refused, is written. */
 const writeDelayMs = 60_000;
@@ -116,7 +116,7 @@ export class TokenLedger {
    * Makes one change at a time. The changed document is stored durably before it counts.
    * @throws VaultError INTEGRITY for a damaged document, UNAVAILABLE, BAD_REQUEST for too many tokens
    */
-  change<T>(make: Change<T>): Promise<T> {
+  change<T>(make: MakeChange<T>): Promise<T> {
     return this.#vault.hold(() => this.#inTurn.run(() => this.#changeNow(make)));
   }
 
@@ -224,7 +224,7 @@ export class TokenLedger {
     if (await this.#stored.hasChanged()) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
   }
 
-  async #changeNow<T>(make: Change<T>): Promise<T> {
+  async #changeNow<T>(make: MakeChange<T>): Promise<T> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       if (this.#stored.isStale) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
       const { state, result } = await make(this.state);

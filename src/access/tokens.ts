@@ -14,7 +14,7 @@ import {
   type UnsignedRecord,
 } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
-import { formerValues, type LedgerOptions, type Outcome, TokenLedger } from "./token-store.js";
+import { formerValues, type LedgerOptions, type TokenChange, TokenLedger } from "./token-store.js";
 import { newTokenValue } from "./token-value.js";
 
 /** A document of the vault. */
@@ -269,7 +269,7 @@ export class ClientTokens {
     }
   }
 
-  async #signed(state: TokenDocument, unsigned: UnsignedRecord): Promise<Outcome<TokenRecord>> {
+  async #signed(state: TokenDocument, unsigned: UnsignedRecord): Promise<TokenChange<TokenRecord>> {
     const record = await this.#ledger.sign(unsigned);
     const others = state.tokens.filter(({ name }) => name !== record.name);
     return { state: { ...withoutRefused(state, record.name), tokens: [...others, record] }, result: record };

@@ -1,6 +1,6 @@
 /** Check of the audit log by the server that writes it, in steps between which requests are served. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Judge, judgeCheckpoints, lengthOfLog, verifyLog } from "./verify.js";
+import { type CheckpointJudge, judgeCheckpoints, lengthOfLog, verifyLog } from "./verify.js";
 
 /** `covered`: the last record that a checkpoint of this vault covers; 0: none. `problems`: the first ones, in words. */
 export type AuditVerdict = {
@@ -18,7 +18,11 @@ const mostProblems = 10;
 const keptMs = 30_000;
 
 /** Returns a check of the log in `directory` that several callers share. `now`: in milliseconds. */
-export function auditCheck(directory: string, judge: Judge, now: () => number): () => Promise<AuditVerdict | null> {
+export function auditCheck(
+  directory: string,
+  judge: CheckpointJudge,
+  now: () => number,
+): () => Promise<AuditVerdict | null> {
   let last: { readonly until: number; readonly verdict: Promise<AuditVerdict | null> } | null = null;
   return () => {
     if (last !== null && now() < last.until) return last.verdict;
@@ -32,7 +36,7 @@ export function auditCheck(directory: string, judge: Judge, now: () => number): 
 }
 
 /** Null when there is no record, or the log is too long. */
-async function check(directory: string, judge: Judge): Promise<AuditVerdict | null> {
+async function check(directory: string, judge: CheckpointJudge): Promise<AuditVerdict | null> {
   if ((await lengthOfLog(directory)) > mostBytes) return null;
   const log = await verifyLog(directory, null, () => nextTurn());
   if (log.firstSeq === null) return null;

@@ -350,7 +350,7 @@ export async function lengthOfLog(directory: string): Promise<number> {
 }
 
 /** Checks the MACs of checkpoints. */
-export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
+export type CheckpointJudge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
 
 /**
  * `covered`: the last record that a checkpoint of the vault covers; 0: none. `uncovered`: records before it that no checkpoint
@@ -365,7 +365,10 @@ export type JudgedLog = {
 export type RecordRange = { readonly first: number; readonly last: number };
 
 /** Judges the checkpoints' MACs, see `format.ts`. What is under an unknown key, and before no bridge, is a problem. */
-export async function judgeCheckpoints({ checkpoints, firstSeq }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
+export async function judgeCheckpoints(
+  { checkpoints, firstSeq }: VerifiedLog,
+  judge: CheckpointJudge,
+): Promise<JudgedLog> {
   const verdicts: CheckpointVerdict[] = [];
   for (let from = 0; from < checkpoints.length; from += maxCheckpoints)
     verdicts.push(...(await judge(checkpoints.slice(from, from + maxCheckpoints))));

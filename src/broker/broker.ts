@@ -60,7 +60,7 @@ const onlyBound: SessionRules = { allowed: [], egress: "listed" };
 const firstRestartMs = 1_000;
 const lastRestartMs = 60_000;
 
-type Permit = { readonly caller: Caller; readonly use: Use; readonly path: string };
+type PermittedUse = { readonly caller: Caller; readonly use: Use; readonly path: string };
 
 export class Broker {
   readonly approvals: Approvals;
@@ -70,7 +70,7 @@ export class Broker {
   #thread: Worker | null = null;
   readonly #callers = new Map<string, Caller>();
   readonly #rules = new Map<string, SessionRules>();
-  readonly #permits = new Map<number, Permit>();
+  readonly #permits = new Map<number, PermittedUse>();
   readonly #certificates = new Map<number, (certificate: string | null) => void>();
   #count = 0;
   #restartMs = firstRestartMs;

@@ -11,7 +11,7 @@ import type {
   SignedCheckpoint,
 } from "../../workers/protocol.js";
 import { signedOf } from "../audit/format.js";
-import type { Judge } from "../audit/verify.js";
+import type { CheckpointJudge } from "../audit/verify.js";
 import { systemClock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { KeyWorker } from "../vault/key-worker.js";
@@ -113,7 +113,7 @@ export class Keys {
 export async function withOfflineJudge<T>(
   header: Bytes,
   passphrase: Bytes,
-  work: (judge: Judge) => Promise<T>,
+  work: (judge: CheckpointJudge) => Promise<T>,
 ): Promise<T> {
   const keys = new Keys(passphrase);
   try {

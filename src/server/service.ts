@@ -6,7 +6,7 @@ import { findToken, RootRotation, type Token } from "../access/root-token.js";
 import { ClientTokens } from "../access/tokens.js";
 import { auditCheck } from "../audit/check.js";
 import { auditDirectory, signedOf } from "../audit/format.js";
-import type { Judge } from "../audit/verify.js";
+import type { CheckpointJudge } from "../audit/verify.js";
 import type { Broker } from "../broker/broker.js";
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
@@ -185,7 +185,7 @@ function auditCheckOf(
   clock: Clock,
 ): Service["checkAuditLog"] {
   if (audit === null) return async () => null;
-  const judge: Judge = (checkpoints) => vault.records.verifyCheckpoints(checkpoints.map(signedOf));
+  const judge: CheckpointJudge = (checkpoints) => vault.records.verifyCheckpoints(checkpoints.map(signedOf));
   const check = auditCheck(auditDirectory(home.path), judge, () => clock.now());
   return async () => {
     await audit.flush();

@@ -19,6 +19,11 @@ export type MaybeResponse = { readonly response: Bytes | null; readonly tag: str
 
 export const unconditional: Condition = { ifMatch: null, ifNoneMatch: null };
 
+/** Throws when a request must no longer be carried out. */
+export type Permit = () => void;
+
+export const always: Permit = () => {};
+
 export function isConditional({ ifMatch, ifNoneMatch }: Condition): boolean {
   return ifMatch !== null || ifNoneMatch !== null;
 }

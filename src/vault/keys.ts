@@ -3,6 +3,7 @@ import type { Bytes, KeyDescription, Request, SharedBytes } from "../../workers/
 import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
 import type { DocumentChange } from "../storage/secret-store.js";
+import type { Permit } from "./conditions.js";
 import type { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
@@ -12,9 +13,6 @@ import type { RotationSweep } from "./rotation.js";
 type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" | "rotate" }>;
 
 const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created", rotate: "rotated" } as const;
-
-/** Throws when a request must not continue, although its passphrase is right. */
-export type Permit = () => void;
 
 /** `key`: the one that was created or deleted; null when the result does not say so. */
 export type KeyChange = { readonly response: Bytes; readonly key: KeyDescription | null };

@@ -1,9 +1,10 @@
 /** Secrets as Vault's KV engine, version 2, has them: each operation of a client, by the key worker. */
 import type { Bytes, SharedBytes, VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
+import type { Permit } from "./conditions.js";
 import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
-import type { Permit, VaultSecrets } from "./secrets.js";
+import type { VaultSecrets } from "./secrets.js";
 
 /** `status` 404: the version is deleted or destroyed, and the response has only its metadata. */
 export type KvReply = { readonly status: 200 | 404; readonly response: Bytes };

@@ -25,8 +25,8 @@ const sliceEntries = 64;
 /** One is opened while the next is being read. */
 const slicesAtOnce = 2;
 
-/** Heads that storage returned with the names. */
-type Heads = Map<string, Head>;
+/** Heads that storage returned with the names, by path. */
+export type Heads = Map<string, Head>;
 
 type Described = Extract<ResultOf<"describe">, { ok: true }>;
 

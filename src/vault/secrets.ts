@@ -25,6 +25,7 @@ import type { BatchPermit } from "./batch-plan.js";
 import { CachedStore, type CommitWatcher } from "./cache.js";
 import { type CheckQuery, checkSecrets } from "./check.js";
 import {
+  always,
   type Condition,
   conflictAt,
   expectedAs,
@@ -32,6 +33,7 @@ import {
   isConditional,
   type MaybeResponse,
   notFound,
+  type Permit,
   repeating,
   requireCondition,
   requireOf,
@@ -41,7 +43,7 @@ import {
   unconditional,
 } from "./conditions.js";
 import { type Success, wipingAfter } from "./key-worker.js";
-import { Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
+import { type Heads, Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import { VaultTrash } from "./trash.js";
 
@@ -61,18 +63,10 @@ export type SecretsOptions = {
   readonly isRotating: () => boolean;
 };
 
-/** Throws when a change is no longer permitted. */
-export type Permit = () => void;
-
-const always: Permit = () => {};
-
 /** What makes a secret of the one before and of a body. */
 type SealingRequest = RequestOf<"kvWrite" | "kvConfigure">;
 
 type Rewrite = "undo" | "changeMetadata";
-
-/** By path. */
-type Heads = Map<string, Head>;
 
 export class VaultSecrets {
   readonly trash: VaultTrash;

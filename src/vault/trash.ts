@@ -11,14 +11,19 @@ import { tagOf } from "../storage/blob-tag.js";
 import type { Change, Expected, Listed, SecretStore } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
 import { type CachedStore, headBytes, headOf } from "./cache.js";
-import { type Condition, conflictAt, expectedAs, notFound, repeating, requireOf, unconditional } from "./conditions.js";
+import {
+  always,
+  type Condition,
+  conflictAt,
+  expectedAs,
+  notFound,
+  type Permit,
+  repeating,
+  requireOf,
+  unconditional,
+} from "./conditions.js";
 import { Lister, type ListPart, type ListQuery, type ListSource } from "./list.js";
 import type { LockState } from "./lock-state.js";
-
-/** Throws when a change is no longer permitted. */
-type Permit = () => void;
-
-const always: Permit = () => {};
 
 type TrashOptions = {
   readonly store: SecretStore;

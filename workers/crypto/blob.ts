@@ -420,13 +420,13 @@ export function valueAad(key: SealingKey, path: PathText, metadataNonce: Uint8Ar
 }
 
 /** `blob`: null when nothing was sealed again. `intact`: all that the old key sealed opened. */
-type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
+type Resealing = { readonly blob: Bytes | null; readonly intact: boolean };
 
 /**
  * Seals again, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same
  * lengths and tags; what is damaged stays as it is.
  */
-export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): ResealedBlob {
+export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): Resealing {
   const split = splitBlob(blob);
   if (split === null) return { blob: null, intact: false };
   const versions = [split.current, ...split.earlier];

@@ -216,7 +216,7 @@ export type Content = {
  * Where and when it is stored. `previous`: the blob that it replaces, a head without history. `reread`: it was read twice, so
  * what is damaged in it is damaged on the disk.
  */
-export type Place = {
+export type SealTarget = {
   readonly path: string;
   readonly previous: Uint8Array | null;
   readonly now: number;
@@ -231,12 +231,17 @@ export function openSecret(key: SealingKey, path: string, blob: Uint8Array, now:
 }
 
 /** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
-export function sealNext(key: SealingKey, place: Place, content: Content, limits: HistoryLimits): ResultOf<"seal"> {
-  const { path, previous, now } = place;
+export function sealNext(
+  key: SealingKey,
+  target: SealTarget,
+  content: Content,
+  limits: HistoryLimits,
+): ResultOf<"seal"> {
+  const { path, previous, now } = target;
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
   const last = opened && { ...readMetadata(opened), state: stateOf(opened, now) };
-  const kept = history(key, place, content, last, limits);
+  const kept = history(key, target, content, last, limits);
   if (kept === null) return damaged(path);
   const { earlier, isSame } = kept;
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
@@ -295,7 +300,7 @@ type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: bo
  */
 function history(
   key: SealingKey,
-  { path, previous, reread = false }: Place,
+  { path, previous, reread = false }: SealTarget,
   content: Content,
   last: (Described & { readonly state: VersionState }) | null,
   limits: HistoryLimits,

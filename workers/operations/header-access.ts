@@ -6,10 +6,10 @@ import { type Access, findAccess, isMistypedKey } from "../crypto/slots.js";
 import { concat, wipe, withScratch } from "../memory.js";
 import type { Bytes, HeaderResult, Refusal, SharedBytes } from "../protocol.js";
 import { changedHeader, lockedMeanwhile, mistypedKey, noHeader, wrongPassphrase } from "../refusals.js";
-import type { Outcome } from "../turns.js";
+import type { TurnResult } from "../turns.js";
 import type { Context } from "./context.js";
 
-export type HeaderOutcome = Outcome<HeaderResult | Refusal>;
+export type HeaderOutcome = TurnResult<HeaderResult | Refusal>;
 
 /** A header, and a proven way into it. */
 export type Opened = { readonly header: Header; readonly access: Access; readonly lockings: number };

@@ -16,7 +16,7 @@ import {
   notLoaded,
   wrongPassphrase,
 } from "../refusals.js";
-import type { Outcome } from "../turns.js";
+import type { TurnResult } from "../turns.js";
 import type { Context } from "./context.js";
 import { refusing } from "./header-access.js";
 import { signLastCheckpoint } from "./records.js";
@@ -93,7 +93,7 @@ async function initInTurn(
   keyring: Keyring,
   { logN, now }: RequestOf<"init">,
   fields: InitBody,
-): Promise<Outcome<ResultOf<"init">>> {
+): Promise<TurnResult<ResultOf<"init">>> {
   const refusal = whyNotInit(keyring, fields);
   if (refusal !== null) return { response: refusal };
   const { lockings } = keyring;
@@ -110,7 +110,7 @@ async function unlockInTurn(
   keyring: Keyring,
   passphrase: Uint8Array,
   logN: number,
-): Promise<Outcome<ResultOf<"unlock">>> {
+): Promise<TurnResult<ResultOf<"unlock">>> {
   const { header, lockings } = keyring;
   if (!header) return { response: notInitialized };
   const access = await findAccess(header, passphrase);

@@ -27,7 +27,7 @@ import {
   unknownKey,
 } from "../refusals.js";
 import { forTransit } from "../transit/key-format.js";
-import type { Outcome } from "../turns.js";
+import type { TurnResult } from "../turns.js";
 import type { Context } from "./context.js";
 import { changingHeader, type HeaderOutcome, isLate, type Opened, propose, refusing } from "./header-access.js";
 import type { RotateBody } from "./request-bodies.js";
@@ -58,7 +58,7 @@ export function finishRotation(
   { keyring, turns }: Context,
   { rotation }: RequestOf<"finishRotation">,
 ): Promise<ResultOf<"finishRotation">> {
-  return turns.take(null, async (): Promise<Outcome<ResultOf<"finishRotation">>> => {
+  return turns.take(null, async (): Promise<TurnResult<ResultOf<"finishRotation">>> => {
     const { header, sealingKey } = keyring;
     if (!header || sealingKey === null) return { response: lockedNow };
     if (rotationOf(header) !== rotation) return { response: notRotating };

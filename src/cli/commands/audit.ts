@@ -3,7 +3,13 @@ import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Argument, type Command } from "commander";
 import { auditDirectory, type LogHead } from "../../audit/format.js";
-import { type Judge, type JudgedLog, judgeCheckpoints, type VerifiedLog, verifyLog } from "../../audit/verify.js";
+import {
+  type CheckpointJudge,
+  type JudgedLog,
+  judgeCheckpoints,
+  type VerifiedLog,
+  verifyLog,
+} from "../../audit/verify.js";
 import { type AuditRecord, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration, integer, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
@@ -143,7 +149,7 @@ function noVault(place: string): CommandFailure {
 async function judgeByServer(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog | null> {
   if (!namesServer(flags) && (await findHolder(vaultPath)) === null) return null;
   return withClient({ ...flags, nonInteractive: true }, async (client) => {
-    const judge: Judge = async (checkpoints) => (await client.audit.verify(checkpoints)).verdicts;
+    const judge: CheckpointJudge = async (checkpoints) => (await client.audit.verify(checkpoints)).verdicts;
     try {
       return await judgeCheckpoints(log, judge);
     } catch (error) {

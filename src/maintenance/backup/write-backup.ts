@@ -27,7 +27,7 @@ export type TakenSnapshot = {
 };
 
 /** Checks the structure of what is saved. */
-type Judge = Pick<Keys, "understands" | "faultsOf">;
+type StructureChecks = Pick<Keys, "understands" | "faultsOf">;
 
 /** Blobs that the key worker checks at once. */
 const sliceSize = 256;
@@ -43,7 +43,7 @@ export type Saved = { readonly secrets: number; readonly damaged: number; readon
 export async function backUp(
   takeSnapshot: () => Promise<TakenSnapshot>,
   file: string,
-  judge: Judge,
+  keys: StructureChecks,
   watch: Watch,
   withAudit = false,
 ): Promise<Saved> {
@@ -55,7 +55,7 @@ export async function backUp(
   try {
     if (!direct) await enterAsReader(directory);
     watch.signal.throwIfAborted();
-    return await archive(snapshot, target, judge, watch, withAudit);
+    return await archive(snapshot, target, keys, watch, withAudit);
   } catch (error) {
     if (error instanceof BackupError) throw error;
     if (watch.signal.aborted) throw interrupted();
@@ -80,7 +80,7 @@ async function enterAsReader(snapshot: string): Promise<void> {
 async function archive(
   { directory, secretCount, direct }: TakenSnapshot,
   target: string,
-  judge: Judge,
+  keys: StructureChecks,
   watch: Watch,
   withAudit: boolean,
 ): Promise<Saved> {
@@ -92,7 +92,7 @@ async function archive(
     const { secrets } = all;
     if (secrets !== secretCount)
       throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
-    const damaged = await readBack(temp, judge, watch);
+    const damaged = await readBack(temp, keys, watch);
     await publish(temp, target);
     return { secrets, damaged, direct };
   } finally {
@@ -132,16 +132,16 @@ async function publish(temp: string, target: string): Promise<void> {
 }
 
 /** Returns how many secrets are damaged: they are saved as they are, because there is nothing better. */
-async function readBack(temp: string, judge: Judge, watch: Watch): Promise<number> {
+async function readBack(temp: string, keys: StructureChecks, watch: Watch): Promise<number> {
   let damaged = 0;
   let outlines: BlobOutline[] = [];
   const count = async () => {
     const slice = outlines;
     outlines = [];
-    damaged += (await judge.faultsOf(slice)).filter((fault) => fault !== null).length;
+    damaged += (await keys.faultsOf(slice)).filter((fault) => fault !== null).length;
   };
   const take: Take = async (name, bytes) => {
-    if (name === headerName) return mustBeHeader(bytes, judge);
+    if (name === headerName) return mustBeHeader(bytes, keys);
     if (placeOfFile(name)?.space !== "secrets") return; // what the other spaces hold is checked when it is used
     outlines.push({ head: bytes.slice(0, headBytes), length: bytes.length });
     if (outlines.length === sliceSize) await count();
@@ -151,8 +151,8 @@ async function readBack(temp: string, judge: Judge, watch: Watch): Promise<numbe
   return damaged;
 }
 
-async function mustBeHeader(header: Bytes, judge: Judge): Promise<void> {
-  if (await judge.understands(header)) return;
+async function mustBeHeader(header: Bytes, keys: StructureChecks): Promise<void> {
+  if (await keys.understands(header)) return;
   const remedy = "restore it from an earlier backup; see strongroom doctor";
   throw new BackupError("damaged", `the vault's header cannot be used, and no restore would accept it: ${remedy}`);
 }

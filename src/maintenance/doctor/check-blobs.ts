@@ -34,7 +34,7 @@ type Walk = {
 };
 
 /** `prefix` is null below a directory whose name decodes to no path. */
-type Place = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
+type WalkedDirectory = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
 
 /** Checks the tree of one space; returns the paths in it. `isOpened`: the vault is unlocked. */
 export async function examineSpace(
@@ -61,23 +61,23 @@ async function walkTree(inspection: Inspection, root: string): Promise<readonly 
 }
 
 /** Returns true when it holds nothing but empty directories. */
-async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
-  const entries = await readEntries(walk.inspection, place.directory);
+async function walkDirectory(walk: Walk, walked: WalkedDirectory): Promise<boolean> {
+  const entries = await readEntries(walk.inspection, walked.directory);
   let empty = entries !== null;
   for (const entry of entries ?? []) {
     const inner = entry.isDirectory()
-      ? await walkSubdirectory(walk, place, entry.name)
-      : await walkFile(walk, place, entry);
+      ? await walkSubdirectory(walk, walked, entry.name)
+      : await walkFile(walk, walked, entry);
     empty = inner && empty;
   }
   return empty;
 }
 
-async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise<boolean> {
+async function walkSubdirectory(walk: Walk, walked: WalkedDirectory, name: string): Promise<boolean> {
   const { inspection } = walk;
-  const directory = join(place.directory, name);
-  const inner = innerPlace(place, directory, name);
-  if (inner.foreign && !place.foreign) {
+  const directory = join(walked.directory, name);
+  const inner = innerDirectory(walked, directory, name);
+  if (inner.foreign && !walked.foreign) {
     const message = "its name is no part of a secret path: the server does not see what is in it";
     inspection.report({ code: "foreign-name", path: directory, message, remedy: lookAndMove, fix: null });
   }
@@ -90,7 +90,7 @@ async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise
   return empty && !inner.foreign;
 }
 
-function innerPlace({ prefix, foreign }: Place, directory: string, name: string): Place {
+function innerDirectory({ prefix, foreign }: WalkedDirectory, directory: string, name: string): WalkedDirectory {
   const segment = decoded(name);
   const path = prefix === null || segment === null ? null : prefix + segment;
   const ours = !foreign && path !== null && segmentOfDirectory(name) !== null && isSecretPath(path);
@@ -98,9 +98,9 @@ function innerPlace({ prefix, foreign }: Place, directory: string, name: string)
 }
 
 /** Returns false: a directory with a file is not empty. */
-async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
+async function walkFile(walk: Walk, walked: WalkedDirectory, entry: Dirent): Promise<false> {
   const { inspection, secrets, foreignFiles } = walk;
-  const { directory, prefix, foreign } = place;
+  const { directory, prefix, foreign } = walked;
   const file = join(directory, entry.name);
   if (!entry.isFile()) {
     reportWrongKind(inspection, file, entry.isSymbolicLink());

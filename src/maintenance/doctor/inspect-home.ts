@@ -59,12 +59,12 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
   try {
     const server = claim === null ? await findHolder(home.vault) : null;
     const { store = null } = options;
-    const place = { home, owner, keys, now: Date.now(), served: server !== null || store !== null };
-    const inspectNow = () => inspectReliably(place, options);
+    const inspected = { home, owner, keys, now: Date.now(), served: server !== null || store !== null };
+    const inspectNow = () => inspectReliably(inspected, options);
     const { seen: found, fixed } = await fixAndInspect(inspectNow, options.fix, claim !== null);
     const { expiries, ...seen } = found;
     const opened = seen.current !== null && keys.opened === seen.current;
-    const expiry = opened ? expiryOf(expiries, place.now) : null;
+    const expiry = opened ? expiryOf(expiries, inspected.now) : null;
     return { home: path, vaultPath: store?.vaultPath ?? home.vault, server, opened, expiry, fixed, ...seen };
   } finally {
     await keys.stop();
@@ -136,14 +136,14 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-type Place = Omit<Inspection, "report" | "expires" | "progress">;
+type InspectedHome = Omit<Inspection, "report" | "expires" | "progress">;
 
 /** Beside a server, only what two inspections see is a finding: files of writes in progress are gone at the second. */
-async function inspectReliably(place: Place, options: DoctorOptions): Promise<Seen> {
-  const first = await inspectOnce(place, options);
-  if (!place.served || first.findings.length === 0) return first;
+async function inspectReliably(inspected: InspectedHome, options: DoctorOptions): Promise<Seen> {
+  const first = await inspectOnce(inspected, options);
+  if (!inspected.served || first.findings.length === 0) return first;
   const known = new Set(first.findings.map(keyOf));
-  const second = await inspectOnce(place, options);
+  const second = await inspectOnce(inspected, options);
   return { ...second, findings: second.findings.filter((finding) => known.has(keyOf(finding))) };
 }
 
@@ -151,11 +151,11 @@ function keyOf({ code, path }: Finding): string {
   return `${code} ${path}`;
 }
 
-async function inspectOnce(place: Place, { onProgress, store = null }: DoctorOptions): Promise<Seen> {
+async function inspectOnce(inspected: InspectedHome, { onProgress, store = null }: DoctorOptions): Promise<Seen> {
   const findings: Finding[] = [];
   const expiries: number[] = [];
   const inspection: Inspection = {
-    ...place,
+    ...inspected,
     report: (finding) => findings.push(finding),
     expires: (time) => expiries.push(time),
     progress: progressOf(onProgress),

@@ -41,7 +41,7 @@ type Batch = {
 
 type PendingChange = { readonly batch: Batch; readonly blob: Bytes | null };
 
-export class Batches {
+export class PendingBatches {
   readonly tree: Tree;
   readonly #files: FileOperations;
   readonly #directory: string;

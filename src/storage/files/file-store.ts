@@ -27,7 +27,7 @@ import {
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
-import { Batches } from "./batches.js";
+import { PendingBatches } from "./batches.js";
 import { type Announcement, type Claim, claimVault } from "./claim.js";
 import { Documents } from "./documents.js";
 import {
@@ -66,7 +66,7 @@ const maxBlobBytes = 2 ** 30;
 /** The current vault. */
 type Vault = {
   readonly directory: string;
-  readonly batches: Batches;
+  readonly batches: PendingBatches;
   readonly documents: Documents;
   /** Null: a failed replacement left it unknown which header is on disk. */
   header: Bytes | null;
@@ -261,7 +261,7 @@ export class FileStore implements SecretStore {
     await this.#claim.release();
   }
 
-  async #isAsExpected(batches: Batches, { space = "secrets", path, expected }: Change): Promise<boolean> {
+  async #isAsExpected(batches: PendingBatches, { space = "secrets", path, expected }: Change): Promise<boolean> {
     if (expected === undefined) return true;
     if (expected === "present") return batches.isPresent(space, path);
     if (expected === "absent") return !batches.tree.names[space].has(path);
@@ -269,7 +269,7 @@ export class FileStore implements SecretStore {
     return head !== null && tagOf(head) === expected.tag;
   }
 
-  async #commitBatch(batches: Batches, changes: readonly Change[]): Promise<CommitResult> {
+  async #commitBatch(batches: PendingBatches, changes: readonly Change[]): Promise<CommitResult> {
     const all = changes.map(({ space = "secrets", path, blob }) => ({ space, path, blob }));
     try {
       await batches.commit(all);
@@ -279,7 +279,7 @@ export class FileStore implements SecretStore {
     }
   }
 
-  async #remove(batches: Batches, { space = "secrets", path, expected }: Change): Promise<CommitResult> {
+  async #remove(batches: PendingBatches, { space = "secrets", path, expected }: Change): Promise<CommitResult> {
     if (!batches.isPresent(space, path)) return { committed: true }; // otherwise it is not as expected
     await this.#writes.acquire();
     try {
@@ -343,7 +343,7 @@ function vaultIn(files: FileOperations, { directory, header }: Generation, names
   return {
     directory,
     header,
-    batches: new Batches(files, directory, names),
+    batches: new PendingBatches(files, directory, names),
     documents: new Documents(files, directory),
   };
 }
