@@ -19,7 +19,7 @@ export function hardenProcess(): void {
 
 /** Returns a sentence for the log for each protection that is missing. */
 export async function weaknesses(): Promise<readonly string[]> {
-  const { default: inspector } = await import("node:inspector"); // costs 6 ms: not for every command
+  const { default: inspector } = await import("node:inspector"); // slow to load: not for every command
   const weak: string[] = [];
   if (!/^0+$/.test(readDumpFilter() ?? "none")) {
     weak.push("memory may be written into a core dump: set ulimit -c 0");

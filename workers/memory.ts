@@ -134,7 +134,7 @@ export function freshMask(length: number): Uint8Array {
   return mask;
 }
 
-/** How much is decrypted at once, and where: in words, which JavaScript combines four times as fast as bytes. */
+/** How much is decrypted at once, and where: in words, which JavaScript combines faster than bytes. */
 const partBytes = 16 * 1024;
 const blockBytes = 16;
 const keystream = allocate(masks.length);

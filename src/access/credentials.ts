@@ -1,6 +1,6 @@
 /**
- * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their values. A map lookup is three times
- * as fast as comparing digests as buffers.
+ * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their values. Looking one up in a map is
+ * faster than comparing digests as buffers.
  */
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";

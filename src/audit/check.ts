@@ -11,7 +11,7 @@ export type AuditVerdict = {
   readonly problems: readonly string[];
 };
 
-/** Of longer logs, only `strongroom audit verify` checks all. Reading this much takes half a second of the main thread. */
+/** Only `strongroom audit verify` checks all of a longer log: reading it would keep the main thread busy. */
 const mostBytes = 16 * 2 ** 20;
 const mostProblems = 10;
 /** For how long a verdict is returned again, in milliseconds. */

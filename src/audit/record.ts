@@ -42,7 +42,7 @@ export function recordsOf(
   return recordsOfBatch(request, recorded, time);
 }
 
-/** By hand: `JSON.stringify` of an object takes three times as long, and this runs for each get. */
+/** By hand: `JSON.stringify` of an object takes longer, and this runs for each get. */
 function textOfRequest(request: FinishedRequest, event: string, time: string): string {
   const { caller, address, requestId, path, subject, key, version, etag, prefix, count, status, code } = request;
   return (

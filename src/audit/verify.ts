@@ -61,7 +61,7 @@ export type VerifiedLog = {
 /** More are not listed. */
 const maxProblems = 1_000;
 
-/** Takes about a millisecond. */
+/** Few, so that requests between two steps hardly wait. */
 const linesInStep = 100;
 
 type RecordMembers = { readonly [name: string]: unknown };

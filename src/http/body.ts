@@ -174,8 +174,8 @@ export function isAfterClose({ socket }: IncomingMessage): boolean {
 
 /**
  * Makes a response that is about to be sent the last of its connection, when its request has an unread body that is
- * unauthenticated, or too long to be discarded. The rest of such a body is not parsed: in chunks of one byte, that took a
- * hundred times as long as to read it. Nor is the connection destroyed at once, as Node would do: the kernel would reset it
+ * unauthenticated, or too long to be discarded. The rest of such a body is not parsed: in chunks of one byte, that
+ * takes far longer than reading it. Nor is the connection destroyed at once, as Node would do: the kernel would reset it
  * because of the unread body, and the reset can overtake the response.
  */
 export function closeIfUnread(res: ServerResponse): void {

@@ -13,7 +13,7 @@ const [carriageReturn, lineFeed] = [0x0d, 0x0a];
 const [list, link] = [Buffer.from("LIST"), Buffer.from("LINK")];
 const emptyLine = Buffer.from("\r\n\r\n");
 
-/** A piece costs 5 µs: a body in chunks with only empty lines would keep the event loop busy. */
+/** Each piece is a call of the parser: a body in chunks with only empty lines would keep the event loop busy. */
 const maxBodyPieces = 4_096;
 
 type State = "between" | "head" | "body" | "lost";

@@ -88,7 +88,7 @@ export class Histograms {
   }
 }
 
-/** Printed in one turn of the event loop, in a third of a millisecond. */
+/** Printed in one turn of the event loop: few, so that requests hardly wait. */
 const samplesAtOnce = 128;
 
 /** Returns the metrics in the text format. They are printed in turns, so that requests need not wait for all. */

@@ -14,7 +14,7 @@ export type CheckQuery = NameQuery & {
   readonly parts: readonly AssessPart[];
 };
 
-/** In one message to the key worker, which takes a millisecond or two. */
+/** In one message to the key worker: few, so that a get behind it hardly waits. */
 const secretsAtOnce = 16;
 const bytesAtOnce = 512 * 1024;
 

@@ -65,7 +65,7 @@ const retryMs = 1_000;
 /** Most requests in one message: with more, waiting for the slowest costs more than a second message. */
 const maxBatch = 32;
 
-/** A value of this size takes the key worker a fraction of a millisecond. */
+/** The key worker is quick with a value of this size. */
 const quickBytes = 16 * 1024;
 
 /** Larger bodies go to the key worker one at a time: what comes after them waits for one of them at most. */
@@ -100,7 +100,7 @@ type Thread = {
 export class KeyWorker {
   readonly #options: KeyWorkerOptions;
   #thread: Thread | null = null;
-  /** Sent at the end of this turn of the event loop: one message for all halves the cost of the hop. */
+  /** Sent at the end of this turn of the event loop: one message for all costs less than one for each. */
   #batch: Waiting[] = [];
   #stopped = false;
   #crashes = 0;

@@ -26,9 +26,9 @@ export interface VaultAudit {
 }
 
 /**
- * How long a lock waits for a running derivation, in milliseconds. scrypt cannot be interrupted; the costliest takes 3 s of
- * a free processor. A slower one continues in its thread, which is retired and ends with it: what the derivation holds of
- * the passphrase is wiped by OpenSSL then, and its result reaches no one.
+ * How long a lock waits for a running derivation, in milliseconds: enough for the costliest on a free processor, since
+ * scrypt cannot be interrupted. A slower one continues in its thread, which is retired and ends with it: what the derivation
+ * holds of the passphrase is wiped by OpenSSL then, and its result reaches no one.
  */
 const longestDerivationMs = 3_500;
 

@@ -8,7 +8,7 @@ import {
   type Used,
 } from "../../workers/protocol.js";
 
-/** What takes a fraction of a millisecond with most keys: the body is too short for a batch of many. */
+/** What is quick with most keys: the body is too short for a batch of many. */
 const quickUses: readonly string[] = ["encrypt", "decrypt", "hmac"];
 const quickBodyBytes = 2048;
 

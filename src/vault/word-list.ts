@@ -5,7 +5,7 @@ import { type WordSlots, WordTable } from "../../workers/check/words.js";
 /** More than twice the words, so that a look-up is short. */
 const slotCount = 2 ** 18;
 
-/** Added in a millisecond. */
+/** Few, so that requests in between hardly wait. */
 const wordsAtOnce = 1_000;
 
 /** Of last names, the most frequent. */

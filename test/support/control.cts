@@ -1,6 +1,6 @@
 /**
  * Orders that tests give inside a server process: crash its key worker, take heap snapshots, count its handles and bytes.
- * Loaded before the program with --require, which costs 7 ms less than --import; orders come over the IPC channel.
+ * Loaded before the program with --require, which costs less than --import; orders come over the IPC channel.
  */
 import type { Worker } from "node:worker_threads";
 

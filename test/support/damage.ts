@@ -26,7 +26,7 @@ function currentGeneration(home: string): string {
 /** Overwrites a file of the vault. A running server must be `uncached` to read it again. */
 export function damage(file: string, bytes: Uint8Array): void {
   const descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
-  // Not truncated to nothing first: ext4 would flush the file, 3 ms for each of thousands of damages.
+  // Not truncated to nothing first: ext4 would flush the file at each of thousands of damages.
   ftruncateSync(descriptor, bytes.length);
   writeSync(descriptor, bytes);
   closeSync(descriptor);

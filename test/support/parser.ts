@@ -1,4 +1,4 @@
-/** The command line's parser in the tests' own process, for help and refusals: a process for each takes 0.15 s of CPU. */
+/** The command line's parser in the tests' own process, for help and refusals: a process for each would be slow. */
 import { CommanderError } from "commander";
 import { commands } from "../../src/cli/command-table.js";
 import { CommandFailure } from "../../src/cli/lib/errors.js";

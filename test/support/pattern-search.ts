@@ -52,7 +52,7 @@ export class PatternSearch<P extends Pattern> {
         continue;
       }
       const shift = this.#shifts[pair] ?? 0;
-      // A key in UTF-16 may end its first bytes with two zeros, as all empty memory does: a scan then took 25 s, not 1.
+      // A key in UTF-16 may end its first bytes with two zeros, as all empty memory does: comparing each would be slow.
       if (shift === 0 && this.#beginnings[pairAt(bytes, at - last)] === 1) this.#compare(bytes, at - last, pair, found);
       at += shift || 1;
     }

@@ -32,7 +32,7 @@ export function needsPostgres(context: Mocha.Context): void {
   context.skip();
 }
 
-/** A cluster that was never started, which this process copies: to make one takes half a second of CPU. */
+/** A cluster that was never started, which this process copies: making one is slow. */
 let template: string | null = null;
 
 function makeTemplate(account: Account | null): string {

@@ -1,4 +1,4 @@
-/** Homes of test servers. One certificate serves all tests of a process: to make one takes 22 ms, its library 100 more. */
+/** Homes of test servers. One certificate serves all tests of a process: making one is slow. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./clean-up.js";

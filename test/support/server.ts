@@ -62,10 +62,10 @@ export async function restarted(server: TestServer, options: TestOptions = {}): 
 /** For tests that change files under a running server: it reads them each time. */
 export const uncached: TestOptions = { cacheBytes: 0 };
 
-/** A derivation in 4 ms. At 14, the lowest that any setting allows, it takes 60 ms, and the tests make thousands. */
+/** Below 14, the lowest that any setting allows: the tests derive thousands of keys. */
 export const testScryptLogN = 10;
 
-/** For a home that a command or a process of its own will read, too. */
+/** For a home that a command or a process of its own will also read. */
 export const realScryptCost: TestOptions = { scryptLogN: 14 };
 
 /**
@@ -89,7 +89,7 @@ export function shareTestServer(
   });
 }
 
-/** For commands: with the Unix socket, over which they cost 75 ms of CPU and not the 105 that they cost over TLS. */
+/** For commands: with the Unix socket, which costs less than TLS. */
 export function startLocalServer(options: TestOptions = {}): Promise<TestServer> {
   return startTestServer(options.files === undefined ? { socket: null, ...options } : options);
 }

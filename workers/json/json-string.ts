@@ -137,7 +137,7 @@ export function writeString(text: Uint8Array): Uint8Array {
   return json;
 }
 
-/** A native copy takes 100 ns to begin: between a million escapes it would take longer than all else. */
+/** A native copy is slow to begin: between a million escapes it would take longer than all else. */
 const shortRun = 32;
 
 function copyRun(text: Uint8Array, from: number, to: number, json: Uint8Array, at: number): void {

@@ -14,7 +14,7 @@ import { printable } from "../lib/output.js";
 const prefixDigits = 8;
 const hashLine = /^([0-9a-f]{8,40})(?::\d+)?\s*$/i;
 
-/** A larger list is searched: it is read in about two seconds. */
+/** A larger list is searched instead of read. */
 const wholeBytes = 64 * 2 ** 20;
 
 type Wanted = ReadonlyMap<string, readonly CheckEntry[]>;

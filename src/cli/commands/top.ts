@@ -162,7 +162,7 @@ function share(part: number | null): string {
   return part === null ? "-" : percent(part);
 }
 
-/** Two figures of less than 10 ms; a histogram is no more exact. */
+/** Two digits below 10 ms: a histogram is no more exact. */
 function time(seconds: number | null): string {
   if (seconds === null) return "-";
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;

@@ -185,7 +185,7 @@ type Estimate = (passphrase: Uint8Array) => Strength;
 
 const words = ["very weak", "weak", "fair", "strong", "very strong"] as const;
 
-/** Takes half a second: start it before the passphrase is typed. */
+/** Loads the word lists, which is slow: start it before the passphrase is typed. */
 async function loadEstimate(): Promise<Estimate> {
   const [{ ZxcvbnFactory }, common, english] = await Promise.all([
     import("@zxcvbn-ts/core"),

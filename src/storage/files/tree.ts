@@ -224,7 +224,7 @@ export type FoundNames = {
 
 type Scan = { readonly files: FileOperations; readonly paths: string[]; foreignFiles: number };
 
-/** Larger directories are read piece by piece, which takes three times as long. */
+/** Larger directories are read piece by piece, which takes longer. */
 const largeDirectoryBytes = 2 ** 20;
 
 /**
