@@ -35,7 +35,10 @@ export const unfitLabel = refuse(
   "BAD_REQUEST",
   "label must be a text of 1 to 64 bytes of UTF-8, without control characters or leading or trailing white space",
 );
-export const sameLabel = refuse("ALREADY_EXISTS", "there is a key with this label: choose another, or delete that key");
+export const sameLabel = refuse(
+  "ALREADY_EXISTS",
+  "a key with this label already exists: choose another, or delete that key",
+);
 export const tooManyKeys = refuse("BAD_REQUEST", "the vault has 15 keys, the most it can have: delete one first");
 export const unknownKey = refuse("UNAUTHORIZED", "`keys` contains an unknown key: GET /v1/keys lists the valid ones");
 export const alreadyRotating = refuse(
@@ -71,7 +74,7 @@ export function damaged(
   path: string,
   remedy = "install that version, restore its file from a backup, or delete it",
 ): Refusal {
-  const problem = `the stored secret at ${path} is damaged, was moved here from elsewhere, or is from a newer version`;
+  const problem = `the stored secret at ${path} is corrupt, belongs to another path or vault, or is from a newer version`;
   return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor shows more)`);
 }
 

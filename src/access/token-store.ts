@@ -448,7 +448,7 @@ export class GenuineRecords {
   }
 }
 
-const refusedHint = "added or changed outside of the server, they open nothing: strongroom doctor --open names them";
+const refusedHint = "added or changed outside the server, they are not accepted: strongroom doctor --open names them";
 
 const maxEnded = 10_000;
 

@@ -322,7 +322,7 @@ type Rights = Pick<TokenRecord, "name" | "can" | "paths">;
 /** @throws VaultError FORBIDDEN */
 function rightsOf(caller: ParentValue["caller"]): Rights {
   if (caller === "root") return { name: rootName, can: scopes, paths: [] };
-  if (caller.session) throw new VaultError("FORBIDDEN", "the token of the review page makes no others");
+  if (caller.session) throw new VaultError("FORBIDDEN", "the review page's token cannot create tokens");
   return caller.token;
 }
 
@@ -355,5 +355,5 @@ function beyondParent(parent: string, scope: Scope): VaultError {
 }
 
 function alreadyExists(name: string): VaultError {
-  return new VaultError("ALREADY_EXISTS", `there is a token ${name} already: choose another name, or rotate it`);
+  return new VaultError("ALREADY_EXISTS", `a token named ${name} already exists: choose another name, or rotate it`);
 }

@@ -78,7 +78,7 @@ export async function decideApproval(service: Service, req: Request, res: Respon
     const decision = await vault.secrets.readDecision(body);
     if (decision.hasPassphrase) await checkPassphrase(service, req, body);
     else if (approveWith === "passphrase" && decision.approve) {
-      throw new VaultError("BAD_REQUEST", "this server approves with the passphrase: send it too");
+      throw new VaultError("BAD_REQUEST", "this server approves with the passphrase: send it as well");
     }
     passphraseLockout.check(req);
     approvals.decide(id, { approve: decision.approve, for: decision.duration });

@@ -129,7 +129,7 @@ export async function listKeys(service: Service, req: Request, res: Response, pa
   const keys = await keysIn(service.vault.secrets, folder, visibleRanges(req).within, stillValid(service, req));
   contextOf(req).prefix = folder;
   contextOf(req).count = keys.length;
-  if (keys.length === 0) throw new VaultError("NOT_FOUND", "there is nothing in this folder");
+  if (keys.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");
   sendObject(res, { keys });
 }
 

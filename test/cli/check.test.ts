@@ -93,7 +93,7 @@ describe("strongroom check", () => {
     const file = join(temporaryDirectory(), "list.txt");
     mustRefuseWith(await run("--breached", file), 2, "cannot be read");
     writeFileSync(file, "hunter2\n");
-    mustRefuseWith(await run("--breached", file), 2, "is no list of breached passwords");
+    mustRefuseWith(await run("--breached", file), 2, "is not a list of breached passwords");
   });
 
   it("finds unused ones by the audit log, and says when that does not know", async () => {

@@ -95,7 +95,7 @@ describe("strongroom import of an encrypted password store", () => {
     const { code, stderr } = await importStore([store], { PATH: keys });
     expect({ code, stderr }).to.deep.equal({
       code: 1,
-      stderr: "strongroom: gpg is not found, which decrypts a password store: install GnuPG\n",
+      stderr: "strongroom: gpg not found: install GnuPG, which decrypts the password store\n",
     });
   });
 });

@@ -77,7 +77,7 @@ function hashOf(line: string, file: string): string {
   const [, hash] = hashLine.exec(line) ?? [];
   if (hash !== undefined) return hash.toLowerCase();
   const form = "each line must be a SHA-1 hash in hex, or at least its first 8 digits, as in  5BAA61E4C9B9…:3730471";
-  throw new CommandFailure("usage", `${printable(file)} is no list of breached passwords: ${form}`);
+  throw new CommandFailure("usage", `${printable(file)} is not a list of breached passwords: ${form}`);
 }
 
 function digestOf(key: Buffer, hash: string): string {

@@ -19,7 +19,7 @@ export type Skip = (name: string, why: string) => void;
 /** Whether the directory is in the work tree of a git repository; false without git. @throws CommandFailure usage */
 export async function isInRepository(directory: string): Promise<boolean> {
   const found = await stat(directory).catch(() => null);
-  if (!found?.isDirectory()) throw new CommandFailure("usage", `${printable(directory)} is no directory: name one`);
+  if (!found?.isDirectory()) throw new CommandFailure("usage", `${printable(directory)} is not a directory: name one`);
   try {
     const { stdout, status } = await git(directory, ["rev-parse", "--is-inside-work-tree"]);
     return status === 0 && stdout.toString().trim() === "true";

@@ -39,12 +39,12 @@ reused     the same value at another path
 breached   in the list of --breached
 expired, expiring, old, unused   by the times that the flags give
 
-The values stay in the server's key worker, which judges them. What is no
-password by its type or by the end of its path, such as a user name or a URL, is
-not weak, reused or old. --breached compares SHA-1 hashes with a local list, as
-Have I Been Pwned offers for download: nothing is sent to anyone. A list above
-64 MiB must be sorted by hash. --unused needs an audit log of reads (serve
---audit all) and the right to read it.
+The values stay in the server's key worker, which checks them. A secret that is
+not a password by its type or the end of its path, such as a user name or a URL,
+is never reported as weak, reused or old. --breached compares SHA-1 hashes with
+a local list, such as Have I Been Pwned offers for download; nothing is sent
+anywhere. A list above 64 MiB must be sorted by hash. --unused needs an audit
+log of reads (serve --audit all) and the right to read it.
 The exit code is ${exitCodes.findings} when something is found.`;
 
 export function define(command: Command): void {
@@ -52,9 +52,9 @@ export function define(command: Command): void {
   command
     .description("Finds secrets that are weak, reused, breached, old, expiring or unused. Prints no values.")
     .argument("[folder]", "only what is in this folder")
-    .addOption(time("--old <duration>", "passwords that have not changed for so long").default(365 * dayMs, "365d"))
+    .addOption(time("--old <duration>", "passwords that have not changed for this long").default(365 * dayMs, "365d"))
     .addOption(time("--expiring <duration>", "what expires within this time").default(30 * dayMs, "30d"))
-    .addOption(time("--unused <duration>", "what was not read for so long, by the audit log"))
+    .addOption(time("--unused <duration>", "what was not read for this long, according to the audit log"))
     .option("--breached <file>", "compare with this list of SHA-1 hashes of breached passwords", nonEmpty)
     .addHelpText("after", details);
   withConnection(withOutput(command)).action(check);

@@ -19,8 +19,8 @@ its member user. -o writes the value byte for byte, also a binary one, which is
 not printed on a terminal.
 
 The values of several secrets are printed one per line, in the order of the
-paths; multi-line values are refused. With --json, the object has one
-member, secrets, in which they are listed. If one is missing, none is printed.`;
+paths; multi-line values are refused. With --json, they are listed in the
+object's member secrets. If one is missing, none is printed.`;
 
 export function define(command: Command): void {
   command

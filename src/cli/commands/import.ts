@@ -58,7 +58,7 @@ unchanged; one with another value is skipped (exit code 7), or replaced with
 --replace.
 
 --rewrite .env leaves NAME=strongroom://folder/NAME in the file for each value
-that the vault has then, so that  strongroom run -e .env -- command  runs with
+that is now in the vault, so that  strongroom run -e .env -- command  runs with
 them. The file is replaced at once, and keeps its mode, comments and order.
 Lines that keep their value are named, and the exit code is then not 0.`;
 
@@ -76,7 +76,7 @@ export function define(command: Command): void {
     .option("--prefix <folder>", "folder for the imported secrets")
     .option("--replace", "replace secrets that are stored with another value")
     .addOption(new EarlierOption("--force", "replace"))
-    .option("--rewrite", "then put references in the place of the values in a dotenv file")
+    .option("--rewrite", "then replace the values in a dotenv file with references")
     .option("--dry-run", "store nothing, and print the same summary")
     .addHelpText("after", details);
   withConnection(withOutput(command)).action(importSecrets);

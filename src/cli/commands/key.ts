@@ -63,13 +63,15 @@ export function define(command: Command): void {
     )
     .addArgument(new Argument("<action>", "what to do with keys").choices([...making, "ls", "rm"]))
     .argument("[key]", "for rm: the key's label or id")
-    .option("--label <text>", "name of the new key (recovery)", nonEmpty)
+    .option("--label <text>", "name of the new key; default: recovery", nonEmpty)
     .option("-o, --output <file>", "create: write the key to a new file, readable only by you (0600)", nonEmpty)
     .option("--overwrite", "create, split: replace the output file if it exists")
     .addOption(new Option("--force").hideHelp())
     .addOption(new Option("--keyring", "create: store the key in the desktop's keyring").conflicts("output"))
-    .addOption(new Option("--shares <number>", "split: how many shares to make (5)").argParser(count))
-    .addOption(new Option("--threshold <number>", "split: how many of them recover the key (3)").argParser(count));
+    .addOption(new Option("--shares <number>", "split: how many shares to make; default: 5").argParser(count))
+    .addOption(
+      new Option("--threshold <number>", "split: how many of them recover the key; default: 3").argParser(count),
+    );
   onlyForActions(withResult(withConnection(withPassphrase(withYes(command)))), takenBy).action(key);
 }
 

@@ -32,10 +32,10 @@ type Flags = PassphraseSource &
 export function define(command: Command): void {
   withHome(command)
     .description(
-      "Checks the promises on the running server, from outside: decrypts header and secrets with a decoder of its own, " +
-        "searches memory for known keys, and tries every 32 bytes of memory on the header, as an attacker would. While " +
-        "unlocked, exactly one place must open the vault; while locked, none. Memory is copied while the server stands " +
-        "still for a moment. Linux only, but for --dump. As root it never asks for a passphrase.",
+      "Checks the security promises on the running server, from outside: decrypts header and secrets with a decoder of " +
+        "its own, searches memory for known keys, and tries every 32 bytes of memory on the header, as an attacker " +
+        "would. While unlocked, exactly one place must open the vault; while locked, none. The server is paused for a " +
+        "moment while its memory is copied. Linux only, except with --dump. As root it never asks for a passphrase.",
     )
     .option("--lock", "also lock the vault, look, and unlock it again")
     .option("--with-canary", "also put, read, restore and delete a random value, and search for it")

@@ -34,9 +34,9 @@ The value is typed or pasted at a hidden prompt, or read from a pipe or a file.
 It is never an argument, which other users of this machine could read. Several
 lines can be pasted where the terminal marks pastes, as most do; --multiline
 takes them from any terminal, up to Ctrl-D:
-  strongroom put tls/key --from-file key.pem
+  strongroom put tls/key --multiline
 A file that is not UTF-8 text is stored byte for byte: get -o writes it again.
-  strongroom put tls/key --multiline`;
+  strongroom put tls/key --from-file key.pem`;
 
 export function define(command: Command): void {
   command

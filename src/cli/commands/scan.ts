@@ -38,16 +38,16 @@ searches only what the next commit would change, for a pre-commit hook:
 Elsewhere it searches all files in the directory.
 
 The values stay in the server: this process searches by digests, and finds a
-value, its base64, and the longest line of a value of several lines. Not
-searched for are values under 8 bytes, common words, and what is no password by
-its type or by the end of its path, such as a user name; --all searches for
-these also, but for values under 8 bytes.
+value, its base64, and the longest line of a multi-line value. It does not
+search for values under 8 bytes, for common words, or for secrets that are not
+passwords by their type or the end of their path, such as a user name; --all
+includes all of these except values under 8 bytes.
 The exit code is ${exitCodes.findings} when a value is found, and 0 otherwise.`;
 
 export function define(command: Command): void {
   command
     .description("Finds values of the vault in a directory and in git's history. Prints no values.")
-    .argument("[directory]", "what to search; default: the current directory", ".")
+    .argument("[directory]", "what to search; default: the current directory")
     .addOption(new Option("--staged", "only what the next git commit would change").conflicts(["history", "ignored"]))
     .option("--no-history", "only the files as they are now")
     .option("--ignored", "also files that git ignores, such as .env")
@@ -65,7 +65,7 @@ type Finding = {
   readonly commit: string | null;
 };
 
-async function scan(directory: string, flags: Flags): Promise<void> {
+async function scan(directory = ".", flags: Flags): Promise<void> {
   const place = resolve(directory);
   const { search, searched, secrets } = await withClient(flags, (client) => searchOf(client, flags));
   const skipped: { readonly file: string; readonly why: string }[] = [];

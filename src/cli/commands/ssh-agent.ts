@@ -241,7 +241,7 @@ async function listen(server: Server, path: string): Promise<void> {
 async function removeStale(path: string): Promise<void> {
   const found = await missingAsNull(lstat(path));
   if (found === null) return;
-  if (!found.isSocket()) throw new CommandFailure("conflict", `${printable(path)} is no socket: name another one`);
+  if (!found.isSocket()) throw new CommandFailure("conflict", `${printable(path)} is not a socket: name another one`);
   const socket = connect(path);
   try {
     await once(socket, "connect");

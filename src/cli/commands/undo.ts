@@ -61,7 +61,8 @@ async function bringBack(client: StrongroomClient, path: string, flags: Flags): 
     const remedy = `bring it back with  strongroom undo ${shown}  first`;
     throw new CommandFailure("conflict", `${shown} is in the trash: ${remedy}`);
   }
-  if (flags.dryRun) return report(flags, { dryRun: true, path }, `${path} would be back: nothing was done`);
+  if (flags.dryRun)
+    return report(flags, { dryRun: true, path }, `${path} would be restored from the trash: nothing was done`);
   await client.untrash(path);
   report(flags, { path, untrashed: true }, `${path} is back from the trash`);
 }

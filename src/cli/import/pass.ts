@@ -159,5 +159,5 @@ function bytesOf(stream: Readable | null): Promise<Buffer> {
 }
 
 function missing(): CommandFailure {
-  return new CommandFailure("unexpected", "gpg is not found, which decrypts a password store: install GnuPG");
+  return new CommandFailure("unexpected", "gpg not found: install GnuPG, which decrypts the password store");
 }

@@ -14,7 +14,7 @@ export function planService(home: string | undefined, idleTimeout: string | unde
   if (process.env["STRONGROOM_TOKEN"]) {
     throw new CommandFailure(
       "usage",
-      "a service gets no token by its environment: unset STRONGROOM_TOKEN, use its file",
+      "a service gets no token from its environment: unset STRONGROOM_TOKEN, and use the token file",
     );
   }
   const settings = readSettings(

@@ -168,8 +168,7 @@ const blobsAtOnce = 4;
 
 const fromBackup = "restore the file from a backup, or delete the secret";
 
-export const unopened =
-  "it does not open with the vault's key: it is damaged, or was moved here from another path or vault";
+export const unopened = "it does not open with the vault's key: it is corrupt, or belongs to another path or vault";
 
 export const faultMessages: { readonly [F in BlobFault]: string } = {
   foreign: "it is not a sealed secret",
