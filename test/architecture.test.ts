@@ -102,7 +102,6 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "csv-parse/sync",
     "fast-string-width",
     "leven",
-
     "p-map",
     "shamir-secret-sharing",
     "smol-toml",
@@ -154,7 +153,6 @@ const entrances: readonly string[] = [
   "src/http/endpoint",
   "src/http/endpoints",
   "src/http/transit-rows",
-  "src/http/body",
   "src/http/guards",
   "src/http/keys",
   "src/http/listener",
