@@ -133,7 +133,7 @@ describe("the command line of the broker", () => {
       mustSucceed(await send(server, { method: "PUT", path: "/v1/uses/asked/key", body: use }));
     });
 
-    it("lets the request go on, for as long as was decided", async () => {
+    it("lets the request continue, for as long as was decided", async () => {
       const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}`;
       const running = withAsked("sh", "-c", `curl -sS ${url}/1?secret=query; curl -sS ${url}/2`);

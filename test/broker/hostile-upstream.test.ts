@@ -88,7 +88,7 @@ describe("a hostile upstream's response with", () => {
     expect(all).to.match(/200 OK\r\nContent-Length: 4\r\n\r\nlast$/);
   });
 
-  it("another one behind it answers no later request", async () => {
+  it("another one behind it is the response to no later request", async () => {
     const { agent, at, respond } = rig();
     const own = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
     respond(own("first") + own("forged"), own("second"));

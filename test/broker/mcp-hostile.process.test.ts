@@ -129,7 +129,7 @@ describe("strongroom mcp with a hostile client", function () {
     expect(session.shown).not.to.contain(value);
   });
 
-  it("answers each call, whatever its name and arguments are, and shows no value", async () => {
+  it("responds to each call, whatever its name and arguments are, and shows no value", async () => {
     const session = await new Session(rig().server).begin();
     const url = `https://localhost:${rig().upstream.port}/`;
     const calls: readonly (readonly [unknown, unknown, RegExp])[] = [

@@ -1,4 +1,4 @@
-/** Commands that meet a locked vault: on a terminal, they ask for the passphrase and go on. */
+/** Commands that meet a locked vault: on a terminal, they ask for the passphrase and continue. */
 import { expect } from "chai";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";

@@ -64,7 +64,7 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** From the help: groups of commands, whose long lines go on deep below. */
+/** From the help: groups of commands, whose long lines are wrapped and indented. */
 function commandRows(help: string): Row[] {
   const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z][a-z-]*(?:\|[a-z]+)?\b.*\n)+)/gm);
   return [...groups].flatMap(([, group = "", lines = ""]) => {

@@ -15,7 +15,7 @@ const minutes = Number(process.env["STRONGROOM_SOAK_MINUTES"] ?? 15);
 const sampleMs = 2_000;
 const hourMs = 3_600_000;
 
-/** Caches of the default size go on filling beyond the warm-up, which would look like a leak. */
+/** Caches of the default size keep filling beyond the warm-up, which would look like a leak. */
 const smallCache = String(8 * 2 ** 20);
 const mebibyte = 2 ** 20;
 

@@ -321,7 +321,7 @@ describe("while the disk of the audit log is full", () => {
     return { server, clock, repair };
   }
 
-  it("reads go on, and are recorded when there is room again", async () => {
+  it("reads continue, and are recorded when there is room again", async () => {
     const { server, clock, repair } = await startOnFullDisk("allow");
     for (let second = 0; second < 60; second++) {
       await mustGet(server, "a");

@@ -107,7 +107,7 @@ for (const [memory, options] of [
       expect(await mustBatch(server(), [])).to.deep.equal([]);
     });
 
-    it("puts as a put does: with its history, a version of its own and the same answer", async () => {
+    it("puts as a put does: with its history, a version of its own and the same response", async () => {
       const name = await folder();
       const body = { value: "v \u{1f511}\n", type: "api-key", description: "d" };
       const [changed, created, same] = await mustBatch(server(), [

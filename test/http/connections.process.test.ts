@@ -77,7 +77,7 @@ describe("pipelined requests", () => {
     expect(await statusesOf(server(), requests, 500)).to.deep.equal(Array(500).fill(200));
   });
 
-  it("with large chunked bodies, which contain empty lines, are told apart", async () => {
+  it("with large chunked bodies, which contain empty lines, are separated", async () => {
     const body = JSON.stringify({ value: "x".repeat(100_000) }, null, "\r\n\r\n");
     const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
     const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;

@@ -1,4 +1,4 @@
-/** docs/architecture.md, Observers: what they are told of requests and of the vault. */
+/** docs/architecture.md, Observers: what they receive of requests and of the vault. */
 import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
@@ -74,7 +74,7 @@ const rows: readonly (readonly [name: string, Send, object])[] = [
 ];
 
 describe("an observer", () => {
-  it("is told of each request once, with what is known of it", async () => {
+  it("receives each request once, with what is known of it", async () => {
     const { server, requests } = await startObserved();
     await mustInit(server);
     await mustPut(server, "app/a", "v");
@@ -92,7 +92,7 @@ describe("an observer", () => {
     }
   });
 
-  it("is told of a request whose client disconnects before it is complete, with status 0", async () => {
+  it("receives a request whose client disconnects before it is complete, with status 0", async () => {
     const { server, requests } = await startObserved();
     await mustInit(server);
     requests.length = 0;
@@ -111,7 +111,7 @@ describe("an observer", () => {
     });
   });
 
-  it("is told of a 304's tag", async () => {
+  it("receives the tag of a 304", async () => {
     const { server, requests } = await startObserved();
     await mustInit(server);
     await mustPut(server, "app/a", "v");
@@ -120,7 +120,7 @@ describe("an observer", () => {
     expect(requests.at(-1)).to.include({ status: 304, path: "app/a", etag: headers.etag?.slice(1, -1) });
   });
 
-  it("is told the name of a client token, and the id of a failed request", async () => {
+  it("receives the name of a client token, and the id of a failed request", async () => {
     const { server, requests } = await startObserved(uncached);
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "reader", can: ["get"], paths: ["app/"] });
@@ -137,7 +137,7 @@ describe("an observer", () => {
     });
   });
 
-  it("is told of the vault's events in order, with each lock's reason", async () => {
+  it("receives the vault's events in order, with each lock's reason", async () => {
     const clock = new FakeClock();
     const { server, events } = await startObserved({ clock, idleTimeoutMs: 60_000 });
     await mustInit(server);
@@ -158,7 +158,7 @@ describe("an observer", () => {
     expect(events.map(({ at }) => at)).to.deep.equal([...events.map(({ at }) => at)].sort());
   });
 
-  it("is told of a failure with its credential and address, and of the lockout that the tenth begins", async () => {
+  it("receives a failure with its credential and address, and the lockout that the tenth begins", async () => {
     const { server, events } = await startObserved();
     for (let n = 0; n < 11; n++) await send(server, { path: "/v1/secrets", token: "wrong" });
     const of = (name: string) => events.filter(({ event }) => event === name);

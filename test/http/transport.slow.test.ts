@@ -518,7 +518,7 @@ describe("limits", () => {
     await closing(connectPlain({ host: "127.0.0.1", port }));
   });
 
-  it("answers slow headers, and later a slow request, with a JSON 400", async () => {
+  it("refuses slow headers, and later a slow request, with a JSON 400", async () => {
     const short = { headersTimeout: 1_000, requestTimeout: 3_000, connectionsCheckingInterval: 50 };
     const server = await startTestServer({ limits: short });
     const order: string[] = [];

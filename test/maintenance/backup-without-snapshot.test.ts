@@ -91,7 +91,7 @@ describe("POST /v1/snapshot with a reader", () => {
     return { method: "POST", path: `/v1/snapshot?reader=${encodeURIComponent(reader)}` };
   }
 
-  it("freezes a vault that takes no snapshot until the reader has ended; reads go on", async () => {
+  it("freezes a vault that takes no snapshot until the reader has ended; reads continue", async () => {
     const { server } = await startWithoutLinks();
     const reader = spawn("sleep", ["60"]);
     later(() => void reader.kill());

@@ -67,7 +67,7 @@ describe("the Unix socket", () => {
     expect(await local({ ...server, token: "wrong" }, "GET", "/v1/secrets/a")).to.include({ status: 401 });
   });
 
-  it("answers status, lock and shutdown of the command line while loopback is locked out", async () => {
+  it("serves status, lock and shutdown of the command line while loopback is locked out", async () => {
     const server = await startProcess();
     await mustInit(server);
     await lockOutLoopback(server);

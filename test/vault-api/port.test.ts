@@ -52,7 +52,7 @@ describe("the port for Vault's clients", () => {
     expect((await list({})).status).to.equal(429);
   });
 
-  it("answers in Vault's form: sealed 503, an unknown route 404 without errors, namespaces and wrapping 400", async () => {
+  it("responds in Vault's form: sealed 503, an unknown route 404 without errors, namespaces and wrapping 400", async () => {
     const server = await startVaultServer();
     const unknown = await vault(server, "GET", "database/creds/x");
     expect([unknown.status, unknown.json]).to.deep.equal([404, { errors: [] }]);

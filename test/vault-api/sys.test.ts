@@ -64,7 +64,7 @@ describe("mounts on the port for Vault's clients", () => {
     expect(Object.keys(ui.data.secret)).to.deep.equal(["app/", "secret/", "transit/"]);
   });
 
-  it("answer for any name, and take the two engines there are", async () => {
+  it("exist under any name, and take the two engines there are", async () => {
     const server = await startVaultServer();
     const get = async (path: string) => (await vault(server, "GET", path)).json;
     expect((await get("sys/internal/ui/mounts/new/a/b")).data).to.deep.include({ path: "new/", type: "kv" });

@@ -54,7 +54,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await vault(server(), "POST", "auth/token/lookup", { body: { token: "none" } })).status).to.equal(403);
   });
 
-  it("answers a renewal with what is left", async () => {
+  it("responds to a renewal with the time that is left", async () => {
     const { token } = await newToken();
     clock.advance(600_000);
     const answer = await vault(server(), "POST", "auth/token/renew-self", { token, body: { increment: "768h" } });
@@ -135,7 +135,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await log(name, token)).status).to.equal(429);
   });
 
-  it("answers a wrong token with 403, and counts it", async () => {
+  it("refuses a wrong token with 403, and counts it", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 12; i++) statuses.push((await self("wrong")).status);
     expect([statuses[0], statuses.at(-1)]).to.deep.equal([403, 429]);
@@ -152,7 +152,7 @@ describe("Tokens for Vault's clients", () => {
 describe("Tokens for Vault's clients, sealed", () => {
   const server = shared(() => startVaultServer());
 
-  it("answers 503 to every request for a token", async () => {
+  it("returns 503 for every request for a token", async () => {
     await mustList(server());
     await mustLock(server());
     const requests: [string, string][] = [

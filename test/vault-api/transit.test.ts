@@ -48,7 +48,7 @@ describe("Transit for Vault's clients", () => {
     expect((await ask("GET", "keys/missing")).status).to.equal(404);
   });
 
-  it("lists the keys of a mount, and answers 404 where there are none", async () => {
+  it("lists the keys of a mount, and returns 404 where there are none", async () => {
     const { keys } = (await ask("LIST", "keys")).json.data;
     expect(keys).to.include.members(["plain", "hmac"]);
     const whole = (await vault(server(), "GET", "secret/keys?list=true")).json.data.keys;
@@ -121,7 +121,7 @@ describe("Transit for Vault's clients", () => {
     expect(nonce.status).to.equal(400);
   });
 
-  it("answers each input of a batch with its reference", async () => {
+  it("returns the reference of each input of a batch", async () => {
     const batch_input = [{ plaintext: message, reference: 'a "b"' }, { plaintext: message }];
     const { batch_results: made } = await must("encrypt/plain", { batch_input });
     expect(made.map(({ reference }: { reference: string }) => reference)).to.deep.equal(['a "b"', ""]);
@@ -131,7 +131,7 @@ describe("Transit for Vault's clients", () => {
     expect(back.batch_results).to.deep.equal(Array(2).fill({ plaintext: message, reference: "" }));
   });
 
-  it("answers 400 to a batch with an invalid input, or the status that the client wants", async () => {
+  it("returns 400 for a batch with an invalid input, or the status that the client wants", async () => {
     const batch_input = [{ plaintext: message }, { plaintext: "%" }];
     const answer = await ask("POST", "encrypt/plain", { body: { batch_input } });
     expect(answer.status).to.equal(400);

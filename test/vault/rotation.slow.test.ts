@@ -288,7 +288,7 @@ describe("during a rotation", () => {
 
   it("passphrase and keys can be changed, and a second rotation cannot begin", async () => {
     const server = await startFilled();
-    await mustLock(server); // so that it does not go on
+    await mustLock(server); // so that it does not continue
     await mustRotate(server);
     mustRefuse(await send(server, rotating()), 409, "ALREADY_EXISTS");
     const { id, key } = await mustCreateKey(server);
@@ -303,7 +303,7 @@ describe("during a rotation", () => {
     expect((await mustGet(again, "m"))["value"]).to.equal("m 3");
   });
 
-  it("a lock holds it, and the next unlock lets it go on", async () => {
+  it("pauses at a lock, and continues after the next unlock", async () => {
     const { server, release } = await startHeld();
     const lock = mustLock(server);
     release();

@@ -1,6 +1,6 @@
 /**
  * A database that is killed, and connections that are cut, under load from three servers: every acknowledged write is there,
- * what was refused is settled, status always answers, and the servers go on by themselves.
+ * what was refused is settled, status always responds, and the servers recover by themselves.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -51,7 +51,7 @@ describe("servers on a database that fails", function () {
     ["loses its connections", cut],
   ];
   for (const [name, fail] of faultNames) {
-    it(`lose nothing that was acknowledged when it ${name}, ${faults} times, and go on by themselves`, async () => {
+    it(`lose nothing that was acknowledged when it ${name}, ${faults} times, and recover by themselves`, async () => {
       const servers = await startSharedServers(database(), 3);
       await mustInit(servers[0]);
       for (const server of servers.slice(1)) await mustUnlock(server);
@@ -70,7 +70,7 @@ describe("servers on a database that fails", function () {
     });
   }
 
-  it("answer 503 for a write whose session cannot be ended, since the database is silent, and go on afterwards", async () => {
+  it("return 503 for a write whose session cannot be ended, since the database is silent, and recover afterwards", async () => {
     const { proxy } = database();
     const [server] = await startSharedServers(database(), 1);
     await mustInit(server);

@@ -148,7 +148,7 @@ describe("a database", () => {
     }
   });
 
-  it("that refuses the password, does not exist, listen or answer is named with what to do, without its URL", async () => {
+  it("that refuses the password, does not exist, listen or respond is named with what to do, without its URL", async () => {
     const { port, file } = database();
     const unused = await freePort();
     const silent = createServer().listen(0, "127.0.0.1");

@@ -85,7 +85,7 @@ describe("servers on one database", () => {
     expect((await mustCount(second))["secretCount"]).to.equal(1);
   });
 
-  it("answer 403 within one request after a forced init on another one, and then serve the new vault", async () => {
+  it("return 403 within one request after a forced init on another one, and then serve the new vault", async () => {
     const [first, second, third] = await startUnlocked(3);
     await mustPut(first, "app/key", "old");
     await mustInit(first, { passphrase: "another passphrase", force: true });
@@ -206,7 +206,7 @@ describe("servers on one database", () => {
     expect(version).to.equal(16 * updates);
   });
 
-  it("answer 503 while the database is silent, status 200 with the last number, and go on by themselves", async () => {
+  it("return 503 while the database is silent, status 200 with the last number, and recover by themselves", async () => {
     const { proxy } = database();
     const [first] = await startUnlocked(2);
     await mustPut(first, "app/key", "value");
@@ -236,7 +236,7 @@ describe("servers on one database", () => {
     mustRefuse(await send(second, { path: secretTarget("app/key"), token }), 403, "VAULT_LOCKED");
   });
 
-  it("seal nothing under the old key when the answer to a forced init is lost, but its effect is seen", async () => {
+  it("seal nothing under the old key when the response to a forced init is lost, but its effect is seen", async () => {
     const [server] = await startUnlocked(2);
     await mustPut(server, "app/key", "old");
     database().proxy.loseAnswerTo("start-vault");
@@ -250,7 +250,7 @@ describe("servers on one database", () => {
     mustRefuse(await get(server, "app/late"), 404, "NOT_FOUND");
   });
 
-  it("open nothing, and seal nothing, under a header that they cannot read", async () => {
+  it("neither open nor seal anything under a header that they cannot read", async () => {
     const [first] = await startUnlocked(2);
     await mustPut(first, "app/key", "value");
     const { cluster, name } = database();
