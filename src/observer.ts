@@ -1,4 +1,4 @@
-/** Observers of the server: they are told of every finished request and of what happens to the vault. */
+/** Observers of the server: they receive an event for every finished request and for what happens to the vault. */
 import type { ErrorCode } from "./errors.js";
 import type { Log } from "./log.js";
 

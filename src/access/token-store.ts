@@ -26,7 +26,7 @@ import {
 interface TokenVault extends RecordVault, DocumentVault {
   /** Whether other servers also change the documents. */
   readonly isShared: boolean;
-  /** Resolves once the header that another server has made is mounted. */
+  /** Resolves once the header that another server has made is loaded. */
   refresh(): Promise<void>;
   /** Runs work while no other vault takes this one's place. */
   hold<T>(work: () => Promise<T>): Promise<T>;
@@ -97,7 +97,7 @@ export class TokenLedger {
     return this.#lastUsed.get(name) ?? null;
   }
 
-  /** Notes a use; it is written within a minute. */
+  /** Records a use; it is written within a minute. */
   touch(name: string): void {
     this.#lastUsed.set(name, this.#clock.now());
     this.writeSoon();
@@ -407,7 +407,7 @@ export class GenuineRecords {
   /** @throws VaultError VAULT_LOCKED */
   async sign(unsigned: UnsignedRecord): Promise<TokenRecord> {
     const [mac = ""] = await this.#vault.signRecords([signedText(unsigned)]);
-    return this.#noted({ ...unsigned, mac });
+    return this.#remember({ ...unsigned, mac });
   }
 
   /** Returns the records; the genuine ones also with a MAC under the proposed key. @throws VaultError VAULT_LOCKED */
@@ -422,7 +422,7 @@ export class GenuineRecords {
   async signedAgain(document: TokenDocument): Promise<TokenDocument> {
     const genuine = document.tokens.filter((record) => this.#known.has(record));
     const macs = await this.#vault.signRecords(genuine.map(signedText));
-    const tokens = genuine.map(({ nextMac, ...record }, i) => this.#noted({ ...record, mac: macs[i] ?? "" }));
+    const tokens = genuine.map(({ nextMac, ...record }, i) => this.#remember({ ...record, mac: macs[i] ?? "" }));
     return { ...document, tokens };
   }
 
@@ -432,7 +432,7 @@ export class GenuineRecords {
     const genuine = await validRecords(unknown, (texts, macs) => this.#vault.verifyRecords(texts, macs));
     const checked = new Map(unknown.map((record, i) => [record, genuine[i] ?? null]));
     const tokens = document.tokens.flatMap((record) => checked.get(record) ?? (checked.has(record) ? [] : [record]));
-    for (const record of tokens) this.#noted(record);
+    for (const record of tokens) this.#remember(record);
     const forged = unknown.filter((record) => checked.get(record) === null);
     const refused = [
       ...document.refused,
@@ -442,7 +442,7 @@ export class GenuineRecords {
     return { ...document, refused, tokens };
   }
 
-  #noted(record: TokenRecord): TokenRecord {
+  #remember(record: TokenRecord): TokenRecord {
     this.#known.add(record);
     return record;
   }

@@ -243,7 +243,7 @@ export class AuditWriter {
     this.#cancelTimer ??= this.#options.clock.after(ms, () => void this.#runNow());
   }
 
-  /** Writes now; a run that is going on is awaited first. */
+  /** Writes now, after the run in progress if there is one. */
   async #runNow(): Promise<void> {
     this.#stopTimer();
     while (this.#running !== null) await this.#running;

@@ -32,13 +32,13 @@ export function homeAt(path: string): Home {
 export async function openHome(path: string, files = systemFiles): Promise<Home> {
   const home = homeAt(path);
   await refuseUnmakeable(path, () => makeWithParents(files, path));
-  refuseOddDirectory(path, await stat(path)); // the home may be a link, its contents may not
+  checkDirectory(path, await stat(path)); // the home may be a link, its contents may not
   for (const directory of [home.tls, home.vault]) {
     await refuseUnmakeable(directory, () => makePrivate(files, directory));
-    refuseOddDirectory(directory, await lstat(directory));
+    checkDirectory(directory, await lstat(directory));
   }
-  for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await refuseLooseFile(file, 0o077);
-  await refuseLooseFile(home.certificate, 0o022);
+  for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await checkFile(file, 0o077);
+  await checkFile(home.certificate, 0o022);
   return home;
 }
 
@@ -62,12 +62,12 @@ async function makePrivate(files: FileOperations, path: string): Promise<void> {
   if (await makeDirectory(files, path)) await chmod(path, 0o700);
 }
 
-function refuseOddDirectory(path: string, found: Found & { isDirectory(): boolean }): void {
+function checkDirectory(path: string, found: Found & { isDirectory(): boolean }): void {
   if (!found.isDirectory()) throw new StartError(`${path} is not a directory: move it away, then start again`);
-  refuseLoose(path, found, 0o077, "700");
+  checkPermissions(path, found, 0o077, "700");
 }
 
-async function refuseLooseFile(path: string, forbidden: number): Promise<void> {
+async function checkFile(path: string, forbidden: number): Promise<void> {
   let found: Awaited<ReturnType<typeof lstat>>;
   try {
     found = await lstat(path);
@@ -76,12 +76,12 @@ async function refuseLooseFile(path: string, forbidden: number): Promise<void> {
     throw error;
   }
   if (!found.isFile()) throw new StartError(`${path} is not a plain file: move it away, then start again`);
-  refuseLoose(path, found, forbidden, forbidden === 0o077 ? "600" : "644");
+  checkPermissions(path, found, forbidden, forbidden === 0o077 ? "600" : "644");
 }
 
 type Found = { readonly mode: number | bigint; readonly uid: number | bigint };
 
-function refuseLoose(path: string, found: Found, forbidden: number, wanted: string): void {
+function checkPermissions(path: string, found: Found, forbidden: number, wanted: string): void {
   if (process.platform === "win32") return; // Windows has no modes
   if (Number(found.uid) !== process.getuid?.()) {
     throw new StartError(`${path} belongs to another user: change its owner (chown), or choose another home`);

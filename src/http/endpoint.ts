@@ -72,7 +72,8 @@ export type Endpoint<Operation extends string = string> = {
   readonly scope: Need;
   /**
    * `unlocked`: works on secrets or keys, so it is refused while the vault is locked or the audit log must not miss it, and
-   * counts as activity. `background`: the same, but no activity. `passphrase`: its body has a passphrase that is checked, so wrong ones count towards the lockout.
+   * counts as activity. `background`: the same, but no activity. `passphrase`: its body has a passphrase that is checked, so
+   * wrong ones count towards the lockout.
    */
   readonly guard: "unlocked" | "background" | "passphrase" | "none";
   /** Its record in the audit log; null: it is not recorded. */

@@ -165,7 +165,7 @@ function warnOfEnd(res: Response, { until }: ClientCaller, now: number): void {
   res.setHeader("Strongroom-Token-Expires", new Date(until).toISOString());
 }
 
-/** Returns the canonical path, and notes it for the report. @throws VaultError BAD_REQUEST */
+/** Returns the canonical path, and records it for the report. @throws VaultError BAD_REQUEST */
 export function secretPathOf(req: Request, parameter: string): string {
   const path = parseSecretPath(parameter);
   contextOf(req).secretPath = path;

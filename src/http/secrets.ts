@@ -69,7 +69,7 @@ export async function destroyVersion(service: Service, req: Request, res: Respon
   sendJson(res, 200, { ok: true, path, message: `version ${number} is destroyed` });
 }
 
-/** Returns the number in the query, and notes it for the report. @throws VaultError BAD_REQUEST */
+/** Returns the number in the query, and records it for the report. @throws VaultError BAD_REQUEST */
 function versionOf(req: Request): number {
   const number = queryOf(req, ["version"]).get("version") ?? "";
   if (!/^[1-9]\d{0,14}$/.test(number)) {
@@ -121,7 +121,7 @@ export async function batch(service: Service, req: Request, res: Response): Prom
   const permit = {
     kind: permittedKind(req),
     path: (path: string) => authorizePath(req, path),
-    permitted: noted(req),
+    permitted: operationRecorder(req),
     still: stillValid(service, req),
   };
   const response = await service.vault.secrets.batch(body, permit);
@@ -150,8 +150,8 @@ function permittedKind(req: Request): (kind: BatchKind) => void {
   };
 }
 
-/** Notes the operations for the report. DANGER: not the steps, which hold the body. */
-function noted(req: Request): BatchPermit["permitted"] {
+/** Records the operations for the report. DANGER: not the steps, which hold the body. */
+function operationRecorder(req: Request): BatchPermit["permitted"] {
   const operations: BatchItem[] = [];
   contextOf(req).operations = operations;
   return (step) => operations.push({ kind: step.kind, path: step.path, ...("to" in step && { to: step.to }) });

@@ -125,7 +125,7 @@ class Sending {
     this.#res.end();
   };
 
-  /** Wipes the pieces. */
+  /** Copies head and pieces into one buffer, and wipes the pieces. */
   #joined(head: string, pieces: readonly Uint8Array[]): Uint8Array {
     let length = head.length;
     for (const piece of pieces) length += piece.length;

@@ -1,4 +1,4 @@
-/** Metrics of a server: what an observer is told, counted; and the figures of the moment of a scrape. */
+/** Metrics of a server: counts of what its observer receives, and the values at the moment of a scrape. */
 import type { Clock } from "../clock.js";
 import { statusOf } from "../errors.js";
 import {

@@ -248,12 +248,11 @@ export type CacheStats = { readonly hits: number; readonly misses: number; reado
 /** Caches what was read, unless its path has changed since the reader began or is changing now. */
 export type Keep<C> = (path: string, ciphertext: C) => void;
 
-/** `C`: bytes, or strings of one character a byte. */
 type Path = { readonly path: string };
 
 /**
  * LRU cache of ciphertext by path, in bounded memory, never stale: a change of a path drops its entry, and what a reader
- * read before or during the change is not kept.
+ * read before or during the change is not kept. `C`: bytes, or strings of one character a byte.
  */
 export class CiphertextCache<C extends Bytes | string> {
   readonly #limit: number;

@@ -76,7 +76,7 @@ export class ExpiryIndex {
     if (this.#changed === null) return;
     for (const { path, expiresAt } of changes) {
       if (expiresAt === undefined || this.#isReading) this.#changed.add(path);
-      else this.#note(path, expiresAt);
+      else this.#setTime(path, expiresAt);
     }
     if (this.#isComplete && this.#changed.size > 0) this.#plan(collectMs);
   }
@@ -179,11 +179,11 @@ export class ExpiryIndex {
       const slice = paths.slice(at, at + sliceEntries);
       const times = await secrets.expiries(slice, heads);
       if (run !== this.#run) return;
-      for (const [i, path] of slice.entries()) this.#note(path, times[i] ?? null);
+      for (const [i, path] of slice.entries()) this.#setTime(path, times[i] ?? null);
     }
   }
 
-  #note(path: string, time: number | null): void {
+  #setTime(path: string, time: number | null): void {
     if (time === null) this.#times.delete(path);
     else this.#times.set(path, time);
   }

@@ -126,7 +126,7 @@ export class VaultSecrets {
     this.#lockState.mustBeUnlocked();
   }
 
-  /** Notes activity, which delays the idle lock. */
+  /** Records activity, which delays the idle lock. */
   touch(): void {
     this.#lockState.touch();
   }

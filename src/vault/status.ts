@@ -152,13 +152,13 @@ class BlobCount {
   async count(): Promise<KnownCount> {
     const { store } = this.#parts;
     if (store.shared === undefined) return { count: await store.count(this.#space), available: true };
-    const count = this.#isCounting ? null : await this.#countInTime();
+    const count = this.#isCounting ? null : await this.#countWithTimeout();
     this.#last = count ?? this.#last;
     return { count: this.#last, available: count !== null };
   }
 
   /** Returns null when storage does not answer in time. */
-  async #countInTime(): Promise<number | null> {
+  async #countWithTimeout(): Promise<number | null> {
     const counting = this.#countOrNull();
     const count = await withTimeout(this.#parts.clock, longestCountMs, counting);
     if (count !== "late") return count;

@@ -22,7 +22,7 @@ export class UseIndex {
   readonly #clock: Clock;
   readonly #isShared: boolean;
   readonly #uses = new Map<string, readonly Binding[]>();
-  /** Paths that have changed since; null: nothing is known yet, and changes are not noted. */
+  /** Paths that have changed since; null: nothing is known yet, and changes are not recorded. */
   #changed: Set<string> | null = null;
   #builtAt = 0;
   #updating: Promise<void> = Promise.resolve();

@@ -1,6 +1,6 @@
 /**
  * What a package manager installs beside the program, in `dist/share`: the manual page, made from the commands' help, the
- * completion scripts, and the bill of materials. `npm run share` writes them; `npm pack` and `npm run docs` do, too.
+ * completion scripts, and the bill of materials. `npm run share`, `npm pack` and `npm run docs` write them.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

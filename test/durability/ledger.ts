@@ -1,7 +1,7 @@
 /**
  * Ledger of requested and acknowledged writes: what the vault may contain after a crash. Each path has one writer at a
- * time; a forced init may run beside writes. An unacknowledged operation has happened as a whole or not at all, a batch of
- * changes, too.
+ * time; a forced init may run beside writes. An unacknowledged operation, also a batch of changes, has happened as a whole
+ * or not at all.
  */
 
 /** A path's content; null when there is no secret. */

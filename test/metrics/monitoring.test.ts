@@ -64,7 +64,7 @@ describe("the alert rules and the dashboard", () => {
       record: `query_${n}`,
       expr: query.replaceAll("$__rate_interval", "5m"),
     }));
-    writeFileSync(dashboard, JSON.stringify({ groups: [{ name: "dashboard", rules: recorded }] })); // YAML, too
+    writeFileSync(dashboard, JSON.stringify({ groups: [{ name: "dashboard", rules: recorded }] })); // which is also YAML
     const args = ["check", "rules", rulesFile, dashboard];
     const { error, status, stdout, stderr } = spawnSync("promtool", args, { encoding: "utf8" });
     if (error !== undefined) {

@@ -1,6 +1,6 @@
 /** Headers of each format version, frozen: every later version of the program must open them. */
 
-/** Under the tests' passphrase, scrypt's cost 14. `keys`: texts that open it, too. */
+/** Under the tests' passphrase, scrypt's cost 14. `keys`: texts that also open it. */
 export type FrozenHeader = { readonly text: string; readonly keys: readonly string[] };
 
 export const headerOfVersion1: FrozenHeader = {

@@ -38,7 +38,7 @@ export class Messages {
     return Math.min(Math.max(firstBlock, 2 * last), largestBlock, mostMessages - reserved);
   }
 
-  /** Notes a reservation that is about to be stored in the blob with this etag. */
+  /** Records a reservation that is about to be stored in the blob with this etag. */
   reserve(info: KeyInfo, version: number, etag: string, count: number): void {
     this.#counter(info, version).reservation = { etag, count };
   }

@@ -210,7 +210,7 @@ function beginShown(out: ResponseWriter, name: keyof typeof shownStarts, version
   out.text(":");
 }
 
-/** Vault's clients are told the version of the key. */
+/** Vault's clients get the version of the key. */
 function endShown(out: ResponseWriter, fields: Fields, version: number): void {
   out.text(fields.isForVault ? `","key_version":${version}` : '"');
 }

@@ -70,7 +70,7 @@ class EntryStore {
     this.#tally = tally;
   }
 
-  /** Notes why an entry alone cannot be stored, if there is a reason. */
+  /** Records why an entry alone cannot be stored, if there is a reason. */
   refuses({ origin, path }: ImportEntry, problem: string | null, damaged?: true): boolean {
     if (problem === null) return false;
     this.#tally.refused.push({ origin: `${origin} (${path})`, problem, ...(damaged && { damaged }) });

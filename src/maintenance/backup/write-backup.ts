@@ -36,8 +36,8 @@ const sliceSize = 256;
 export type Saved = { readonly secrets: number; readonly damaged: number; readonly direct: boolean };
 
 /**
- * `withAudit`: also saves the audit log of the snapshot's home.
  * Creates a new file, which gets its name only after it was read back and verified, with a header that a restore accepts.
+ * @param withAudit also save the audit log of the snapshot's home
  * @throws BackupError
  */
 export async function backUp(

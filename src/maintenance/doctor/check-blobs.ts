@@ -239,7 +239,7 @@ async function readOutline(file: string): Promise<BlobOutline> {
   }
 }
 
-/** Whether what is stored in the space opens; if it is a secret, notes when it expires. */
+/** Whether what is stored in the space opens; if it is a secret, records when it expires. */
 export async function opensNotingExpiry(
   inspection: Inspection,
   space: Space,
