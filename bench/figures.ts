@@ -51,7 +51,7 @@ function cellsOf({ what, value, unit }: Finding): string[] {
 }
 
 /** Two or three significant digits. */
-export function shown(value: number): string {
+function shown(value: number): string {
   if (!Number.isFinite(value)) return "?";
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
   return value.toFixed(digits);

@@ -3,7 +3,7 @@
  * keys in memory by the relation between their words. Timing does not matter here.
  */
 
-export const keyWords = 8;
+const keyWords = 8;
 /** 15 round keys of 4 words. */
 export const scheduleWords = 60;
 
@@ -135,6 +135,6 @@ export function inOrder(word: number, order: WordOrder): number {
   return order === "words" ? word : swapBytes(word);
 }
 
-export function swapBytes(word: number): number {
+function swapBytes(word: number): number {
   return ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0;
 }

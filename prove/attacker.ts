@@ -2,7 +2,7 @@
  * The attacker's scan, which knows no secret: every 32 bytes of memory that could be a key are tried on the header, as the
  * master key and as a KEK, and so is every expanded AES-256 key, which is found by the relation between its words.
  */
-import { encryptBlock, expandKey, findSchedules, inOrder, scheduleWords, swapBytes, type WordOrder } from "./aes.js";
+import { encryptBlock, expandKey, findSchedules, inOrder, scheduleWords, type WordOrder } from "./aes.js";
 import { type Header, slotUse } from "./format.js";
 import type { MemoryCopy } from "./memory.js";
 import { HmacLanes, type Lanes, type Message } from "./sha256-lanes.js";
@@ -61,7 +61,7 @@ function wordsOf(bytes: Uint8Array<ArrayBuffer>, offset: number, length: number)
 }
 
 /** Calls `found` for each aligned 32 bytes with enough distinct values. Counts them in a window that moves by 8 bytes. */
-export function forEachCandidate(bytes: Uint8Array, found: (at: number) => void): void {
+function forEachCandidate(bytes: Uint8Array, found: (at: number) => void): void {
   const window = new DistinctCount();
   for (let end = 0; end + stride <= bytes.length; ) {
     for (const next = end + stride; end < next; end++) {
@@ -199,9 +199,4 @@ function double(words: Uint32Array): void {
   words[1] = (b << 1) | (c >>> 31);
   words[2] = (c << 1) | (d >>> 31);
   words[3] = (d << 1) ^ (a >>> 31 ? 0x87 : 0);
-}
-
-/** Makes a key's words from its bytes, for tests and the control. */
-export function keyToWords(key: Uint8Array): Uint32Array {
-  return Uint32Array.from({ length: 8 }, (_, i) => swapBytes(Buffer.from(key).readUInt32BE(4 * i)));
 }

@@ -6,7 +6,7 @@ import { chownSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path";
 import type { Report } from "./report.js";
 
-export const lastFile = "last-prove.json";
+const lastFile = "last-prove.json";
 
 /** A home that this user may not write to keeps the file of an earlier run. */
 export function leaveLast(home: string, { at, verdict, checks }: Report): void {

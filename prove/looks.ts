@@ -137,7 +137,7 @@ export function judge(
   return { checks, attack: result };
 }
 
-export const masterKeyName = "master key";
+const masterKeyName = "master key";
 
 /** Eight bytes of a passphrase may be a word that stands in a program; in a dump, only longer pieces count. */
 const textPieceInDump = 12;

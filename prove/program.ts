@@ -6,7 +6,7 @@ import type { Check } from "./report.js";
 import { shown } from "./surroundings.js";
 
 /** In the form of `sha256sum`, so that  sha256sum -c  in the package's directory checks it too. */
-export const listFile = "dist/SHA256SUMS";
+const listFile = "dist/SHA256SUMS";
 
 const folders = ["bin", "dist/program", "dist/workers"];
 const isProgram = (name: string) => /\.cjs$/.test(name);

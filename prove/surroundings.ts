@@ -112,7 +112,7 @@ function checkModes(home: string): Check {
   );
 }
 
-export function check(what: string, expected: string, found: string): Check {
+function check(what: string, expected: string, found: string): Check {
   return { step: "surroundings", state: null, what, expected, found, holds: expected === found };
 }
 

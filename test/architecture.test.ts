@@ -14,7 +14,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/*": ["node:*"],
   "src/config": ["node:*", "env-paths", "src/*"],
   "src/paths": ["node:path", "src/*"],
-  "src/files": ["node:*", "src/*", "src/config", protocol],
+  "src/files": ["node:*", "src/*", "src/config"],
   "src/client": ["node:*"],
   "src/contract": ["src/*"],
   "src/storage": ["node:*", ...leaves, protocol],

@@ -44,7 +44,7 @@ export class Turns {
 type Turn = "start" | "full" | "cancelled";
 
 /** Runs one job at a time and lets at most `limit` wait. */
-export class DerivationQueue {
+class DerivationQueue {
   readonly #limit: number;
   readonly #waiting: ((turn: Turn) => void)[] = [];
   readonly #idle: (() => void)[] = [];

@@ -128,7 +128,7 @@ const periodMs = 60_000;
 /** Most addresses counted within a period. */
 const maxAddresses = 10_000;
 
-export class FailureLog {
+class FailureLog {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #hint: string;

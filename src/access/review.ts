@@ -15,7 +15,7 @@ const tokenMs = 15 * 60_000;
 const unopenedMs = 10_000;
 
 /** A space: no client token can have this name. */
-export const reviewName = "review page";
+const reviewName = "review page";
 
 export class ReviewAccess implements Observer {
   readonly #credentials: Credentials;

@@ -312,12 +312,12 @@ export interface DocumentVault {
   writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
 }
 
-export const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
+const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
 
 /** The limit of a vault's document. */
 const maxBytes = 4 * 2 ** 20;
 
-export class StoredTokens {
+class StoredTokens {
   readonly #vault: DocumentVault;
   #tag: string | null = null;
   #isStale = true;
@@ -389,7 +389,7 @@ export interface RecordVault {
   resignRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly (string | null)[]>;
 }
 
-export class GenuineRecords {
+class GenuineRecords {
   readonly #vault: RecordVault;
   readonly #log: Log;
   readonly #known = new WeakSet<TokenRecord>();
@@ -456,7 +456,7 @@ const maxEnded = 10_000;
 const maxFormer = 8;
 
 /** `end`: milliseconds since 1970; null: never. */
-export function isForgotten(end: number | null, now: number): boolean {
+function isForgotten(end: number | null, now: number): boolean {
   return end !== null && now >= end + rememberedMs;
 }
 
@@ -464,7 +464,7 @@ export function isForgotten(end: number | null, now: number): boolean {
  * Adds the ended texts to those of the document, and drops their tokens. One that has expired stays, however long ago: were
  * the clock ahead, the token would be lost for good. An expired child token stays a day.
  */
-export function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
+function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
   const known = new Map([...document.ended, ...ended].map((one) => [one.digest, one]));
   const remembered = [...known.values()].filter(({ at }) => !isForgotten(at, now)).slice(-maxEnded);
   const tokens = document.tokens.filter((one) => !known.has(one.digest) && !isFormerChild(one, now));
@@ -478,7 +478,7 @@ function isFormerChild({ parent, expiresAt }: TokenRecord, now: number): boolean
 
 const childRememberedMs = 24 * 3600 * 1000;
 
-export function entriesOf({ tokens, ended }: TokenDocument): ClientEntry[] {
+function entriesOf({ tokens, ended }: TokenDocument): ClientEntry[] {
   return [...tokens.flatMap(entriesOfToken), ...ended.map(entryOfEnded)];
 }
 

@@ -270,7 +270,7 @@ function named(first: number | null, last: number): string {
   return first === last ? `record ${first}` : `records ${first} to ${last}`;
 }
 
-export class HeadCheck {
+class HeadCheck {
   /** Null: nothing to check. */
   readonly #wanted: LogHead | null;
   #isFound = false;

@@ -349,7 +349,7 @@ export class AuditWriter {
 
 export type Gap = { readonly count: number; readonly since: number };
 
-export class RecordQueue {
+class RecordQueue {
   #records: string[] = [];
   #gap: Gap | null = null;
   #gaps = 0;
@@ -412,7 +412,7 @@ export type LastCheckpoint = { readonly text: string; readonly end: (signed: Che
 /** Why a checkpoint is made. */
 export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";
 
-export class CheckpointSigning {
+class CheckpointSigning {
   /** No checkpoint is made without one. */
   signer: Signer | null = null;
   #latest: Promise<void> | null = null;

@@ -37,7 +37,7 @@ const blocked = new BlockList();
 for (const [network, prefix] of notPublic) blocked.addSubnet(network, prefix, isIPv6(network) ? "ipv6" : "ipv4");
 
 /** Whether an IP address is reachable on the public Internet. An IPv4 address mapped to IPv6 is judged as IPv4. */
-export function isPublic(address: string): boolean {
+function isPublic(address: string): boolean {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return isPublic(mapped);
   const family = isIP(address);

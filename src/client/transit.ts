@@ -48,7 +48,7 @@ export function transitUrl(resource: string, name: string, action = ""): string 
 }
 
 /** Text as UTF-8, or bytes, in base64. */
-export function base64(data: Text): string {
+function base64(data: Text): string {
   return Buffer.from(typeof data === "string" ? new TextEncoder().encode(data) : data).toString("base64");
 }
 

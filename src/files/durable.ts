@@ -69,7 +69,7 @@ export class OpenFile {
 }
 
 /** As in node:fs/promises, at a lower cost. */
-export function renameFile(from: string, to: string): Promise<void> {
+function renameFile(from: string, to: string): Promise<void> {
   return outcome((done) => rename(from, to, done));
 }
 

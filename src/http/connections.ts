@@ -224,7 +224,7 @@ export function markAuthenticated(socket: Watched, is: boolean): void {
 }
 
 /** A connection of the Unix socket counts as one: only the owner can open it. */
-export function isAuthenticated(socket: Watched): boolean {
+function isAuthenticated(socket: Watched): boolean {
   return socket[membership]?.isAuthenticated ?? true;
 }
 

@@ -101,7 +101,7 @@ export function createListener(
 }
 
 /** Node's timer sees every piece that leaves. A request that runs without one, a key derivation, is no stall. */
-export function closeStalled(server: HttpServer, sendTimeout: number): void {
+function closeStalled(server: HttpServer, sendTimeout: number): void {
   server.setTimeout(sendTimeout, (socket) => {
     if (!isResponding(socket) || socket.writableLength > 0) socket.destroy();
   });

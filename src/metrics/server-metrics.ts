@@ -118,7 +118,7 @@ const statuses = [...new Set([0, 200, 204, 304, 501, ...Object.values(statusOf)]
 const otherStatus = statuses.length;
 const statusCount = statuses.length + 1;
 
-export class RequestSeries {
+class RequestSeries {
   readonly #routes: readonly string[];
   readonly #indexOfRoute: ReadonlyMap<string, number>;
   readonly #indexOfMethod = new Map<string, number>(methods.map((method, index) => [method, index]));
@@ -164,7 +164,7 @@ const restMs = 300_000;
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-export class EventLoopDelay {
+class EventLoopDelay {
   readonly #clock: Clock;
   readonly #histogram = new Histograms({ count: 1, labels: () => ({}), shown: true }, bounds);
   #timer: NodeJS.Timeout | null = null;

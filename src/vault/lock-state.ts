@@ -259,7 +259,7 @@ const recheckMs = 5000;
  * Idle deadline by the wall clock, so that it holds across the machine's sleep. A timer stands still while the machine
  * sleeps, so each request also checks `expired`.
  */
-export class IdleDeadline {
+class IdleDeadline {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   #last: number;

@@ -27,7 +27,7 @@ import { FakeClock } from "../support/manual-clock.js";
 /** By number. */
 export type LogBytes = ReadonlyMap<number, Buffer>;
 
-export const keyName = "AAAAAAAAAAAA";
+const keyName = "AAAAAAAAAAAA";
 
 export const sign: Signer = async (text) => ({ key: keyName, mac: macOf(text) });
 

@@ -34,7 +34,7 @@ export function failuresOf({ report }: Proven): string[] {
   return report.checks.filter(({ holds }) => !holds).map(lineOf);
 }
 
-export function lineOf({ step, state, what, found, detail }: Check): string {
+function lineOf({ step, state, what, found, detail }: Check): string {
   return `${step}: ${state === null ? "" : `${state}: `}${what}: ${found}${detail === undefined ? "" : ` (${detail})`}`;
 }
 

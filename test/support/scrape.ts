@@ -22,7 +22,7 @@ export async function untilDerivationsWait(server: TestServer): Promise<void> {
   while (((await mustScrape(server)).value("strongroom_derivations_waiting") ?? 0) === 0);
 }
 
-export function parsed(text: string): Scrape {
+function parsed(text: string): Scrape {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const values = new Map(lines.map((line) => [line.replace(/ \S+$/, ""), Number(line.replace(/^.* /, ""))]));
   return { text, value: (series) => values.get(series), series: [...values.keys()] };

@@ -29,7 +29,7 @@ type Part = { readonly from: number; readonly log: number };
 type Note = (from: number, to: number, log: number) => void;
 
 /** Returns the decimal logarithm of the guesses. */
-export function logGuesses(value: Uint8Array, words: WordTable): number {
+function logGuesses(value: Uint8Array, words: WordTable): number {
   const { length } = value;
   const endingAt: Part[][] = Array.from({ length: length + 1 }, () => []);
   const note: Note = (from, to, log) => void endingAt[to]?.push({ from, log });

@@ -60,7 +60,7 @@ const etagBytes = 12;
 export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** Returns a blob of these boxes, in pieces: of the current version, then of the earlier ones. */
-export function blobOf(
+function blobOf(
   metadata: readonly Uint8Array[],
   value: readonly Uint8Array[],
   earlier: readonly SealedVersion[],
@@ -188,7 +188,7 @@ export function faultOf(head: Uint8Array, length: number): BlobFault | null {
 }
 
 /** Returns the box of the current version's metadata; a head is enough, the value may be missing. */
-export function metadataBox(blob: Uint8Array): Uint8Array | null {
+function metadataBox(blob: Uint8Array): Uint8Array | null {
   if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
   const end = metadataEnd(blob);
   return end <= blob.length ? blob.subarray(boxesAt, end) : null;
@@ -411,11 +411,11 @@ export function hasNumber(metadata: Uint8Array): boolean {
 /** A path, or its UTF-8. */
 type PathText = string | Uint8Array;
 
-export function metadataAad(key: SealingKey, path: PathText): Uint8Array {
+function metadataAad(key: SealingKey, path: PathText): Uint8Array {
   return scratchOf(key.label ?? label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
-export function valueAad(key: SealingKey, path: PathText, metadataNonce: Uint8Array = noBox): Uint8Array {
+function valueAad(key: SealingKey, path: PathText, metadataNonce: Uint8Array = noBox): Uint8Array {
   return scratchOf(key.label ?? label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }
 

@@ -40,7 +40,7 @@ import type { Bytes } from "../protocol.js";
 export const vaultIdBytes = 16;
 export const saltBytes = 16;
 export const masterKeyBytes = 32;
-export const macBytes = 32;
+const macBytes = 32;
 
 /** Fixed. A header with others was not written by this program, and could cost minutes. */
 export const scryptShape = { r: 8, p: 1 };

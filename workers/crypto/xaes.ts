@@ -8,7 +8,7 @@ import type { Bytes } from "../protocol.js";
 import { openGcm, sealGcm, tagBytes } from "./gcm.js";
 import { giveBackKnownBoxes, type KnownBoxes, type Sealed, takeKnownBoxes } from "./known-boxes.js";
 
-export const keyBytes = 32;
+const keyBytes = 32;
 export const nonceBytes = 24;
 const blockBytes = 16;
 /** Of a nonce, or of the name of another use, in a block that derives a key. */

@@ -60,7 +60,7 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
   return new Promise(() => {});
 }
 
-export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
+function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
   const readers = bodyReaders(settings.maxValueBytes);
   const keyring = new Keyring(sentLocks);
   return { settings, keyring, readers, turns: new Turns(), transit: new TransitState(), now: 0 };

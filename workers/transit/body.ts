@@ -9,7 +9,7 @@ import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { fromBase64 } from "./base64.js";
 
-export const mostInputs = 1000;
+const mostInputs = 1000;
 
 /** Why a request is invalid. The text is for the client and never repeats any input; `forVault`: to one of Vault's clients. */
 export class Invalid extends Error {
@@ -28,7 +28,7 @@ export class Invalid extends Error {
 /** Options of Vault that would change the meaning of a request: refused where they ask for something. */
 const refused = ["derived", "convergent_encryption", "context", "nonce", "associated_data"] as const;
 
-export const fieldNames = [
+const fieldNames = [
   ...["plaintext", "ciphertext", "aad", "input", "signature", "hmac", "prehashed", "hash", "marshaling"],
   ...["signatureAlgorithm", "bits", "bytes", "type", "exportable", "key", "minDecryptionVersion", "deletionAllowed"],
   ...["keyVersion", "batch", ...refused],

@@ -189,7 +189,7 @@ export function trashPane(entries: TrashList["entries"], isCut: boolean): TrashP
 }
 
 /** What a version changed in the metadata of the one before it. */
-export function differences(version: SecretVersion | undefined, before: SecretVersion | undefined): string[] {
+function differences(version: SecretVersion | undefined, before: SecretVersion | undefined): string[] {
   if (version === undefined) return [];
   const now = shownMetadata(version.metadata, version.encoding);
   if (before === undefined) {

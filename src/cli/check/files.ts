@@ -11,7 +11,7 @@ import { printable } from "../lib/output.js";
 export type ScannedFile = { readonly name: string; readonly origin: string | null; readonly bytes: Buffer };
 
 /** A larger file is not searched; it is named. */
-export const mostBytes = 256 * 2 ** 20;
+const mostBytes = 256 * 2 ** 20;
 
 /** Called with the name of a file that cannot be searched, and why. */
 export type Skip = (name: string, why: string) => void;

@@ -65,7 +65,7 @@ function readShare(text: Uint8Array): Share | null {
 }
 
 /** Returns the key's text, which the caller wipes. The shares must be different ones of one set, as many as its threshold. */
-export async function keyOf(shares: readonly Share[]): Promise<Bytes> {
+async function keyOf(shares: readonly Share[]): Promise<Bytes> {
   const key = await combine(shares.map(({ bytes }) => bytes)).finally(() => {
     for (const { bytes } of shares) bytes.fill(0);
   });

@@ -7,7 +7,7 @@ export type Named = { readonly name: string; readonly path: string; readonly fie
 
 const variable = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-export function isVariableName(name: string): boolean {
+function isVariableName(name: string): boolean {
   return variable.test(name);
 }
 

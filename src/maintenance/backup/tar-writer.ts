@@ -5,12 +5,12 @@
 import { Header, Pax } from "tar";
 import { BufferedFile } from "./buffered-file.js";
 
-export const blockBytes = 512;
+const blockBytes = 512;
 
 const zeros = Buffer.alloc(2 * blockBytes);
 
 /** Bytes that fill the last block of an entry of this size. */
-export function paddingOf(size: number): number {
+function paddingOf(size: number): number {
   return (blockBytes - (size % blockBytes)) % blockBytes;
 }
 
