@@ -78,7 +78,7 @@ interface Operations {
   adopt: { request: { op: "adopt" }; response: Loaded | Refusal };
   discard: { request: { op: "discard" }; response: Done };
   unlock: {
-    /** `forVault`: the passphrase, or the text of a key, is the field \`key\` of the body, as Vault's clients send it. */
+    /** `forVault`: the passphrase, or the text of a key, is the field `key` of the body, as Vault's clients send it. */
     request: { op: "unlock"; body: SharedBytes; logN?: number; forVault?: boolean };
     response: { readonly ok: true; readonly response: Bytes; readonly header: Bytes | null } | Refusal;
   };

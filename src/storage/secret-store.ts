@@ -22,7 +22,7 @@ export type BackupProcess = { readonly pid: number; readonly started: string };
 
 /**
  * State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). A change that is made of
- * the `whole` blob also requires its past, which a store that only this server changes need not compare.
+ * the `whole` blob also requires its earlier versions, which a store that only this server changes need not compare.
  */
 export type Expected = "present" | "absent" | { readonly tag: string; readonly whole?: Bytes };
 
@@ -73,7 +73,7 @@ export interface SharedStore {
   serverConnections(): Promise<number>;
 
   /**
-   * Names the database's present run. Another one, after a restart, a failover or a restore, may have lost the last commits.
+   * Names the database's current run. Another one, after a restart, a failover or a restore, may have lost the last commits.
    * @throws VaultError UNAVAILABLE, VAULT_LOCKED
    */
   currentRun(): Promise<string>;

@@ -54,10 +54,10 @@ describe("strongroom edit", () => {
     ["stores nothing with --dry-run", "old", "echo new > $1", ["--dry-run"], 0, "old"],
     ["cancels when the editor removes the file", "old", "rm $1", [], 13, "old"],
     ["rejects a value that is not UTF-8", "old", 'printf "\\377" > $1', [], 2, "old"],
-    ["rejects a value that is not UTF-8 with --dry-run, too", "old", 'printf "\\377" > $1', ["--dry-run"], 2, "old"],
+    ["rejects a value that is not UTF-8, also with --dry-run", "old", 'printf "\\377" > $1', ["--dry-run"], 2, "old"],
     ["rejects a value that is too large", "old", "head -c 1048577 /dev/zero > $1", [], 2, "old"],
     [
-      "rejects a value that is too large with --dry-run, too",
+      "rejects a value that is too large, also with --dry-run",
       "old",
       "head -c 1048577 /dev/zero > $1",
       ["--dry-run"],

@@ -175,7 +175,7 @@ describe("strongroom export, through the real command", () => {
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });
 
-    it("rejects a partial export when secrets are damaged, and names them; run does, too", async () => {
+    it("rejects a partial export when secrets are damaged, and names them, as run does", async () => {
       const damaged = await startLocalServer({ cacheBytes: 0 });
       await mustInit(damaged);
       for (const path of ["b/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });

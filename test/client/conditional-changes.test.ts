@@ -78,7 +78,7 @@ describe("the client's changes", () => {
     delete: (path: string, ifMatch: string) => client().delete(path, { ifMatch }),
   };
   for (const [name, change] of Object.entries(changes)) {
-    it(`${name} with ifMatch succeeds with the present tag only`, async () => {
+    it(`${name} with ifMatch succeeds with the current etag only`, async () => {
       const path = `match/${name}`;
       const { etag: former } = await client().put(path, "one");
       const { etag } = await client().put(path, "two");

@@ -148,7 +148,7 @@ for (const [memory, options] of [
       expect(mustSucceed(first)["value"]).to.equal("first a");
     });
 
-    it("copies the present as a new secret, without its history", async () => {
+    it("copies the current version as a new secret, without its history", async () => {
       const name = await folder();
       const before = await mustGet(server(), `${name}/a`);
       clock.advance(1_000);

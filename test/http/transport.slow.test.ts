@@ -81,7 +81,7 @@ describe("TLS", () => {
     ["X448", false],
   ] as const) {
     it(`${allowed ? "accepts" : "refuses"} a key exchange on ${curve}`, async () => {
-      const outcome = await handshake(server(), "TLSv1.3", undefined, curve); // of TLS 1.2 the certificate's curve counts, too
+      const outcome = await handshake(server(), "TLSv1.3", undefined, curve); // with TLS 1.2 the certificate's curve also counts
       expect(outcome === "TLSv1.3", outcome).to.equal(allowed);
     });
   }

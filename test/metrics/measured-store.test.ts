@@ -67,7 +67,7 @@ describe("the measured store", () => {
         expect(args.slice(0, count)).to.deep.equal(["first", "second", 3, 4].slice(0, count));
       });
 
-  it("has the members of the store and no others, and shows the present generation", () => {
+  it("has the members of the store and no others, and shows the current generation", () => {
     expect(Object.keys(store).sort()).to.deep.equal(["vaultPath", "shared", ...Object.keys(members)].sort());
     expect(Object.keys(store.shared ?? {}).sort()).to.deep.equal(["generation", ...Object.keys(sharedMembers)].sort());
     expect([store.vaultPath, store.shared?.generation]).to.deep.equal(["/vault", "g"]);

@@ -70,7 +70,7 @@ function sealedBytes({ version, content: { value, description } }: Version): num
   return 88 + Buffer.byteLength(JSON.stringify(metadata)) + Buffer.byteLength(JSON.stringify(value));
 }
 
-/** The versions that the server must have, the present first. */
+/** The versions that the server must have, the current one first. */
 class Model {
   readonly secrets = new Map<string, readonly Version[]>();
   limits: Limits = { keepVersions: 10, keepVersionBytes: 262_144 };

@@ -90,7 +90,7 @@ describe("a batch", () => {
     expect([...seen]).to.deep.equal([old, changed]);
   }).timeout(240_000);
 
-  it("is one of several that wait to be applied: after a kill at any step all earlier ones are there, too", async () => {
+  it("is one of several that wait to be applied: after a kill at any step all earlier ones are also there", async () => {
     const vault = await madeVault();
     const { pictures, files } = picturesOf(vault);
     const store = await FileStore.open(vault, files);

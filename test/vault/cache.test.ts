@@ -92,7 +92,7 @@ describe("the vault's cache", () => {
     const open: typeof systemFiles.open = async (...args) => {
       const handle = await systemFiles.open(...args);
       if (slow && String(args[0]).endsWith("a.sealed")) {
-        slow = false; // the put reads what it replaces, too
+        slow = false; // the put also reads what it replaces
         opened.open();
         await released.passed; // the old file is open already
       }

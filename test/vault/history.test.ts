@@ -100,7 +100,7 @@ describe("the history of a secret", () => {
     expect(mustSucceed(await undo(server(), "undo", 3))["version"], "the newest itself").to.equal(3);
   });
 
-  it("a prune removes the past from the file and keeps the present as it is", async () => {
+  it("a prune removes the earlier versions from the file and keeps the current one as it is", async () => {
     await putAll(server(), "pruned", ["one", "two", "three"]);
     const before = await mustGet(server(), "pruned");
     const { length } = readFileSync(blobFile(server(), "pruned"));
@@ -194,7 +194,7 @@ describe("the settings of the history", () => {
   });
 });
 
-describe("a damaged past", () => {
+describe("damaged earlier versions", () => {
   const server = shareTestServer(uncached, mustInit);
 
   /** The first of the values is version 1. */
@@ -204,7 +204,7 @@ describe("a damaged past", () => {
     return { file, blob: readFileSync(file) };
   }
 
-  it("with a flipped bit in a version: the present and the other versions stay readable, it is refused", async () => {
+  it("with a flipped bit in a version: the current and the other versions stay readable, it is refused", async () => {
     const { file, blob } = await withPast("flipped", "aa", "bb", "cc");
     damage(file, flipped(blob, 8 * (blob.length - 1)));
     expect((await mustGet(server(), "flipped"))["value"]).to.equal("cc");
@@ -244,7 +244,7 @@ describe("a damaged past", () => {
     }
   });
 
-  it("keeps a damaged current version as it is, and its past survives an undo", async () => {
+  it("keeps a damaged current version as it is, and the earlier ones survive an undo", async () => {
     await putAll(server(), "present", ["aa", "bb"]);
     const file = blobFile(server(), "present");
     const blob = readFileSync(file);

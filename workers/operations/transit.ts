@@ -175,7 +175,7 @@ export function listTransitKeys(
   });
 }
 
-/** How many inputs of a batch are worked on before others get their turn: a few milliseconds each. */
+/** How many inputs of a batch are worked on before others get their turn. */
 const inputsAtOnce: Readonly<Record<KeyType, number>> = {
   "aes256-gcm96": 100,
   hmac: 100,

@@ -214,8 +214,8 @@ END $$;
 `;
 
 /**
- * A tag stands for the present of a secret: its past changes without it when the past is deleted or sealed again. What is
- * made of the whole blob therefore expects its SHA-256, in 64 hexadecimal digits.
+ * A tag identifies only the current version of a secret: the earlier ones change without it when they are deleted or sealed
+ * again. What is made of the whole blob therefore expects its SHA-256, in 64 hexadecimal digits.
  */
 const second = `
 ALTER FUNCTION strongroom.change RENAME TO change_by_tag;
