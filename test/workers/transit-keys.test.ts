@@ -163,4 +163,17 @@ describe("transit keys in the key worker", () => {
       "decrypts",
     ]);
   });
+
+  it("sign with the version that is stored, also when another one had its number", async () => {
+    const first = await mustCreate("k", { type: "ed25519" });
+    const rotated = async () => {
+      const change = { op: "changeTransitKey", change: "rotate", name: "k", now } as const;
+      return (await worker().call({ ...change, blob: copyOf(first), body: bodyOf({}) })).blob;
+    };
+    for (const blob of [await rotated(), await rotated()]) {
+      const input = base64("a message");
+      const { signature } = await use(blob, "sign", { input });
+      expect(await use(blob, "verify", { input, signature })).to.deep.equal({ valid: true });
+    }
+  });
 });

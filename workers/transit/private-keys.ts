@@ -136,7 +136,7 @@ function isBetween(value: number, least: number, most: number): boolean {
   return value >= least && value <= most;
 }
 
-/** Parsed private keys, the most recently used ones. */
+/** Parsed private keys by their public keys, the most recently used ones. */
 export class PrivateKeys {
   readonly #keys = new Map<string, KeyObject>();
   readonly #most: number;
@@ -145,12 +145,14 @@ export class PrivateKeys {
     this.#most = most;
   }
 
-  /** Returns the parsed key of this version, which never changes. `part` is called when it is not held yet. */
-  get(id: string, version: number, type: KeyType, part: () => Uint8Array): KeyObject {
-    const place = `${id}:${version}`;
-    const key = this.#keys.get(place) ?? parsePrivatePart(type, part());
-    this.#keys.delete(place);
-    this.#keys.set(place, key);
+  /**
+   * Returns the parsed key of this public key. `part` is called when it is not held yet.
+   * DANGER: not by the number of a version: an older state of the key may be put back, and get another version of that number.
+   */
+  get(publicKey: string, type: KeyType, part: () => Uint8Array): KeyObject {
+    const key = this.#keys.get(publicKey) ?? parsePrivatePart(type, part());
+    this.#keys.delete(publicKey);
+    this.#keys.set(publicKey, key);
     const [oldest] = this.#keys.keys();
     if (this.#keys.size > this.#most && oldest !== undefined) this.#keys.delete(oldest);
     return key;

@@ -52,12 +52,15 @@ export class UsableKey {
   }
 
   privateKey(version: number): KeyObject {
-    const { id, type } = this.info;
-    return this.#parsed.get(id, version, type, () => this.privatePart(version));
+    return this.#parsed.get(this.#publicPem(version), this.info.type, () => this.privatePart(version));
   }
 
   publicKey(version: number): KeyObject {
-    return createPublicKey(this.info.versions[version - 1]?.publicKey ?? "");
+    return createPublicKey(this.#publicPem(version));
+  }
+
+  #publicPem(version: number): string {
+    return this.info.versions[version - 1]?.publicKey ?? "";
   }
 }
 
