@@ -1,8 +1,9 @@
 /** What has opened is known by all of its sealed bytes and its place, unreadable in memory, and forgotten with its key. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { KnownBoxes } from "../../workers/crypto/known-boxes.js";
-import { openKnown, seal, XaesKey } from "../../workers/crypto/xaes.js";
+import fc from "fast-check";
+import { KnownBoxes, type Sealed } from "../../workers/crypto/known-boxes.js";
+import { nonceBytes, open, openKnown, seal, sealWithNonce, XaesKey } from "../../workers/crypto/xaes.js";
 import { allocate, concat, textOf, utf8, withScratch } from "../../workers/memory.js";
 
 const aad = utf8("vault and path");
@@ -109,6 +110,73 @@ describe("boxes that have opened", () => {
     });
     second.end();
   });
+});
+
+describe("boxes that someone has crafted", () => {
+  // Few places and halves of nonces, so that boxes meet, and lengths around the 1,024 bytes that fit.
+  const few = fc.constantFrom(0, 1, 0x2000);
+  const original = fc.record({
+    nonce: fc.tuple(few, few, few),
+    aad: fc.constantFrom(0, 1, 100, 101, 984, 985, 1100).map((length) => Buffer.alloc(length, "a")),
+    plaintext: fc.constantFrom(0, 1, 40, 441, 442, 443).map((length) => Buffer.alloc(length, "p")),
+  });
+  type Original = typeof original extends fc.Arbitrary<infer O> ? O : never;
+
+  function sealedAs(key: XaesKey, { nonce: [place, seen, last], aad, plaintext }: Original): Sealed {
+    const nonce = Buffer.alloc(nonceBytes);
+    nonce.writeUInt32BE(place, 0);
+    nonce.writeUInt32BE(seen, 4);
+    nonce.writeUInt32BE(last, 20);
+    return { box: concat([nonce, sealWithNonce(key, nonce, plaintext, aad)]), aad };
+  }
+
+  const flipped = (bytes: Uint8Array, at: number) => {
+    const copy = concat([bytes]);
+    copy[at % copy.length] = (copy[at % copy.length] ?? 0) ^ 1;
+    return copy;
+  };
+
+  const changes: Readonly<Record<string, (sealed: Sealed, at: number) => Sealed>> = {
+    none: (sealed) => sealed,
+    box: ({ box, aad }, at) => ({ box: flipped(box, at), aad }),
+    nonce: ({ box, aad }, at) => ({ box: flipped(box, at % nonceBytes), aad }),
+    tag: ({ box, aad }, at) => ({ box: flipped(box, box.length - 1 - (at % 16)), aad }),
+    aad: ({ box, aad }, at) => ({ box, aad: aad.length === 0 ? utf8("a") : flipped(aad, at) }),
+    cut: ({ box, aad }, at) => ({ box: box.subarray(0, at % box.length), aad }),
+    longer: ({ box, aad }) => ({ box: concat([box, "\0"]), aad }),
+    moved: ({ box, aad }) => ({ box: box.subarray(1), aad: concat([aad, box.subarray(0, 1)]) }),
+  };
+  const step = fc.record({ which: fc.nat(), change: fc.constantFrom("none", ...Object.keys(changes)), at: fc.nat() });
+  type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+  const shown = (plaintexts: readonly (Uint8Array | null)[]) => plaintexts.map((one) => one && textOf(one));
+
+  function openAsIfNew(key: XaesKey, boxes: readonly Sealed[]): void {
+    const opened = open(key, boxes);
+    expect(shown(openKnown(key, boxes))).to.deep.equal(shown(opened));
+    for (const [i, box] of boxes.entries()) {
+      const plaintext = opened[i] ?? null;
+      if (plaintext !== null) key.known.keepAgain({ ...box, plaintext });
+      const [found = null] = key.known.find([box]);
+      if (found !== null) expect(shown([found])).to.deep.equal(shown([plaintext]));
+    }
+  }
+
+  it("open as if nothing were remembered, whatever has opened before them", () => {
+    const originals = fc.array(original, { minLength: 1, maxLength: 4 });
+    const rounds = fc.array(fc.array(step, { maxLength: 30 }), { maxLength: 5 });
+    const agrees = (pool: readonly Original[], steps: readonly (readonly Step[])[]) => {
+      const key = new XaesKey(concat([randomBytes(32)]));
+      const sealed = withScratch(() => pool.map((one) => sealedAs(key, one)));
+      const madeOf = ({ which, change, at }: Step) => {
+        const from = sealed[which % sealed.length];
+        return from === undefined ? [] : (changes[change]?.(from, at) ?? []);
+      };
+      for (const round of steps) withScratch(() => openAsIfNew(key, round.flatMap(madeOf)));
+      key.end();
+    };
+    fc.assert(fc.property(originals, rounds, agrees), { numRuns: 200 });
+  }).timeout(60_000);
 });
 
 /** Whether another box has the place of this one, as a few of hundreds in 8,192 places have. */
