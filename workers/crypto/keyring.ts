@@ -24,10 +24,13 @@ export class Keyring {
   #candidate: Candidate | null = null;
   #lockings = 0;
   readonly #sentLocks: SentLocks;
+  readonly #ended: () => void;
   #locksSeen = 0;
 
-  constructor(sentLocks: SentLocks) {
+  /** `ended` is called whenever the key has ended, for what was made with it and must end too. */
+  constructor(sentLocks: SentLocks, ended: () => void) {
     this.#sentLocks = sentLocks;
+    this.#ended = ended;
   }
 
   /** Null: there is no vault yet. Undefined: none is loaded. */
@@ -70,15 +73,14 @@ export class Keyring {
   /** Holds the loaded vault's keys from now on. */
   unlock({ masterKey, oldKey }: VaultKeys): void {
     if (!this.#header) throw new Error("keys without a header");
-    endKeys(this.#key);
+    this.#end();
     this.#key = { masterKey, oldKey, vaultId: this.#header.vaultId };
   }
 
   lock(): void {
     this.#locksSeen = Atomics.load(this.#sentLocks, 0);
     this.#lockings++;
-    endKeys(this.#key);
-    this.#key = null;
+    this.#end();
     if (this.#candidate === null) return;
     endKeys(this.#candidate.keys);
     this.#candidate.keys = null;
@@ -120,6 +122,12 @@ export class Keyring {
     if (candidate === null) return;
     endKeys(candidate.keys);
     this.#settle(candidate);
+  }
+
+  #end(): void {
+    endKeys(this.#key);
+    this.#key = null;
+    this.#ended();
   }
 
   #endOldKey(): void {

@@ -62,8 +62,9 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
 
 function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
   const readers = bodyReaders(settings.maxValueBytes);
-  const keyring = new Keyring(sentLocks);
-  return { settings, keyring, readers, turns: new Turns(), transit: new TransitState(), now: 0 };
+  const transit = new TransitState();
+  const keyring = new Keyring(sentLocks, () => transit.forget());
+  return { settings, keyring, readers, turns: new Turns(), transit, now: 0 };
 }
 
 /** The responses' bytes are moved, not copied. */

@@ -70,7 +70,7 @@ export function lock(context: Context, { checkpoint }: RequestOf<"lock">): Resul
   const signed = checkpoint === undefined ? null : signLastCheckpoint(context, checkpoint);
   context.keyring.lock();
   context.turns.cancel();
-  context.transit.lock();
+  context.transit.generations.cancel();
   return { ok: true, signed };
 }
 

@@ -1,4 +1,4 @@
-/** What the key worker holds for transit keys while the vault is unlocked. */
+/** What the key worker holds for transit keys as long as it holds a master key. */
 import { Turns } from "../turns.js";
 import { KnownKeys } from "./known-keys.js";
 import { Messages } from "./messages.js";
@@ -11,10 +11,9 @@ export class TransitState {
   /** RSA keys are made one at a time. */
   readonly generations = new Turns();
 
-  lock(): void {
+  forget(): void {
     this.messages.clear();
     this.knownKeys.clear();
     this.privateKeys.clear();
-    this.generations.cancel();
   }
 }
