@@ -78,3 +78,33 @@ describe("a one-time code", () => {
     });
   }
 });
+
+describe("the URL of a one-time code", () => {
+  const secret = "another-secret-where-a-seed-should-be";
+  const urls = ["algorithm", "digits", "period", "secret", "issuer"].map((field) => `${field}=${secret}`);
+
+  for (const field of [...urls, `${secret}=1`, secret.slice(0, 16), `${secret.slice(0, 16)}=1`]) {
+    it(`becomes no string where it has ?${field}`, () => {
+      const value = utf8(`otpauth://totp/me?x=1&${field}`);
+      const made = stringsMadeBy(() => withScratch(() => oneTimeCode(value, 0)));
+      expect(made.filter((text) => text.includes(secret.slice(0, 16)))).to.deep.equal([]);
+    });
+  }
+});
+
+/** Returns all strings that are made of bytes. */
+function stringsMadeBy(work: () => unknown): readonly string[] {
+  const original = Buffer.prototype.toString;
+  const made: string[] = [];
+  Buffer.prototype.toString = function (this: Buffer, ...args: Parameters<typeof original>): string {
+    const text = original.apply(this, args);
+    made.push(text);
+    return text;
+  };
+  try {
+    work();
+  } finally {
+    Buffer.prototype.toString = original;
+  }
+  return made;
+}

@@ -57,10 +57,19 @@ function seedOf(value: Uint8Array): Seed | UnusableSeed | null {
   }
   const start = value.indexOf(question);
   const fields = fieldsOf(value.subarray(start < 0 ? value.length : start + 1));
-  const text = (name: string, absent: string) => textOf(fields.get(name) ?? utf8(absent));
-  const number = (name: string, absent: string) => wholeNumber(text(name, absent));
+  const text = (name: FieldName, absent: string) => shortText(fields.get(name)) ?? absent;
+  const number = (name: FieldName, absent: string) => wholeNumber(text(name, absent));
   const secret = base32(fields.get("secret") ?? allocate(0));
   return checked(secret, text("algorithm", "SHA1"), number("digits", "6"), number("period", "30"));
+}
+
+/** As long as `SHA512`. */
+const longestText = 6;
+
+/** Returns "", which no field may be, for a longer text: it may be a secret in the wrong place. */
+function shortText(field: Uint8Array | undefined): string | undefined {
+  if (field === undefined) return undefined;
+  return field.length > longestText ? "" : textOf(field);
 }
 
 /** Returns 0, which no field may be, for what is no number in decimal digits. */
@@ -78,15 +87,25 @@ function checked(secret: Uint8Array | null, name: string, digits: number, period
   return { secret, algorithm, digits, period, isUrl: true };
 }
 
-/** The query's fields; only their names become strings. */
-function fieldsOf(query: Uint8Array): Map<string, Uint8Array> {
+const fieldNames = ["secret", "algorithm", "digits", "period"] as const;
+type FieldName = (typeof fieldNames)[number];
+
+/** The query's fields; nothing of them becomes a string. */
+function fieldsOf(query: Uint8Array): Map<FieldName, Uint8Array> {
   const end = query.indexOf(hash);
-  const fields = new Map<string, Uint8Array>();
+  const fields = new Map<FieldName, Uint8Array>();
   for (const field of parts(end < 0 ? query : query.subarray(0, end), ampersand)) {
-    const at = field.indexOf(equals);
-    if (at > 0 && at <= 16) fields.set(textOf(field.subarray(0, at)).toLowerCase(), unescaped(field.subarray(at + 1)));
+    const name = fieldNames.find((one) => isNamed(field, one));
+    if (name !== undefined) fields.set(name, unescaped(field.subarray(name.length + 1)));
   }
   return fields;
+}
+
+/** Whether a field has this name, in either case. */
+function isNamed(field: Uint8Array, name: string): boolean {
+  if (field[name.length] !== equals) return false;
+  for (let i = 0; i < name.length; i++) if (((field[i] ?? 0) | 0x20) !== name.charCodeAt(i)) return false;
+  return true;
 }
 
 function parts(bytes: Uint8Array, separator: number): Uint8Array[] {
