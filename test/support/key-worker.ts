@@ -1,14 +1,21 @@
-/** The key worker's real thread without a server: for thousands of damaged headers and blobs, which it alone judges. */
+/**
+ * The key worker without a server, in its real thread: for thousands of damaged headers and blobs, which it alone judges. And in
+ * the tests' own, for what only its insides show.
+ */
+import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
 import { VaultError } from "../../src/errors.js";
 import { KeyWorker } from "../../src/vault/key-worker.js";
-import type { SharedBytes } from "../../workers/protocol.js";
+import { newContext } from "../../workers/operations/key-worker.js";
+import { adopt, init, load } from "../../workers/operations/lifecycle.js";
+import type { Bytes, ResultOf, SharedBytes } from "../../workers/protocol.js";
 import { later } from "./clean-up.js";
 import { passphrase, testScryptLogN } from "./server.js";
 
+const settings = { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: testScryptLogN };
+
 /** Starts a thread, unlocked when a header is given. A crash of it fails the next call. */
 export async function startKeyWorker(header: Uint8Array | null = null): Promise<KeyWorker> {
-  const settings = { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: testScryptLogN };
   let crashed = false;
   const worker = KeyWorker.start({
     settings,
@@ -35,6 +42,28 @@ export async function startNewVault(): Promise<KeyWorker> {
   await worker.call({ op: "init", body, logN: testScryptLogN, now: 0 });
   await worker.call({ op: "adopt" });
   return worker;
+}
+
+export type Context = ReturnType<typeof newContext>;
+
+/** A key worker in this thread, with a new, unlocked vault. */
+export async function keyWorkerHere(): Promise<{ readonly context: Context; readonly header: Bytes }> {
+  const context = newContext(settings, new Int32Array(new SharedArrayBuffer(4)));
+  must(load(context, { op: "load", header: null }));
+  return { context, header: await initHere(context) };
+}
+
+/** Puts a new vault in the place of the one that there is; returns its header. */
+export async function initHere(context: Context): Promise<Bytes> {
+  const body = sharedBytes(JSON.stringify({ passphrase, force: true }));
+  const { header } = must<ResultOf<"init">>(await init(context, { op: "init", body, logN: testScryptLogN, now: 0 }));
+  must(adopt(context));
+  return header;
+}
+
+export function must<R extends { readonly ok: boolean }>(result: R): Extract<R, { readonly ok: true }> {
+  expect(result).to.include({ ok: true });
+  return result as Extract<R, { readonly ok: true }>;
 }
 
 export function sharedBytes(text: string): SharedBytes {

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { utf8, withScratch } from "../../workers/memory.js";
 import { type OneTimeCode, oneTimeCode, type UnusableSeed } from "../../workers/transit/one-time-code.js";
+import { stringsMadeBy } from "../support/made-strings.js";
 
 /** RFC 6238, appendix B: the ASCII digits 1 to 0, repeated up to the hash's length, in base32. */
 const keys = {
@@ -91,20 +92,3 @@ describe("the URL of a one-time code", () => {
     });
   }
 });
-
-/** Returns all strings that are made of bytes. */
-function stringsMadeBy(work: () => unknown): readonly string[] {
-  const original = Buffer.prototype.toString;
-  const made: string[] = [];
-  Buffer.prototype.toString = function (this: Buffer, ...args: Parameters<typeof original>): string {
-    const text = original.apply(this, args);
-    made.push(text);
-    return text;
-  };
-  try {
-    work();
-  } finally {
-    Buffer.prototype.toString = original;
-  }
-  return made;
-}

@@ -19,7 +19,7 @@ import {
   splitBlob,
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
-import { equal, scratchOf, textOf, utf8 } from "../memory.js";
+import { asBuffer, equal, scratchOf, textOf, utf8 } from "../memory.js";
 import type { Binding, Bytes, HistoryLimits, Refusal, ResultOf, SealResult } from "../protocol.js";
 import { damaged, noSecret } from "../refusals.js";
 import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
@@ -285,9 +285,20 @@ export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, ve
   return { ok: true, blob, headLength: metadataEnd(blob), expiresAt: expiryIn(supplied), response, etag };
 }
 
+/** As JSON has it nowhere but before a time of expiry: in a text its quotes are escaped. */
+const expiryMember = '"expiresAt":';
+const expiryMemberBytes = asBuffer(utf8(expiryMember));
+
+/** Returns when a secret expires, in milliseconds since 1970; of one that does not, no string is made. */
+export function expiryOf(metadata: Uint8Array): number | null {
+  if (!asBuffer(metadata).includes(expiryMemberBytes)) return null;
+  const { expiresAt } = readMetadata(metadata).metadata;
+  return expiresAt === undefined ? null : Date.parse(expiresAt);
+}
+
 /** `metadata`: JSON. Most secrets do not expire, and are not parsed again. */
 function expiryIn(metadata: string): number | null {
-  if (!metadata.includes('"expiresAt":')) return null;
+  if (!metadata.includes(expiryMember)) return null;
   const { expiresAt } = JSON.parse(metadata) as Metadata;
   return expiresAt === undefined ? null : Date.parse(expiresAt);
 }

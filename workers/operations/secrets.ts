@@ -23,6 +23,7 @@ import {
   contentOf,
   contentOfBody,
   contentWith,
+  expiryOf,
   listEntry,
   metadataText,
   openSecret,
@@ -71,11 +72,7 @@ export function expiries({ keyring }: Context, { paths, heads }: RequestOf<"expi
       key,
       paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") })),
     );
-    const times = opened.map((metadata) => {
-      const { expiresAt } = metadata === null ? {} : readMetadata(metadata).metadata;
-      return expiresAt === undefined ? null : Date.parse(expiresAt);
-    });
-    return { ok: true, times };
+    return { ok: true, times: opened.map((metadata) => metadata && expiryOf(metadata)) };
   });
 }
 
