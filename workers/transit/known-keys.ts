@@ -1,6 +1,7 @@
 /**
- * The keys used last, so that what is public of them need not be read for each use. A key is known by all bytes of its blob:
- * one that was moved, or changed in a single bit, has to open. Private parts are not kept here.
+ * Keys that were used, so that what is public of them need not be read for each use; the one that came first makes room for
+ * the next. A key is known by all bytes of its blob: one that was moved, or changed in a single bit, has to open. Private parts
+ * are not kept here.
  */
 import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob } from "../crypto/blob.js";
 import { openKnown } from "../crypto/xaes.js";
