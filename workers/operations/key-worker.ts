@@ -60,7 +60,7 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
   return new Promise(() => {});
 }
 
-function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
+export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
   const readers = bodyReaders(settings.maxValueBytes);
   const transit = new TransitState();
   const keyring = new Keyring(sentLocks, () => transit.forget());
