@@ -159,8 +159,15 @@ function onlyHosts(hosts: readonly string[]): Buffer {
 /** Tag, length and value (X.690, section 8.1). */
 function tlv(tag: number, ...values: readonly Buffer[]): Buffer {
   const value = Buffer.concat(values);
-  const length = value.length < 0x80 ? [value.length] : [0x82, value.length >> 8, value.length & 0xff];
-  return Buffer.concat([Buffer.from([tag, ...length]), value]);
+  return Buffer.concat([Buffer.from([tag, ...lengthBytes(value.length)]), value]);
+}
+
+/** DANGER: Go and Rust refuse a certificate with a length that is not in its shortest form (X.690, section 10.1). */
+function lengthBytes(length: number): number[] {
+  if (length < 0x80) return [length];
+  const bytes: number[] = [];
+  for (let left = length; left > 0; left >>>= 8) bytes.unshift(left & 0xff);
+  return [0x80 | bytes.length, ...bytes];
 }
 
 function addressBytes(address: string): Buffer {

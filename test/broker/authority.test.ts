@@ -1,0 +1,69 @@
+/** Certificate of a session's authority: DER that strict readers accept (X.690, section 10), whatever hosts it names. */
+import { X509Certificate } from "node:crypto";
+import { expect } from "chai";
+import { SessionAuthority } from "../../src/broker/authority.js";
+import { shared } from "../support/clean-up.js";
+import { mustPut } from "../support/test-client.js";
+import { bind, brokerRig, startAgent } from "./broker-rig.js";
+
+/** Name constraints as an OBJECT IDENTIFIER, the critical flag, and the tag of the OCTET STRING that holds them. */
+const extensionStart = Buffer.from("0603551d1e0101ff04", "hex");
+
+/** Reads tag, length and value at a place, as Go and Rust do. @throws Error for a length that is not the shortest form */
+function element(der: Buffer, at: number): { readonly tag: number; readonly value: Buffer; readonly end: number } {
+  const first = der.readUInt8(at + 1);
+  const more = first < 0x80 ? 0 : first - 0x80;
+  const length = more === 0 ? first : der.readUIntBE(at + 2, more);
+  if (more > 0 && length < Math.max(0x80, 256 ** (more - 1))) throw new Error(`${more} bytes for the length ${length}`);
+  const start = at + 2 + more;
+  if (start + length > der.length) throw new Error("an element is longer than what it is in");
+  return { tag: der.readUInt8(at), value: der.subarray(start, start + length), end: start + length };
+}
+
+function elements(der: Buffer): Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at < der.length; ) {
+    const { value, end } = element(der, at);
+    found.push(value);
+    at = end;
+  }
+  return found;
+}
+
+/** Returns the names that a certificate permits and excludes. */
+function constraints(certificate: string): readonly (readonly string[])[] {
+  const { raw } = new X509Certificate(certificate);
+  const { value: extension } = element(raw, raw.indexOf(extensionStart) + extensionStart.length - 1);
+  const [subtrees = Buffer.alloc(0)] = elements(extension);
+  return elements(subtrees).map((names) => elements(names).map((name) => element(name, 0).value.toString("latin1")));
+}
+
+describe("the certificate authority of a session", function () {
+  this.timeout(60_000);
+  for (const count of [0, 1, 2, 3, 5, 9, 10, 20, 1_000]) {
+    it(`names ${count} hosts with the shortest lengths`, async () => {
+      const hosts = Array.from({ length: count }, (_, i) => `api-${i}.example.com`);
+      const { certificate } = await SessionAuthority.make(hosts, Date.now());
+      const [permitted = [], excluded = []] = constraints(certificate);
+      expect(permitted.slice(1, -2)).to.deep.equal(hosts);
+      expect(excluded.slice(1)).to.deep.equal(hosts.map((host) => `.${host}`));
+    });
+  }
+
+  describe("of a server", () => {
+    const rig = brokerRig();
+    const agent = shared(async () => {
+      const { server, upstream } = rig();
+      for (const host of ["api.github.com", "api.openai.com"]) {
+        await mustPut(server, `more/${host}`, { value: "x" });
+        await bind(server, `more/${host}`, { host, port: upstream.port });
+      }
+      return startAgent(server);
+    });
+
+    it("names the hosts of several bindings with the shortest lengths", () => {
+      const [permitted] = constraints(agent().certificate);
+      expect(permitted).to.include.members(["localhost", "api.github.com", "api.openai.com"]);
+    });
+  });
+});
