@@ -56,6 +56,9 @@ export type BrokerAccess = {
 const host = "127.0.0.1";
 const onlyBound: SessionRules = { allowed: [], egress: "listed" };
 
+/** Most hosts of a session: its certificate authority names each of them twice. */
+const maxHosts = 1_000;
+
 /** Before a new thread is started, in milliseconds; doubled for each that did not listen. */
 const firstRestartMs = 1_000;
 const lastRestartMs = 60_000;
@@ -107,11 +110,11 @@ export class Broker {
     this.#rules.set(token, rules);
   }
 
-  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE; BAD_REQUEST for too many hosts */
   async accessOf(caller: Caller): Promise<BrokerAccess> {
     const id = sessionId(caller);
     const uses = await this.#usesOf(caller);
-    const certificate = await this.#certificateOf(id, [...new Set(uses.map((use) => use.host))]);
+    const certificate = await this.#certificateOf(id, hostsOf(uses));
     const shown = uses.map((use) => ({ host: use.host, port: use.port, name: use.name, header: use.header }));
     return { port: this.#port, certificate, uses: shown };
   }
@@ -197,7 +200,9 @@ export class Broker {
     const id = sessionId(caller);
     this.#callers.set(id, caller);
     this.#mustBeAllowed(caller);
-    const bound = boundHosts(await this.#usesOf(caller));
+    const uses = await this.#usesOf(caller);
+    hostsOf(uses); // DANGER: an authority for too many cannot be made, and the attempt ends the thread
+    const bound = boundHosts(uses);
     const session: Session = { id, bound, ...(this.#rules.get(id) ?? onlyBound) };
     return { ok: true, session };
   }
@@ -311,6 +316,16 @@ const statuses = {
 
 function sessionId(caller: Caller): string {
   return caller === "root" ? "root" : caller.token.name;
+}
+
+/** @throws VaultError BAD_REQUEST for too many */
+function hostsOf(uses: readonly SecretUse[]): string[] {
+  const hosts = [...new Set(uses.map((use) => use.host))];
+  if (hosts.length <= maxHosts) return hosts;
+  throw new VaultError(
+    "BAD_REQUEST",
+    `the session's secrets are bound to ${hosts.length} hosts, and at most ${maxHosts} are possible: limit it to some paths`,
+  );
 }
 
 /** One for each host, port and name; an address is private only where all of a host's bindings allow it. */

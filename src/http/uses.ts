@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Request, Response } from "express";
 import { readBinding } from "../broker/binding.js";
-import type { Broker } from "../broker/broker.js";
+import type { Broker, BrokerAccess } from "../broker/broker.js";
 import { canonicalHost } from "../broker/host-name.js";
 import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
@@ -55,9 +55,18 @@ export async function createAgent(service: Service, req: Request, res: Response)
   const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds });
   contextOf(req).subject = name;
   broker.setRules(name, rules);
-  const caller = service.credentials.authenticate(text);
+  const access = await accessOfNew(service, broker, text).catch(async (error: unknown) => {
+    broker.endSession(name);
+    await tokens.revoke(name).catch(() => {}); // no one gets its value
+    throw error;
+  });
+  sendJson(res, 200, { ok: true, token: text, ...token, ...access });
+}
+
+async function accessOfNew({ credentials }: Service, broker: Broker, token: string): Promise<BrokerAccess> {
+  const caller = credentials.authenticate(token);
   if (caller === null) throw new VaultError("UNAVAILABLE", "the token was revoked: try again");
-  sendJson(res, 200, { ok: true, token: text, ...token, ...(await broker.accessOf(caller)) });
+  return broker.accessOf(caller);
 }
 
 export async function showBroker(service: Service, req: Request, res: Response): Promise<void> {

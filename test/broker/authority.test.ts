@@ -3,8 +3,8 @@ import { X509Certificate } from "node:crypto";
 import { expect } from "chai";
 import { SessionAuthority } from "../../src/broker/authority.js";
 import { shared } from "../support/clean-up.js";
-import { mustPut } from "../support/test-client.js";
-import { bind, brokerRig, startAgent } from "./broker-rig.js";
+import { mustPut, mustSucceed, send } from "../support/test-client.js";
+import { bind, brokerRig, sendRaw, startAgent } from "./broker-rig.js";
 
 /** Name constraints as an OBJECT IDENTIFIER, the critical flag, and the tag of the OCTET STRING that holds them. */
 const extensionStart = Buffer.from("0603551d1e0101ff04", "hex");
@@ -64,6 +64,26 @@ describe("the certificate authority of a session", function () {
     it("names the hosts of several bindings with the shortest lengths", () => {
       const [permitted] = constraints(agent().certificate);
       expect(permitted).to.include.members(["localhost", "api.github.com", "api.openai.com"]);
+    });
+
+    it("names at most 1,000 hosts, and a session that would reach more leaves no token", async () => {
+      const { server, upstream } = rig();
+      for (let at = 0; at < 1_001; at++) {
+        const path = `many/${at >> 6}`;
+        if (at % 64 === 0) await mustPut(server, path, { value: "x" });
+        await bind(server, path, { host: `api-${at}.example.com`, port: upstream.port });
+      }
+      const before = mustSucceed(await send(server, { path: "/v1/tokens" }))["tokens"];
+      const refused = await send(server, { method: "POST", path: "/v1/agents", body: { paths: ["many/"] } });
+      expect(refused.status).to.equal(400);
+      expect(refused.json["error"]).to.contain("1001 hosts");
+      expect(mustSucceed(await send(server, { path: "/v1/tokens" }))["tokens"]).to.deep.equal(before);
+      const body = { name: "many", can: ["use"], paths: ["many/"] };
+      const { token } = mustSucceed(await send(server, { method: "POST", path: "/v1/tokens", body }));
+      const head = `CONNECT api-0.example.com:443 HTTP/1.1\r\nHost: api-0.example.com:443\r\n`;
+      const credential = `Proxy-Authorization: Bearer ${token}`;
+      expect(await sendRaw(agent(), `${head}${credential}\r\n\r\n`)).to.match(/^HTTP\/1.1 400 /);
+      expect((await startAgent(server, { paths: ["more/"] })).port).to.equal(agent().port);
     });
   });
 });
