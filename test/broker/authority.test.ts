@@ -1,5 +1,8 @@
 /** Certificate of a session's authority: DER that strict readers accept (X.690, section 10), whatever hosts it names. */
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { duplexPair } from "node:stream";
+import { connect, TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { SessionAuthority } from "../../src/broker/authority.js";
 import { shared } from "../support/clean-up.js";
@@ -49,6 +52,18 @@ describe("the certificate authority of a session", function () {
       expect(excluded.slice(1)).to.deep.equal(hosts.map((host) => `.${host}`));
     });
   }
+
+  it("is not sent in a handshake, in which OpenSSL accepts no 1,000 long names", async () => {
+    const hosts = Array.from({ length: 1_000 }, (_, i) => `api-${i}.${"x".repeat(60)}.example.com`);
+    const authority = await SessionAuthority.make(hosts, Date.now());
+    const [host = ""] = hosts;
+    const [near, far] = duplexPair();
+    new TLSSocket(near, { isServer: true, secureContext: await authority.contextOf(host) }).on("error", () => {});
+    const client = connect({ socket: far, servername: host, ca: authority.certificate });
+    await once(client, "secureConnect");
+    expect(client.getPeerX509Certificate()?.subjectAltName).to.equal(`DNS:${host}`);
+    client.destroy();
+  });
 
   describe("of a server", () => {
     const rig = brokerRig();
