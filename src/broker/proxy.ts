@@ -131,14 +131,14 @@ async function tunnel(
   }
   const upstream = await openTunnel({ host, port, allowsPrivate: false }, upstreams.resolve);
   if (socket.destroyed) return void upstream.destroy();
-  await establish(client);
   for (const [from, to] of [
     [socket, upstream],
     [upstream, socket],
   ] as const) {
-    from.pipe(to);
-    from.on("error", () => to.destroy()).once("close", () => to.destroy());
+    from.on("error", () => to.destroy()).once("close", () => to.destroy()); // first: the client may be refused, or leave
   }
+  await establish(client);
+  socket.pipe(upstream).pipe(socket);
 }
 
 /** Serves the requests of one connection in turn, each with a credential. */

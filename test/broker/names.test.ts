@@ -3,9 +3,12 @@
  * and a table of hosts of their own, where public addresses are this machine: Linux, with unshare and ip.
  */
 import { execFile, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { shared } from "../support/clean-up.js";
@@ -15,6 +18,8 @@ import {
   type Agent,
   bind,
   openTunnel,
+  proxyAuthorization,
+  sendRaw,
   sendThrough,
   startAgent,
   startUpstream,
@@ -140,6 +145,15 @@ function namesInside(table: string): void {
     }
     expect(upstream.places.filter((address) => address !== publicAddress)).to.deep.equal([]);
     expect(upstream.seen).to.have.length.above(0).and.below(60);
+  });
+
+  it("to a public address keeps no tunnel for a client that does not wait for it", async () => {
+    const { agent, upstream } = rig();
+    const at = `${publicAddress}:${upstream.port}`;
+    const head = `CONNECT ${at} HTTP/1.1\r\nHost: ${at}\r\n${proxyAuthorization(agent)}\r\n\r\n`;
+    const closed = once(upstream.server, "connection").then(([socket]) => once(socket as Socket, "close"));
+    expect(await sendRaw(agent, `${head}early`)).to.match(/^HTTP\/1.1 400 /);
+    expect(await Promise.race([closed.then(() => "closed"), sleep(10_000, "open")])).to.equal("closed");
   });
 
   it("to a private address gets the credential where the binding says private", async () => {
