@@ -3,6 +3,7 @@ import { type BodyReader, readerOf } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";
 import { HeadError, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
 import type { Bytes } from "./messages.js";
+import { Refused, refusalOf } from "./refusal.js";
 
 /** Meant only for the connection to this proxy, or written by the broker itself (RFC 9110, section 7.6.1). */
 const dropped = new Set([
@@ -59,12 +60,14 @@ export async function relay(
   const abort = () => upstream.socket.destroy();
   client.socket.once("close", abort);
   if (client.socket.destroyed) abort();
+  const body = new RequestBody(client, upstream, head);
   try {
-    const sending = sendBody(client, upstream, head);
     const response = await relayResponse(upstream, client, head, answered);
     if (response === "upgraded") return await joinStreams(client, upstream);
     // An upstream may answer before it has read the whole body: the rest has no one to go to.
-    return response === "whole" && (await within(sending)) && !head.asksClose;
+    return response === "whole" && (await within(body.sent)) && !head.asksClose;
+  } catch (error) {
+    throw body.problem === null ? error : new Refused(refusalOf(body.problem, false));
   } finally {
     client.socket.off("close", abort);
   }
@@ -82,15 +85,27 @@ async function within<T>(ending: Promise<T>): Promise<T | false> {
   return Promise.race([ending, late]).finally(() => clearTimeout(timer));
 }
 
-/** Returns whether the body was sent whole. An invalid or cut off one ends the upstream's connection. */
-async function sendBody(client: ByteStream, upstream: ByteStream, head: RequestHead): Promise<boolean> {
-  try {
-    if (await pump(client, upstream, readerOf(head.body))) return true;
-  } catch (error) {
-    if (!(error instanceof HeadError)) throw error;
+/** The request's body on its way. An invalid or cut off one ends the upstream's connection. */
+class RequestBody {
+  /** Whether it was sent whole. */
+  readonly sent: Promise<boolean>;
+  /** Why it is invalid. */
+  problem: HeadError | null = null;
+
+  constructor(client: ByteStream, upstream: ByteStream, head: RequestHead) {
+    this.sent = this.#send(client, upstream, head);
   }
-  upstream.socket.destroy();
-  return false;
+
+  async #send(client: ByteStream, upstream: ByteStream, head: RequestHead): Promise<boolean> {
+    try {
+      if (await pump(client, upstream, readerOf(head.body))) return true;
+    } catch (error) {
+      if (!(error instanceof HeadError)) throw error;
+      this.problem = error;
+    }
+    upstream.socket.destroy();
+    return false;
+  }
 }
 
 type Relayed = "whole" | "cut" | "upgraded";

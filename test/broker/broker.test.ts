@@ -13,7 +13,16 @@ import {
   mustSucceed,
   send,
 } from "../support/test-client.js";
-import { type Agent, bind, brokerRig, startAgent, startUpstream, startWithBroker, value } from "./broker-rig.js";
+import {
+  type Agent,
+  bind,
+  brokerRig,
+  sendThrough,
+  startAgent,
+  startUpstream,
+  startWithBroker,
+  value,
+} from "./broker-rig.js";
 
 /** Runs curl through the broker; returns its output and the response's status behind it. */
 function curl({ token, port, caFile }: Agent, ...args: readonly string[]): Promise<string> {
@@ -126,6 +135,23 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
       const answer = await curl(agent, ...args, `https://localhost:${upstream.port}${target}`);
       expect(answer).to.contain(says).and.to.match(/403$/);
       expect(upstream.seen).to.have.length(seen);
+    });
+  }
+
+  for (const [rule, body] of [
+    ["a chunk whose size ends in a bare LF", "5\nhello\r\n0\r\n\r\n"],
+    ["a chunk that is longer than its size", "5\r\nhello, world\r\n0\r\n\r\n"],
+    ["trailers", "5\r\nhello\r\n0\r\nX: y\r\n\r\n"],
+  ] as const) {
+    it(`is refused a body with ${rule}`, async () => {
+      const { server, upstream } = rig();
+      const at = `localhost:${upstream.port}`;
+      const head = `POST /ambiguous HTTP/1.1\r\nHost: ${at}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+      const response = await sendThrough(await startAgent(server), at, head + body);
+      expect(response)
+        .to.match(/^HTTP\/1.1 400 /)
+        .and.to.contain("send a plain HTTP/1.1 request");
+      expect(upstream.seen.filter(({ url }) => url === "/ambiguous")).to.deep.equal([]);
     });
   }
 
