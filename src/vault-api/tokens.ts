@@ -60,7 +60,7 @@ export async function createToken(service: Service, req: Request, res: Response)
   sendMade(service, req, res, made);
 }
 
-/** A wrong name or value counts as a wrong token does. */
+/** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
 export async function logIn(service: Service, req: Request, res: Response): Promise<void> {
   const { credentials, tokens, tokenLockout } = service;
   const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory));
@@ -69,9 +69,9 @@ export async function logIn(service: Service, req: Request, res: Response): Prom
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing secret_id");
   await tokens.refresh();
   tokenLockout.check(req); // others may have failed since
-  const caller = orNull(() => credentials.authenticate(text));
-  if (caller === null || (caller === "root" ? rootName : caller.token.name) !== name) {
-    tokenLockout.fail(req);
+  const caller = orEnded(() => credentials.authenticate(text));
+  if (caller === "ended" || caller === null || (caller === "root" ? rootName : caller.token.name) !== name) {
+    if (caller !== "ended") tokenLockout.fail(req);
     throw new VaultError("BAD_REQUEST", "invalid role or secret ID");
   }
   const made = await tokens.createChild(text, { label: "login", can: null, ttlSeconds: loginSeconds });
@@ -111,16 +111,16 @@ async function namedToken(
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing token");
   if (text === presented(req)) return { text, shown: shownOf(service, req) };
   if (callerOf(req) !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
-  const caller = orNull(() => service.credentials.authenticate(text));
-  if (caller === null) throw new VaultError("FORBIDDEN", "bad token");
+  const caller = orEnded(() => service.credentials.authenticate(text));
+  if (caller === null || caller === "ended") throw new VaultError("FORBIDDEN", "bad token");
   return { text, shown: caller === "root" ? caller : service.tokens.show(caller) };
 }
 
-function orNull<T>(attempt: () => T): T | null {
+function orEnded<T>(authenticate: () => T): T | "ended" {
   try {
-    return attempt();
+    return authenticate();
   } catch {
-    return null; // it has ended
+    return "ended";
   }
 }
 

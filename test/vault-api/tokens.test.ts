@@ -135,6 +135,20 @@ describe("Tokens for Vault's clients", () => {
     expect((await log(name, token)).status).to.equal(429);
   });
 
+  it("does not count logins with a value that has ended", async () => {
+    const [revoked, expired] = [await newToken(), await newToken({ ttlSeconds: 60 })];
+    await send(server(), { method: "DELETE", path: `/v1/tokens/${revoked.name}` });
+    clock.advance(60_000);
+    for (const { name: role_id, token: secret_id } of [revoked, expired]) {
+      for (let i = 0; i < 10; i++) {
+        const body = { role_id, secret_id };
+        const answer = await vault(server(), "POST", "auth/approle/login", { token: null, body });
+        expect([answer.status, answer.json.errors]).to.deep.equal([400, ["invalid role or secret ID"]]);
+      }
+    }
+    expect((await self(server().token)).status).to.equal(200);
+  });
+
   it("refuses a wrong token with 403, and counts it", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 12; i++) statuses.push((await self("wrong")).status);
