@@ -52,6 +52,7 @@ export class ClientTokens {
   readonly #unsaved = new Set<string>();
 
   readonly #maxDescendants: number;
+  #onRevoked: (name: string) => void = () => {};
 
   private constructor(ledger: TokenLedger, { credentials, clock, maxDescendants = 2000 }: TokensOptions) {
     this.#ledger = ledger;
@@ -62,6 +63,11 @@ export class ClientTokens {
 
   static async open(options: TokensOptions): Promise<ClientTokens> {
     return new ClientTokens(await TokenLedger.open(options), options);
+  }
+
+  /** `listener`: called with the name of each token that is revoked, with its parent or with its vault too, once it has ended. */
+  onRevoked(listener: (name: string) => void): void {
+    this.#onRevoked = listener;
   }
 
   /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
@@ -289,6 +295,7 @@ export class ClientTokens {
   #endAll(records: readonly TokenRecord[]): void {
     const at = this.#clock.now();
     this.#ledger.end(records.flatMap((record) => revokedTexts(record, at)));
+    for (const { name } of records) this.#onRevoked(name);
   }
 }
 

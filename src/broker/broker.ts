@@ -98,6 +98,7 @@ export class Broker {
       await broker.stop();
       throw error;
     }
+    deps.tokens.onRevoked((name) => broker.#endSession(name));
     return broker;
   }
 
@@ -119,17 +120,17 @@ export class Broker {
     return { port: this.#port, certificate, uses: shown };
   }
 
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#thread?.terminate();
+  }
+
   /** Ends what the token has at the broker: it was revoked. */
-  endSession(token: string): void {
+  #endSession(token: string): void {
     this.#send({ kind: "end", session: token });
     this.approvals.end(token);
     this.#callers.delete(token);
     this.#rules.delete(token);
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#thread?.terminate();
   }
 
   /** @throws StartError */

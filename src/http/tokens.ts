@@ -27,15 +27,8 @@ export async function rotateToken(service: Service, req: Request, res: Response,
   sendJson(res, 200, { ok: true, token: text, ...rootToken });
 }
 
-export async function revokeToken(
-  { tokens, broker }: Service,
-  req: Request,
-  res: Response,
-  name: string,
-): Promise<void> {
-  const revoked = tokens.revoke(name);
-  broker?.endSession(name);
-  await revoked;
+export async function revokeToken({ tokens }: Service, req: Request, res: Response, name: string): Promise<void> {
+  await tokens.revoke(name);
   contextOf(req).subject = name;
   sendJson(res, 200, { ok: true, name, message: "the token is revoked" });
 }

@@ -56,7 +56,6 @@ export async function createAgent(service: Service, req: Request, res: Response)
   contextOf(req).subject = name;
   broker.setRules(name, rules);
   const access = await accessOfNew(service, broker, text).catch(async (error: unknown) => {
-    broker.endSession(name);
     await tokens.revoke(name).catch(() => {}); // no one gets its value
     throw error;
   });

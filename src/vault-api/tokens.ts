@@ -83,14 +83,12 @@ function sendMade(service: Service, req: Request, res: Response, { text, shown }
   sendObject(res, null, { auth: authOf(service, shown, text) });
 }
 
-async function revokeShown({ tokens, broker }: Service, req: Request, res: Response, shown: Shown): Promise<void> {
+async function revokeShown({ tokens }: Service, req: Request, res: Response, shown: Shown): Promise<void> {
   if (shown === "root") {
     throw new VaultError("BAD_REQUEST", "the root token is not revoked but replaced: strongroom token rotate");
   }
   contextOf(req).subject = shown.name;
-  const revoked = tokens.revoke(shown.name);
-  broker?.endSession(shown.name);
-  await revoked;
+  await tokens.revoke(shown.name);
   sendNothing(res);
 }
 

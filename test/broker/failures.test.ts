@@ -1,9 +1,11 @@
 /** The broker while the vault is locked, when its thread ends, and in an environment that lies. */
 import { randomInt } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { lastThread } from "../support/crash-key-worker.js";
@@ -21,6 +23,7 @@ import {
   mustUnlock,
   send,
 } from "../support/test-client.js";
+import { vault, withPort } from "../vault-api/vault-client.js";
 import {
   type Agent,
   bind,
@@ -188,6 +191,28 @@ async function eventually<T>(look: () => Promise<T | null>): Promise<T> {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
+
+describe("when a token is revoked", () => {
+  it("its streams end, and those of its child tokens", async () => {
+    const handle = (_req: IncomingMessage, res: ServerResponse) => void res.write("data: 1\n\n");
+    const upstream = await startUpstream(["localhost"], handle);
+    const server = withPort(await startWithBroker([upstream], { vaultPort: 0 }));
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
+    const agent = await startAgent(server);
+    const made = await vault(server, "POST", "auth/token/create", { token: agent.token });
+    const token: string = made.json.auth.client_token;
+    const { certificate } = mustSucceed(await send(server, { path: "/v1/broker", token }));
+    const child = { ...agent, token, certificate: String(certificate) };
+    const streams = await Promise.all(
+      [agent, child].map((each) => openStream({ server, upstream, agent: each, at: `localhost:${upstream.port}` })),
+    );
+    await Promise.all(streams.map((socket) => received(socket, "data: 1")));
+    const ends = Promise.all(streams.map((socket) => once(socket, "close")));
+    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${agent.name}` }));
+    expect(await Promise.race([ends, sleep(5_000, "open")])).not.to.equal("open");
+  });
+});
 
 describe("files and environment", function () {
   this.timeout(0);
