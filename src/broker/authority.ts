@@ -28,24 +28,27 @@ const lifetime = 24 * hour;
 /** A client's clock may be a little behind. */
 const before = hour;
 
+/** Signs for hosts of which none is a subdomain of another. */
+type Signer = { readonly keys: webcrypto.CryptoKeyPair; readonly certificate: X509Certificate };
+
 export class SessionAuthority {
-  readonly #keys: webcrypto.CryptoKeyPair;
-  readonly #certificate: X509Certificate;
-  /** Of all hosts: made with the authority, and as short-lived. */
+  /** Of all hosts' certificates: made with the authority, and as short-lived. */
   readonly #hostKeys: webcrypto.CryptoKeyPair;
   readonly #hostKeyPem: string;
+  readonly #signers: readonly [Signer, ...Signer[]];
+  readonly #signerOf: (host: string) => Signer;
   readonly #contexts = new Map<string, Promise<SecureContext>>();
 
   private constructor(
-    keys: webcrypto.CryptoKeyPair,
-    certificate: X509Certificate,
     hostKeys: webcrypto.CryptoKeyPair,
     hostKeyPem: string,
+    signers: readonly [Signer, ...Signer[]],
+    signerOf: (host: string) => Signer,
   ) {
-    this.#keys = keys;
-    this.#certificate = certificate;
     this.#hostKeys = hostKeys;
     this.#hostKeyPem = hostKeyPem;
+    this.#signers = signers;
+    this.#signerOf = signerOf;
   }
 
   /**
@@ -53,39 +56,24 @@ export class SessionAuthority {
    * @param now milliseconds since 1970
    */
   static async make(hosts: readonly string[], now: number): Promise<SessionAuthority> {
-    const [keys, hostKeys] = [await makeKeys(), await makeKeys()];
-    const certificate = await X509CertificateGenerator.create({
-      subject: name,
-      issuer: name,
-      notBefore: new Date(now - before),
-      notAfter: new Date(now + lifetime),
-      publicKey: keys.publicKey,
-      signingKey: keys.privateKey,
-      signingAlgorithm: algorithm,
-      extensions: [
-        new BasicConstraintsExtension(true, 0, true),
-        new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
-        await SubjectKeyIdentifierExtension.create(keys.publicKey),
-        new Extension(nameConstraints, true, onlyHosts(hosts)),
-      ],
-    });
+    const [atTop, ...below] = levelsOf(hosts);
+    const first = await makeSigner(atTop, name, now);
+    const others = await Promise.all(below.map((level, i) => makeSigner(level, `${name} ${i + 2}`, now)));
+    const byHost = new Map(below.flatMap((level, i) => level.map((host) => [host, others[i]] as const)));
+    const hostKeys = await makeKeys();
     const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", hostKeys.privateKey)).toString("base64");
-    return new SessionAuthority(
-      keys,
-      certificate,
-      hostKeys,
-      `-----BEGIN PRIVATE KEY-----\n${pkcs8}\n-----END PRIVATE KEY-----\n`,
-    );
+    const pem = `-----BEGIN PRIVATE KEY-----\n${pkcs8}\n-----END PRIVATE KEY-----\n`;
+    return new SessionAuthority(hostKeys, pem, [first, ...others], (host) => byHost.get(host) ?? first);
   }
 
-  /** The authority's certificate, PEM: what the session's programs must trust. */
+  /** What the session's programs must trust, PEM: a certificate, and one more where a host is a subdomain of another. */
   get certificate(): string {
-    return `${this.#certificate.toString("pem")}\n`;
+    return this.#signers.map(({ certificate }) => `${certificate.toString("pem")}\n`).join("");
   }
 
   /** Whether certificates that it signs are still accepted at `now`, milliseconds since 1970. */
   isValid(now: number): boolean {
-    return now < this.#certificate.notAfter.getTime();
+    return now < this.#signers[0].certificate.notAfter.getTime();
   }
 
   /** Returns TLS credentials for one of the session's hosts, made at the first call. */
@@ -98,13 +86,14 @@ export class SessionAuthority {
   }
 
   async #makeContext(host: string): Promise<SecureContext> {
-    const { notBefore, notAfter } = this.#certificate;
+    const signer = this.#signerOf(host);
+    const { subject: issuer, notBefore, notAfter } = signer.certificate;
     const certificate = await X509CertificateGenerator.create({
-      issuer: name,
+      issuer,
       notBefore,
       notAfter,
       publicKey: this.#hostKeys.publicKey,
-      signingKey: this.#keys.privateKey,
+      signingKey: signer.keys.privateKey,
       signingAlgorithm: algorithm,
       extensions: [
         new BasicConstraintsExtension(false, undefined, true),
@@ -113,7 +102,7 @@ export class SessionAuthority {
         // The only name: a certificate without a subject needs it critical (RFC 5280, section 4.2.1.6).
         new SubjectAlternativeNameExtension([{ type: isIP(host) === 0 ? "dns" : "ip", value: host }], true),
         await SubjectKeyIdentifierExtension.create(this.#hostKeys.publicKey),
-        await AuthorityKeyIdentifierExtension.create(this.#keys.publicKey),
+        await AuthorityKeyIdentifierExtension.create(signer.keys.publicKey),
       ],
     });
     // Without the authority's, which clients have: OpenSSL takes at most 100 KiB, and it may name a thousand hosts.
@@ -121,11 +110,48 @@ export class SessionAuthority {
   }
 }
 
+/**
+ * Returns the hosts by how many others they are subdomains of, so that within a level none is one of another's. Name constraints that permit `example.com` and nothing
+ * below it also exclude `api.example.com`, whatever else they permit.
+ */
+function levelsOf(hosts: readonly string[]): [string[], ...string[][]] {
+  const all = new Set(hosts);
+  const levels: [string[], ...string[][]] = [[]];
+  for (const host of hosts) {
+    const labels = host.split(".");
+    const above = labels.filter((_, i) => i > 0 && all.has(labels.slice(i).join("."))).length;
+    const level = levels[above] ?? [];
+    levels[above] = level;
+    level.push(host);
+  }
+  return levels;
+}
+
+async function makeSigner(hosts: readonly string[], subject: string, now: number): Promise<Signer> {
+  const keys = await makeKeys();
+  const certificate = await X509CertificateGenerator.create({
+    subject,
+    issuer: subject,
+    notBefore: new Date(now - before),
+    notAfter: new Date(now + lifetime),
+    publicKey: keys.publicKey,
+    signingKey: keys.privateKey,
+    signingAlgorithm: algorithm,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+      new Extension(nameConstraints, true, onlyHosts(hosts)),
+    ],
+  });
+  return { keys, certificate };
+}
+
 function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
 }
 
-/** Of the authority, and of its certificates' issuer. A comma would begin another part of the name. */
+/** Of the authority's first certificate; others have a number behind it. A comma would begin another part of the name. */
 const name = "CN=Strongroom broker session";
 
 const nameConstraints = "2.5.29.30";

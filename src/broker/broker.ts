@@ -48,7 +48,7 @@ export type SessionRules = { readonly allowed: readonly string[]; readonly egres
 /** What a program needs to use the broker. */
 export type BrokerAccess = {
   readonly port: number;
-  /** Of the session's certificate authority, PEM. */
+  /** Certificates of the session's authority, PEM. */
   readonly certificate: string;
   readonly uses: readonly Pick<SecretUse, "host" | "port" | "name" | "header">[];
 };

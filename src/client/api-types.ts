@@ -484,7 +484,7 @@ export interface BrokerUse {
 export interface BrokerAccess {
   /** The broker's port on 127.0.0.1. */
   readonly port: number;
-  /** The session's certificate authority, in PEM. */
+  /** The session's certificate authority, in PEM: one certificate, or several where one of the hosts is a subdomain of another. */
   readonly certificate: string;
   /** The hosts. */
   readonly uses: readonly BrokerUse[];
@@ -494,7 +494,7 @@ export interface BrokerAccess {
 export interface Agent {
   /** The broker's port on 127.0.0.1. */
   readonly port: number;
-  /** The session's certificate authority, in PEM. */
+  /** The session's certificate authority, in PEM: one certificate, or several where one of the hosts is a subdomain of another. */
   readonly certificate: string;
   /** The hosts. */
   readonly uses: readonly BrokerUse[];

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { SessionAuthority } from "../../src/broker/authority.js";
 import { shared } from "../support/clean-up.js";
 import { mustPut, mustSucceed, send } from "../support/test-client.js";
-import { bind, brokerRig, sendRaw, startAgent } from "./broker-rig.js";
+import { bind, brokerRig, openTunnel, sendRaw, startAgent, startTls } from "./broker-rig.js";
 
 /** Name constraints as an OBJECT IDENTIFIER, the critical flag, and the tag of the OCTET STRING that holds them. */
 const extensionStart = Buffer.from("0603551d1e0101ff04", "hex");
@@ -53,16 +53,39 @@ describe("the certificate authority of a session", function () {
     });
   }
 
-  it("is not sent in a handshake, in which OpenSSL accepts no 1,000 long names", async () => {
-    const hosts = Array.from({ length: 1_000 }, (_, i) => `api-${i}.${"x".repeat(60)}.example.com`);
-    const authority = await SessionAuthority.make(hosts, Date.now());
-    const [host = ""] = hosts;
+  /** Returns the names of the certificate that a client accepts for this host. @throws Error for one that it refuses */
+  async function acceptedFor(authority: SessionAuthority, host: string): Promise<string | undefined> {
     const [near, far] = duplexPair();
     new TLSSocket(near, { isServer: true, secureContext: await authority.contextOf(host) }).on("error", () => {});
     const client = connect({ socket: far, servername: host, ca: authority.certificate });
-    await once(client, "secureConnect");
-    expect(client.getPeerX509Certificate()?.subjectAltName).to.equal(`DNS:${host}`);
-    client.destroy();
+    try {
+      await once(client, "secureConnect");
+      return client.getPeerX509Certificate()?.subjectAltName;
+    } finally {
+      client.destroy();
+    }
+  }
+
+  it("is not sent in a handshake, in which OpenSSL accepts no 1,000 long names", async () => {
+    const hosts = Array.from({ length: 1_000 }, (_, i) => `api-${i}.${"x".repeat(60)}.example.com`);
+    const authority = await SessionAuthority.make(hosts, Date.now());
+    expect(await acceptedFor(authority, hosts[0] ?? "")).to.equal(`DNS:${hosts[0]}`);
+  });
+
+  const nested = ["github.com", "api.github.com", "v3.api.github.com", "a.b.github.com", "notgithub.com"];
+
+  it("signs for a host and for those below it, and for no others below it", async () => {
+    const authority = await SessionAuthority.make(nested, Date.now());
+    for (const host of nested) expect(await acceptedFor(authority, host)).to.equal(`DNS:${host}`);
+    const other = await acceptedFor(authority, "b.github.com").catch((error: Error) => error.message);
+    expect(other).to.match(/subtree violation/);
+    const pems = authority.certificate.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+    const permitted = pems.map((pem) => constraints(pem)[0]?.slice(1, -2));
+    expect(permitted).to.deep.equal([
+      ["github.com", "notgithub.com"],
+      ["api.github.com", "a.b.github.com"],
+      ["v3.api.github.com"],
+    ]);
   });
 
   describe("of a server", () => {
@@ -79,6 +102,19 @@ describe("the certificate authority of a session", function () {
     it("names the hosts of several bindings with the shortest lengths", () => {
       const [permitted] = constraints(agent().certificate);
       expect(permitted).to.include.members(["localhost", "api.github.com", "api.openai.com"]);
+    });
+
+    it("is accepted for a host and for one below it", async () => {
+      const { server, upstream } = rig();
+      await mustPut(server, "below/key", { value: "x" });
+      for (const host of ["localhost", "api.localhost"])
+        await bind(server, "below/key", { host, port: upstream.port, private: true });
+      const session = await startAgent(server, { paths: ["below/"] });
+      for (const host of ["localhost", "api.localhost"]) {
+        const tunnel = await openTunnel(session, `${host}:${upstream.port}`);
+        if (typeof tunnel === "string") throw new Error(tunnel);
+        expect((await startTls(session, tunnel, host, host)).authorized).to.equal(true);
+      }
     });
 
     it("names at most 1,000 hosts, and a session that would reach more leaves no token", async () => {
