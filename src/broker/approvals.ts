@@ -33,8 +33,8 @@ type Waiting = { readonly shown: ShownApproval; readonly decide: (decision: Deci
 export class Approvals {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Waiting>();
-  /** Until when requests need no further approval, in monotonic milliseconds; by token, path and host. */
-  readonly #remembered = new Map<string, number>();
+  /** What needs no further approval: since when, in monotonic milliseconds, and for how long; by token, path and host. */
+  readonly #remembered = new Map<string, { readonly at: number; readonly seconds: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -47,14 +47,21 @@ export class Approvals {
   /** Resolves to whether the request may continue: at once where it was approved before. */
   async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<ApprovalOutcome> {
     const key = keyOf(asked);
-    if (ask !== "request" && (this.#remembered.get(key) ?? 0) > this.#clock.elapsed()) return "approved";
+    if (this.#isRemembered(key, ask)) return "approved";
     if (this.list().filter(({ token }) => token === asked.token).length >= mostWaiting) return "full";
     const decision = await this.#wait(asked);
     if (decision === null) return "late";
     if (!decision.approve) return "refused";
     const seconds = secondsOf(decision.for, ask);
-    if (seconds > 0) this.#remembered.set(key, this.#clock.elapsed() + seconds * 1000);
+    if (seconds > 0) this.#remembered.set(key, { at: this.#clock.elapsed(), seconds });
     return "approved";
+  }
+
+  /** The binding may have been changed since: its `ask` counts as it is now. */
+  #isRemembered(key: string, ask: string): boolean {
+    const found = this.#remembered.get(key);
+    if (found === undefined) return false;
+    return this.#clock.elapsed() < found.at + secondsOf(found.seconds, ask) * 1000;
   }
 
   /** @throws VaultError NOT_FOUND */
