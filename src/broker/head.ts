@@ -26,7 +26,6 @@ export type RequestHead = {
   readonly hasBody: boolean;
   readonly asksWebSocket: boolean;
   readonly asksClose: boolean;
-  readonly asksContinue: boolean;
   /** Names are in lower case. DANGER: values and lines are views of the bytes that were read. */
   readonly fields: readonly Field[];
 };
@@ -71,6 +70,7 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
   const fields = lines.map(readField);
   const connection = connectionOptions(fields);
   const length = bodyLength(fields);
+  refuseOtherExpectations(fields);
   const asksWebSocket = connection.has("upgrade") && optional(fields, "upgrade")?.toLowerCase() === "websocket";
   if (asksWebSocket && (length ?? 0) !== 0) throw new HeadError("a request for a WebSocket has no body");
   return {
@@ -81,7 +81,6 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
     hasBody: length !== null,
     asksWebSocket,
     asksClose: connection.has("close"),
-    asksContinue: asksContinue(fields),
     fields,
   };
 }
@@ -192,12 +191,9 @@ function optionsOf(fields: readonly Field[]): ReadonlySet<string> {
   return new Set(options.filter((option) => option !== ""));
 }
 
-function asksContinue(fields: readonly Field[]): boolean {
-  const expectation = optional(fields, "expect");
-  if (expectation === null) return false;
-  if (expectation.toLowerCase() !== "100-continue")
-    throw new HeadError("only the expectation 100-continue is supported");
-  return true;
+function refuseOtherExpectations(fields: readonly Field[]): void {
+  const expectation = optional(fields, "expect")?.toLowerCase() ?? "100-continue";
+  if (expectation !== "100-continue") throw new HeadError("only the expectation 100-continue is supported");
 }
 
 function one(fields: readonly Field[], name: string): Field {
