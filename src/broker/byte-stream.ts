@@ -55,8 +55,8 @@ export class ByteStream {
   }
 
   /**
-   * Returns the next message's head, its blank line included; null when the connection ends before one begins.
-   * @throws HeadError for a head that is too long or cut off
+   * Returns the next message's head, its blank line included; null when the connection ends before it is whole.
+   * @throws HeadError for a head that is too long
    */
   async readHead(): Promise<Uint8Array | null> {
     let head: Uint8Array = new Uint8Array();

@@ -10,7 +10,7 @@ import {
 import { ByteStream } from "./byte-stream.js";
 import { addressesOf, type Resolve } from "./egress.js";
 
-/** How long look-up, connection and handshake may take together, in milliseconds. */
+/** How long a connection to one address may take, and then its handshake, in milliseconds. */
 const connectMs = 15_000;
 const keepAliveMs = 60_000;
 
