@@ -63,12 +63,13 @@ export class UseIndex {
   async #updateOnce(): Promise<void> {
     const isStale = this.#isShared && this.#clock.elapsed() - this.#builtAt > staleMs;
     if (this.#changed === null || isStale) return this.#build();
-    const changed = [...this.#changed];
-    this.#changed.clear();
+    const noted = this.#changed;
+    const changed = [...noted];
+    noted.clear();
     try {
       await this.#describe(changed);
     } catch (error) {
-      for (const path of changed) this.#changed.add(path);
+      for (const path of changed) noted.add(path);
       throw error;
     }
   }
