@@ -68,7 +68,7 @@ export async function addressesOf(host: string, allowsPrivate: boolean, resolve:
   if (addresses.length === 0) throw new EgressError("the host name cannot be resolved");
   if (!allowsPrivate && !addresses.every(isPublic)) {
     throw new EgressError(
-      "the host resolves to a private, loopback or link-local address: add --private to the binding",
+      "the host resolves to a private, loopback or link-local address: only a binding with --private reaches it",
     );
   }
   return addresses;
