@@ -144,8 +144,9 @@ function curveKey(type: keyof typeof pkcs8Prefixes, digits: Buffer, reader: Wire
 function rsaKey(reader: WireReader): FileKey {
   const [n, e, d, qi, p, q] = [1, 2, 3, 4, 5, 6].map(() => reader.bytes());
   if (!n || !e || !d || !qi || !p || !q) throw damaged();
-  const secret = numberOf(d);
-  const [dp, dq] = [p, q].map((prime) => bytesOf(secret % (numberOf(prime) - 1n)));
+  const numbers = { n: numberOf(n), e: numberOf(e), d: numberOf(d), qi: numberOf(qi), p: numberOf(p), q: numberOf(q) };
+  if (!isRsaKey(numbers)) throw damaged();
+  const [dp, dq] = [numbers.p, numbers.q].map((prime) => bytesOf(numbers.d % (prime - 1n)));
   const text = (digits: Buffer = Buffer.alloc(0)) => digits.subarray(digits[0] === 0 ? 1 : 0).toString("base64url");
   const parts = {
     n: text(n),
@@ -161,8 +162,16 @@ function rsaKey(reader: WireReader): FileKey {
   return { type: typeOf(key), der: key.export({ format: "der", type: "pkcs8" }), comment: reader.text() };
 }
 
+type RsaNumbers = Readonly<Record<"n" | "e" | "d" | "qi" | "p" | "q", bigint>>;
+
+/** OpenSSL takes numbers that do not belong together, and signs with them what nothing verifies. */
+function isRsaKey({ n, e, d, qi, p, q }: RsaNumbers): boolean {
+  const areInverse = (one: bigint, other: bigint, modulus: bigint) => modulus > 1n && (one * other) % modulus === 1n;
+  return n === p * q && areInverse(e, d, p - 1n) && areInverse(e, d, q - 1n) && areInverse(qi, q, p);
+}
+
 function numberOf(digits: Buffer): bigint {
-  return BigInt(`0x${digits.toString("hex")}`);
+  return BigInt(`0x0${digits.toString("hex")}`);
 }
 
 function bytesOf(value: bigint): Buffer {

@@ -65,4 +65,29 @@ describe("a private key's file", () => {
     ];
     expect(problems).to.deep.equal(["passphrase", "type", "type", "passphrase", "format", "format"]);
   });
+
+  it("of an RSA key is refused where a number is damaged, or none is there", async () => {
+    const file = join(temporaryDirectory(), "key");
+    execFileSync("ssh-keygen", ["-q", "-t", "rsa", "-b", "2048", "-N", "", "-C", "", "-f", file]);
+    const [head = "", ...rest] = readFileSync(file, "utf8").trim().split("\n");
+    const tail = rest.pop() ?? "";
+    const bytes = Buffer.from(rest.join(""), "base64");
+    const armored = (damaged: Buffer) => Buffer.from(`${head}\n${damaged.toString("base64")}\n${tail}\n`);
+    expect(await problem(armored(bytes))).to.equal("read");
+    const numbersStart = bytes.lastIndexOf("ssh-rsa") + "ssh-rsa".length;
+    for (let at = numbersStart; at < bytes.length - 24; at += 13) {
+      const damaged = Buffer.from(bytes);
+      damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
+      expect(await problem(armored(damaged)), `byte ${at}`).to.equal("format");
+    }
+    const field = (value: string | Buffer) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(Buffer.from(value).length);
+      return Buffer.concat([length, Buffer.from(value)]);
+    };
+    const empty = Buffer.concat([Buffer.alloc(8), field("ssh-rsa"), ...new Array<Buffer>(7).fill(field(""))]);
+    const none = [field("none"), field("none"), field(""), Buffer.of(0, 0, 0, 1), field("")];
+    const openSsh = Buffer.concat([Buffer.from("openssh-key-v1\0"), ...none, field(empty)]);
+    expect(await problem(armored(openSsh))).to.equal("format");
+  });
 });
