@@ -159,9 +159,9 @@ describe("strongroom run, isolation", () => {
   describe("values that a shell would evaluate", () => {
     const directory = temporaryDirectory();
     const marker = join(directory, "executed");
-    const code = `a[$(touch ${marker})]`;
+    const code = `psvar[$(touch ${marker})1]`; // an array that zsh has: of others it evaluates no index
     const names =
-      "RANDOM SRANDOM OPTIND HISTCMD SECONDS UID EUID PPID GROUPS DIRSTACK FUNCNAME LINENO EPOCHSECONDS PS4 _";
+      "RANDOM SRANDOM OPTIND HISTCMD SECONDS UID EUID PPID GROUPS DIRSTACK FUNCNAME LINENO EPOCHSECONDS PS4 _ ZLE_RPROMPT_INDENT";
     const shells = ["/bin/sh", "/bin/bash", "/bin/zsh"].filter((shell) => existsSync(shell));
 
     before(async () => {

@@ -41,16 +41,18 @@ export function steersPrograms(name: string): boolean {
   return steering.has(name) || steeringFamilies.test(name) || steeringInAnyCase.test(name);
 }
 
-const ofShells = wordsIn(`_ ARGC BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_LINENO BASH_SOURCE BASH_SUBSHELL BASHOPTS
+const ofShells =
+  wordsIn(`_ ARGC ARGV0 BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_LINENO BASH_SOURCE BASH_SUBSHELL BASHOPTS
   BASH_VERSINFO BAUD CHILD_MAX COLUMNS COPROC CPUTYPE DIRSTACK DIRSTACKSIZE EGID EPOCHREALTIME EPOCHSECONDS ERRNO EUID
   FUNCNAME FUNCNEST GID GROUPS HISTCHARS HISTCMD HISTFILE HISTFILESIZE HISTNO HISTSIZE IGNOREEOF KEYBOARD_HACK
-  KEYTIMEOUT KSHEGID KSHGID KSHUID LINENO LINES LISTMAX LOGCHECK MAILCHECK MAPFILE OLDPWD OPTARG OPTERR OPTIND
+  KEYTIMEOUT KSHEGID KSHGID KSHUID KSH_VERSION LINENO LINES LISTMAX LOGCHECK MAILCHECK MAPFILE OLDPWD OPTARG OPTERR OPTIND
   PGRP PIPESTATUS POSIXLY_CORRECT POSTEDIT PPID PROMPT PROMPT2 PROMPT3 PROMPT4 PROMPT_DIRTRIM PS0 PS1 PS2 PS3 PS4 PSVAR
   PWD RANDOM READLINE_ARGUMENT READLINE_LINE READLINE_MARK READLINE_POINT REPLY RPROMPT RPROMPT2 RPS1 RPS2 SAVEHIST
   SECONDS SHELLOPTS SHLVL SPROMPT SRANDOM STTY TIMEFORMAT TIMEFMT TMOUT TRY_BLOCK_ERROR TRY_BLOCK_INTERRUPT TTYIDLE UID
-  USER_ID USERNAME WATCH WATCHFMT ZLE_LINE_ABORTED aliases argv auto_resume builtins cdpath commands dirstack fignore
-  fpath functions histchars history jobstates keymaps mailpath manpath modules nameddirs options parameters path
-  patchars pipestatus precmd_functions prompt psvar reswords signals status sysparams userdirs usergroups watch
+  USER_ID USERNAME WATCH WATCHFMT ZLE_LINE_ABORTED ZLE_RPROMPT_INDENT ZSH_EVAL_CONTEXT ZSH_SUBSHELL
+  aliases argv auto_resume builtins cdpath commands dirstack fignore
+  fpath functions histchars history jobstates keymaps mailpath manpath module_path modules nameddirs options parameters
+  path patchars pipestatus precmd_functions prompt psvar reswords signals status sysparams userdirs usergroups watch
   zsh_eval_context`);
 
 /** Whether a shell gives the name a meaning of its own. */
