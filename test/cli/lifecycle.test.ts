@@ -79,6 +79,18 @@ describe("the command line in each state of the vault", () => {
         exit: 2,
         err: /the new passphrase has a line break.*--raw/,
       },
+      "a new passphrase with a key's effect in it": {
+        args: ["init", "--passphrase-file", "-"],
+        input: "one\u0015two words that no one typed\n",
+        exit: 2,
+        err: /the new passphrase has a control character, .*--raw/,
+      },
+      "a new passphrase in a file with a byte order mark": {
+        args: ["init", "--passphrase-file", "-"],
+        input: "\ufeffsix words that no one has typed\n",
+        exit: 2,
+        err: /the new passphrase has a byte order mark .*--raw/,
+      },
       "an empty passphrase": { args: ["init", "--passphrase-file", "-"], exit: 2, err: /empty/ },
     });
   });

@@ -108,12 +108,15 @@ function withoutNewline(bytes: Bytes): number {
 const goodScore = 3;
 const tries = 3;
 
-/** `raw`: a line break in a passphrase from a file is meant. */
+/** `raw`: what cannot be typed in a passphrase from a file, such as a line break, is meant. */
 export type NewPassphraseSource = PassphraseSource & { readonly raw?: true; readonly quiet?: true };
 
 /** Adds the flag for a new passphrase from a file. */
 export function withRawPassphrase(command: Command): Command {
-  return command.option("--raw", "allow line breaks within a passphrase from a file; no prompt can take it then");
+  return command.option(
+    "--raw",
+    "allow line breaks and control characters in a passphrase from a file; no prompt can take it then",
+  );
 }
 
 /** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
@@ -136,18 +139,34 @@ export async function readNewPassphrase(source: NewPassphraseSource): Promise<By
 
 const again = { weak: "type another one", different: "the passphrases differ: type both again" } as const;
 
-/** A line break is most likely a mistake, and a vault that has it can never be unlocked at a prompt. */
+/** What cannot be typed is most likely a mistake: a vault with it can never be unlocked at a prompt. */
 async function readGiven(source: NewPassphraseSource): Promise<Bytes> {
   const passphrase = await readPassphrase(source, "");
-  if (!source.raw && /[\r\n]/.test(Buffer.from(passphrase).toString("latin1"))) {
+  const problem = source.raw ? null : untypable(passphrase);
+  if (problem !== null) {
     passphrase.fill(0);
-    const remedy = "write it as one line, or use --raw if that is meant";
-    throw new CommandFailure("usage", `the new passphrase has a line break, which no prompt can take: ${remedy}`);
+    const remedy = "write it as one line of text, or use --raw if that is meant";
+    throw new CommandFailure("usage", `the new passphrase has ${problem}, which no prompt can take: ${remedy}`);
   }
   if (source.quiet) return passphrase;
   const { score, text, advice } = (await loadEstimate())(passphrase);
   if (score < goodScore) say(`warning: the passphrase is weak (${text}). ${advice}\n`);
   return passphrase;
+}
+
+const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
+
+/** Returns what no prompt takes, or null. It is looked for in the bytes: a string could not be wiped. */
+function untypable(passphrase: Bytes): string | null {
+  if (passphrase.some((byte) => byte === 0x0a || byte === 0x0d)) return "a line break";
+  if (byteOrderMark.every((byte, i) => passphrase[i] === byte)) return "a byte order mark at its start";
+  return passphrase.some(isControl) ? "a control character" : null;
+}
+
+/** Of ASCII, and of the C1 set, which UTF-8 begins with 0xc2; a tab can be typed. */
+function isControl(byte: number, at: number, bytes: Bytes): boolean {
+  if (byte < 0x20 || byte === 0x7f) return byte !== 0x09;
+  return byte === 0xc2 && (bytes[at + 1] ?? 0xff) < 0xa0;
 }
 
 async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): Promise<Bytes | "weak" | "different"> {
