@@ -214,7 +214,7 @@ async function runBatch(
   let failed = 0;
   out.text(form === undefined ? '{"results":[' : '{"batch_results":[');
   for (let at = 0; at < inputs.length; at += slice) {
-    if (at > 0) await nextTurn();
+    await context.transit.sliceTurn();
     const found = withValid(context, (key) => runInputs(context, key, request, begun, at, slice, out));
     if (typeof found === "object") return found;
     failed += found;
@@ -345,11 +345,6 @@ function runInputs(
 function errorMembers(error: Invalid, form?: VaultForm): string {
   if (form !== undefined) return `"error":${JSON.stringify(error.forVault)}`;
   return `"error":${JSON.stringify(error.message)},"code":"BAD_REQUEST"`;
-}
-
-/** Lets the messages be read that have arrived. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Runs an operation of an unlocked vault; what it finds invalid becomes a refusal. */

@@ -11,6 +11,17 @@ export class TransitState {
   /** RSA keys are made one at a time. */
   readonly generations = new Turns();
 
+  #lastSlice: Promise<void> = Promise.resolve();
+
+  /**
+   * Resolves when the caller may work on the next slice of a batch: one at a time, whichever batch it is of, and the messages
+   * that have arrived are read before each.
+   */
+  sliceTurn(): Promise<void> {
+    this.#lastSlice = this.#lastSlice.then(() => new Promise((resolve) => setImmediate(resolve)));
+    return this.#lastSlice;
+  }
+
   forget(): void {
     this.messages.clear();
     this.knownKeys.clear();
