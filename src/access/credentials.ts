@@ -84,9 +84,14 @@ export class Credentials {
     return line.every((one) => this.#isLive(one)) ? earliest(line) : undefined;
   }
 
-  /** Checks that a caller's token is still valid. @throws VaultError UNAUTHORIZED with the reason */
-  requireValid(caller: Caller): void {
-    if (caller !== "root" && this.#callerOf(caller.key) === null) throw ended("revoked");
+  /**
+   * Checks that a caller's token is still valid. `root`: the value that the root token's caller presented, which may have been
+   * replaced since. @throws VaultError UNAUTHORIZED with the reason
+   */
+  requireValid(caller: Caller, root: string | null = null): void {
+    if (caller !== "root") {
+      if (this.#callerOf(caller.key) === null) throw ended("revoked");
+    } else if (root !== null && this.#root.size > 1 && this.authenticate(root) === null) throw ended("rotated");
   }
 
   /** Replaces the root token's value. The old one stays valid until `until`, and is not taken for a guess for 30 days more. */

@@ -8,8 +8,7 @@ import { ownMemory, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { stillValid, visibleRanges } from "./guards.js";
 import { contextOf } from "./request.js";
-import { sendBytes } from "./response.js";
-import { canBeginPath } from "./secrets.js";
+import { canBeginPath, sendRead } from "./secrets.js";
 
 const maxBodyBytes = 16 * 1024;
 const keyPattern = /^[A-Za-z0-9+/_-]{43}=?$/;
@@ -19,10 +18,11 @@ export async function check(service: Service, req: Request, res: Response): Prom
   const query = readCheckRequest(await readBody(req, res, maxBodyBytes, ownMemory));
   const context = contextOf(req);
   context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
-  stillValid(service, req)();
-  const { pieces, count } = await service.vault.secrets.check({ ...query, ...visibleRanges(req) });
+  const permit = stillValid(service, req);
+  permit();
+  const { pieces, count } = await service.vault.secrets.check({ ...query, ...visibleRanges(req), permit });
   context.count = count;
-  sendBytes(res, 200, pieces);
+  sendRead(service, req, res, ...pieces);
 }
 
 /** @throws VaultError BAD_REQUEST that names the rule */

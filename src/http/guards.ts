@@ -144,7 +144,9 @@ export class BearerCheck {
       const problem = isDamaged ? "damaged: its checksum does not match, copy it again" : "missing or wrong";
       throw new VaultError("UNAUTHORIZED", `the bearer token is ${problem}`, { credential: "token" });
     }
-    contextOf(req).caller = caller;
+    const context = contextOf(req);
+    context.caller = caller;
+    if (caller === "root") context.rootToken = presented ?? null;
     markAuthenticated(req.socket, true);
     if (caller !== "root") {
       if (caller.session) return caller;
@@ -177,12 +179,15 @@ export function authorizePath(req: Request, path: string): void {
   if (isOutside(req, path)) throw outside();
 }
 
-/** After a body was read: the token may have been revoked while the client took its time. @throws VaultError UNAUTHORIZED */
-export function requireValidToken({ credentials }: Service, req: Request, body: Uint8Array): void {
+/**
+ * After a body was read, or a response was made: the token may have been revoked while that took its time. Wipes the bytes
+ * then. @throws VaultError UNAUTHORIZED
+ */
+export function requireValidToken(service: Service, req: Request, ...bytes: readonly Uint8Array[]): void {
   try {
-    credentials.requireValid(callerOf(req));
+    stillValid(service, req)();
   } catch (error) {
-    body.fill(0);
+    for (const each of bytes) each.fill(0);
     throw error;
   }
 }
@@ -206,8 +211,8 @@ export async function authorizeBody(
 
 /** For what waits or takes long: throws UNAUTHORIZED once the caller's token has ended. */
 export function stillValid({ credentials }: Service, req: Request): () => void {
-  const caller = callerOf(req);
-  return () => credentials.requireValid(caller);
+  const [caller, { rootToken }] = [callerOf(req), contextOf(req)];
+  return () => credentials.requireValid(caller, rootToken);
 }
 
 /** Returns the paths that a list may show; undefined: all. */

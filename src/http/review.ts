@@ -10,6 +10,7 @@ import { readPackageFile } from "../manifest.js";
 import { packageDirectory } from "../program-files.js";
 import { maxFieldsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
 import type { Service } from "./endpoint.js";
+import { requireValidToken } from "./guards.js";
 import { callerOf, contextOf, queryOf } from "./request.js";
 import { beginStream, sendJson, sendPage } from "./response.js";
 
@@ -98,9 +99,9 @@ function linesWanted(req: Request): number {
 /** Bytes that a client may leave unread before lines are skipped. */
 const maxUnread = 64 * 1024;
 
-function isValid({ credentials }: Service, req: Request): boolean {
+function isValid(service: Service, req: Request): boolean {
   try {
-    credentials.requireValid(callerOf(req));
+    requireValidToken(service, req);
     return true;
   } catch {
     return false;

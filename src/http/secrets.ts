@@ -29,11 +29,12 @@ export async function put(service: Service, req: Request, res: Response, paramet
   sendBytes(res, 200, [response], tag);
 }
 
-export async function get({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function get(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const unless = unlessTagged(req);
   authorizePath(req, path);
-  const { response, tag } = await vault.secrets.get(path, unless);
+  const { response, tag } = await service.vault.secrets.get(path, unless);
+  requireValidToken(service, req, ...(response === null ? [] : [response]));
   if (response === null) sendNotModified(res, tag);
   else sendBytes(res, 200, [response], tag);
 }
@@ -46,17 +47,23 @@ export async function remove(service: Service, req: Request, res: Response, para
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
 }
 
-export async function history({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function history(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   authorizePath(req, path);
-  sendBytes(res, 200, [await vault.secrets.history(path)]);
+  sendRead(service, req, res, await service.vault.secrets.history(path));
 }
 
-export async function version({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function version(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const number = versionOf(req);
   authorizePath(req, path);
-  sendBytes(res, 200, [await vault.secrets.version(path, number)]);
+  sendRead(service, req, res, await service.vault.secrets.version(path, number));
+}
+
+/** Sends what was read or made for a token, unless that has ended in between. @throws VaultError UNAUTHORIZED */
+export function sendRead(service: Service, req: Request, res: Response, ...pieces: readonly Uint8Array[]): void {
+  requireValidToken(service, req, ...pieces);
+  sendBytes(res, 200, pieces);
 }
 
 export async function destroyVersion(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -125,7 +132,9 @@ export async function batch(service: Service, req: Request, res: Response): Prom
     still: stillValid(service, req),
   };
   const response = await service.vault.secrets.batch(body, permit);
-  sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, contextOf(req).operations ?? [])]);
+  const operations = contextOf(req).operations ?? [];
+  if (operations.every(({ kind }) => kind === "get")) requireValidToken(service, req, response);
+  sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, operations)]);
 }
 
 /** A caller that cannot put sends only paths. */

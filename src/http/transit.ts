@@ -7,6 +7,7 @@ import type { Handler, Service } from "./endpoint.js";
 import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "./guards.js";
 import { contextOf } from "./request.js";
 import { sendBytes, sendJson } from "./response.js";
+import { sendRead } from "./secrets.js";
 
 /** The handlers of `transitRows`. */
 export const transitHandlers = {
@@ -31,19 +32,19 @@ async function createTransitKey(service: Service, req: Request, res: Response, t
   sendBytes(res, 200, [await service.vault.transit.create(name, body)]);
 }
 
-export async function listTransitKeys({ vault }: Service, req: Request, res: Response): Promise<void> {
-  sendBytes(res, 200, await vault.transit.list(visibleRanges(req).within));
+export async function listTransitKeys(service: Service, req: Request, res: Response): Promise<void> {
+  sendRead(service, req, res, ...(await service.vault.transit.list(visibleRanges(req).within)));
 }
 
-async function showTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+async function showTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   authorizePath(req, name);
-  sendBytes(res, 200, [await vault.transit.show(name)]);
+  sendRead(service, req, res, await service.vault.transit.show(name));
 }
 
-async function exportTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+async function exportTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
-  sendBytes(res, 200, [await vault.transit.export(name)]);
+  sendRead(service, req, res, await service.vault.transit.export(name));
 }
 
 async function deleteTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
@@ -59,7 +60,7 @@ function using(use: TransitUse): Handler {
     const name = keyNameOf(req, text);
     const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
     await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body));
-    sendBytes(res, 200, [await transit.use(use, name, body)]);
+    sendRead(service, req, res, await transit.use(use, name, body));
   };
 }
 
@@ -68,10 +69,10 @@ export async function randomBytes(service: Service, req: Request, res: Response)
   sendBytes(res, 200, [await service.vault.transit.random(body)]);
 }
 
-export async function oneTimeCode({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+export async function oneTimeCode(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const path = secretPathOf(req, text);
   authorizePath(req, path);
-  sendBytes(res, 200, [await vault.secrets.oneTimeCode(path)]);
+  sendRead(service, req, res, await service.vault.secrets.oneTimeCode(path));
 }
 
 function changing(change: "rotate" | "config"): Handler {

@@ -19,17 +19,20 @@ import type { VaultSecrets } from "../vault/secrets.js";
 import { sendData, sendNothing, sendObject } from "./response.js";
 
 /** Sends the newest version, or the one that `version` names; of a deleted or destroyed one its metadata, with 404. */
-export async function readSecret({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function readSecret(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
   const version = versionOf(req);
-  const { status, response } = version === null ? await vault.kv.read(path) : await vault.kv.readVersion(path, version);
+  const { kv } = service.vault;
+  const { status, response } = await (version === null ? kv.read(path) : kv.readVersion(path, version));
+  requireValidToken(service, req, response);
   sendData(res, response, status);
 }
 
 /** Sends the keys of a value without their values, down to `depth`; 0 is all. */
-export async function readSubkeys({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function readSubkeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
-  const { status, response } = await vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
+  const { status, response } = await service.vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
+  requireValidToken(service, req, response);
   sendData(res, response, status);
 }
 
@@ -62,8 +65,10 @@ export function changingVersions(change: VersionChange): Handler {
   };
 }
 
-export async function readMetadata({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  sendData(res, await vault.kv.metadata(permittedPath(req, parameter)));
+export async function readMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const response = await service.vault.kv.metadata(permittedPath(req, parameter));
+  requireValidToken(service, req, response);
+  sendData(res, response);
 }
 
 export const writeMetadata = configuring(false);

@@ -4,7 +4,7 @@ import type { TransitUse, VaultForm } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
-import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "../http/guards.js";
+import { authorizeBody, authorizePath, requireValidToken, secretPathOf, visibleRanges } from "../http/guards.js";
 import { contextOf } from "../http/request.js";
 import { sendData, sendNothing, sendObject } from "./response.js";
 import { wholeVault } from "./table.js";
@@ -39,15 +39,18 @@ async function createKey(service: Service, req: Request, res: Response, paramete
   }
 }
 
-async function showKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function showKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   authorizePath(req, name);
-  sendData(res, await vault.transit.show(name, form));
+  const response = await service.vault.transit.show(name, form);
+  requireValidToken(service, req, response);
+  sendData(res, response);
 }
 
-export async function listKeyNames({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function listKeyNames(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const folder = wholeMount(req) ? "" : `${secretPathOf(req, parameter.replace(/\/$/, ""))}/`;
-  const names = await vault.transit.names(folder, visibleRanges(req).within);
+  const names = await service.vault.transit.names(folder, visibleRanges(req).within);
+  requireValidToken(service, req);
   contextOf(req).secretPath = null;
   contextOf(req).count = names.length;
   if (names.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
@@ -121,6 +124,7 @@ async function useKey(service: Service, req: Request, res: Response, use: Transi
   const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
   await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body, form));
   const { response, status } = await orMissing(transit.useAs({ use, name, body, form }), missingKeys[use]);
+  requireValidToken(service, req, response);
   sendData(res, response, status);
 }
 

@@ -12,6 +12,8 @@ export type CheckQuery = NameQuery & {
   readonly limit: number;
   readonly key: Bytes;
   readonly parts: readonly AssessPart[];
+  /** Called before each piece: throws when the caller may no longer have it. */
+  readonly permit?: () => void;
 };
 
 /** In one message to the key worker: few, so that a get behind it hardly waits. */
@@ -43,6 +45,7 @@ export async function checkSecrets(
   const responses: Bytes[] = [];
   const damaged: string[] = [];
   for (let at = 0; at < paths.length; ) {
+    query.permit?.();
     const done = await whileUnlocked(async () => {
       const secrets = await read(cached, paths.slice(at, at + secretsAtOnce));
       const { key, parts: wanted } = query;

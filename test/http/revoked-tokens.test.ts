@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../support/clean-up.js";
 import { heldFiles } from "../support/held-files.js";
-import { startTestServer } from "../support/server.js";
+import { startTestServer, uncached } from "../support/server.js";
 import {
   connectRaw,
   mustCreateToken,
@@ -31,7 +31,53 @@ const waiting: readonly (readonly [name: string, request: Send])[] = [
   ["a batch", { method: "POST", path: "/v1/batch", body: { operations: [{ put: "app/a", value: "late" }] } }],
 ];
 
+const sign = { method: "POST", path: "/v1/transit/sign/app/key", body: { input: "aGk=" } };
+const read: readonly (readonly [name: string, can: readonly string[], request: Send])[] = [
+  ["a secret", ["get"], { path: secret }],
+  ["an earlier version", ["get"], { path: "/v1/versions/app/a?version=1" }],
+  ["the versions of a secret", ["list"], { path: "/v1/versions/app/a" }],
+  ["the secrets of a batch", ["get"], { method: "POST", path: "/v1/batch", body: { operations: [{ get: "app/a" }] } }],
+  ["what a check finds", ["get"], { method: "POST", path: "/v1/check", body: { key: "A".repeat(43) } }],
+  ["a one-time code", ["use"], { method: "POST", path: "/v1/otp/app/seed" }],
+  ["a signature", ["sign"], sign],
+  ["the names of transit keys", ["sign"], { path: "/v1/transit/keys" }],
+];
+
 describe("a token that is revoked", () => {
+  for (const [name, can, request] of read)
+    it(`is not sent ${name} that storage was still reading`, async () => {
+      const { files, hold } = heldFiles();
+      const server = await startTestServer({ files, ...uncached });
+      await mustInit(server);
+      for (const value of ["first", "second"]) await mustPut(server, "app/a", value);
+      await mustPut(server, "app/seed", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+      mustSucceed(await send(server, { method: "POST", path: "/v1/transit/keys/app/key", body: { type: "ed25519" } }));
+      const { token } = await mustCreateToken(server, { name: "ci", can: [...can] });
+      const { reached, release } = hold("/app/");
+      const late = send(server, { ...request, token });
+      await reached;
+      mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/ci" }));
+      release();
+      mustRefuse(await late, 401, "UNAUTHORIZED");
+    });
+
+  it("is not carried out for the root token either, once its value was replaced without an overlap", async () => {
+    const { files, hold } = heldFiles();
+    const server = await startTestServer({ files });
+    await mustInit(server);
+    await mustPut(server, "app/a", "first");
+    const { reached, release } = hold("/app/");
+    const before = send(server, { method: "PUT", path: secret, body: { value: "second" } });
+    await reached;
+    const late = send(server, { method: "PUT", path: secret, body: { value: "late" } });
+    await send(server, { path: "/v1/tokens/self" }); // the late one has come by now
+    const { token } = mustSucceed(await send(server, { method: "POST", path: "/v1/tokens/root" })) as { token: string };
+    release();
+    mustSucceed(await before);
+    mustRefuse(await late, 401, "UNAUTHORIZED");
+    expect((await mustGet({ ...server, token }, "app/a"))["value"]).to.equal("second");
+  });
+
   for (const [name, request] of waiting)
     it(`does not carry out ${name} that waits for its path's turn`, async () => {
       const { files, hold } = heldFiles();
