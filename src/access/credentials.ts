@@ -97,6 +97,11 @@ export class Credentials {
   /** Replaces the root token's value. The old one stays valid until `until`, and is not taken for a guess for 30 days more. */
   replaceRoot(text: string, until: number): void {
     for (const [key, entry] of this.#root) if (entry.until === null) this.#root.set(key, { ...entry, until });
+    this.addRoot(text);
+  }
+
+  /** Makes a further value of the root token valid, until it is replaced. */
+  addRoot(text: string): void {
     this.#root.set(keyOf(text), rootEntry(text, null));
     this.#merge();
   }

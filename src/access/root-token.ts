@@ -4,7 +4,7 @@ import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { isToken, minTokenLength } from "../config/readers.js";
 import { StartError, systemCode, VaultError } from "../errors.js";
-import { replaceFile, systemFiles } from "../files/durable.js";
+import { type FileOperations, replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
 import { Mutex } from "../locks.js";
 import type { Credentials } from "./credentials.js";
@@ -29,8 +29,12 @@ export async function findToken(settings: Pick<Settings, "token" | "tokenFile">,
 /** Replaces what is there with a new token that only the user can read. */
 export async function writeNewToken(file: string): Promise<string> {
   const made = newTokenValue("root");
-  await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
+  await write(systemFiles, file, made);
   return made;
+}
+
+function write(files: FileOperations, file: string, text: string): Promise<void> {
+  return replaceFile(files, file, Buffer.from(`${text}\n`));
 }
 
 /** Returns null if the home has no token yet. A named file is never created: its name may be misspelled. */
@@ -63,12 +67,14 @@ export class RootRotation {
   readonly #file: string | null;
   readonly #credentials: Credentials;
   readonly #clock: Clock;
+  readonly #files: FileOperations;
   readonly #inTurn = new Mutex();
 
-  constructor({ file }: Token, credentials: Credentials, clock: Clock) {
+  constructor({ file }: Token, credentials: Credentials, clock: Clock, files: FileOperations) {
     this.#file = file;
     this.#credentials = credentials;
     this.#clock = clock;
+    this.#files = files;
   }
 
   /** The old value stays valid for the overlap, or until the server stops. @throws VaultError BAD_REQUEST, UNAVAILABLE */
@@ -78,11 +84,17 @@ export class RootRotation {
       throw new VaultError("BAD_REQUEST", "the root token comes from STRONGROOM_TOKEN: change it there, then restart");
     }
     return this.#inTurn.run(async () => {
-      const text = await writeNewToken(file).catch((cause: unknown) => {
-        throw new VaultError("UNAVAILABLE", "the token file cannot be written: the old token stays valid", { cause });
-      });
+      const text = newTokenValue("root");
+      await write(this.#files, file, text).catch((cause: unknown) => this.#unwritten(file, text, cause));
       this.#credentials.replaceRoot(text, this.#clock.now() + overlapSeconds * 1000);
       return text;
     });
+  }
+
+  /** DANGER: the file may have the new value all the same, and clients read it: that one must be valid as well then. */
+  async #unwritten(file: string, text: string, cause: unknown): Promise<never> {
+    const found = await readFile(file, "utf8").catch(() => null);
+    if (found === null || found.trim() === text) this.#credentials.addRoot(text);
+    throw new VaultError("UNAVAILABLE", "the token file cannot be written: the old token stays valid", { cause });
   }
 }

@@ -66,7 +66,7 @@ export async function serveStore(
     ...parts,
     ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
-    rootRotation: new RootRotation(token, credentials, clock),
+    rootRotation: new RootRotation(token, credentials, clock, around.files),
     isShuttingDown: stopper.isStopping,
     shutDown: () => void stopper.stop(),
   };

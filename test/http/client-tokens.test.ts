@@ -2,7 +2,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { FileOperations } from "../../src/files/durable.js";
 import { failingFiles } from "../support/failing-files.js";
+import { lightFiles } from "../support/light-files.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
@@ -323,6 +325,37 @@ describe("POST /v1/tokens/:name", () => {
     mustRefuse(await rotate(own, "root"), 503, "UNAVAILABLE");
     await self(own);
   });
+
+  for (const step of ["rename", "sync"] as const)
+    it(`accepts the root token that its file has when a ${step} failed that may have taken effect`, async () => {
+      let [isFailing, home] = [false, ""];
+      const rename: FileOperations["rename"] = async (from, to) => {
+        await lightFiles.rename(from, to);
+        if (isFailing && step === "rename") throw Object.assign(new Error("EIO"), { code: "EIO" });
+      };
+      const lstat = (async (path: string) => {
+        if (isFailing && step === "rename") throw Object.assign(new Error("EIO"), { code: "EIO" });
+        return lightFiles.lstat(path);
+      }) as FileOperations["lstat"];
+      const open: FileOperations["open"] = async (path, ...more) => {
+        const file = await lightFiles.open(path, ...more);
+        if (isFailing && step === "sync" && path === home) {
+          file.sync = () => Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" }));
+        }
+        return file;
+      };
+      const own = await startTestServer({ files: { ...lightFiles, rename, lstat, open } });
+      [isFailing, home] = [true, own.home];
+      mustRefuse(await rotate(own, "root"), 503, "UNAVAILABLE");
+      isFailing = false;
+      await self(own);
+      const file = readFileSync(join(own.home, "token"), "utf8").trim();
+      expect(file).not.to.equal(own.token);
+      await self(own, file);
+      const { token } = mustSucceed(await rotate(own, "root")) as { token: string };
+      await self(own, token);
+      for (const old of [own.token, file]) await mustBeGone(own, old, "rotated");
+    });
 
   it("refuses to replace a root token that comes from a setting", async () => {
     const own = await startTestServer({ token: "a-token-of-at-least-32-characters" });
