@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { join } from "node:path";
 import { expect } from "chai";
 import { launchAgent, serviceManager, systemdUnit } from "../../src/cli/service/manager.js";
+import { withoutControls } from "../../src/cli/service/plan.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mainFile, node } from "../support/process.js";
 import { hasPython } from "../support/pseudo-terminal.js";
@@ -94,6 +95,12 @@ describe("strongroom service", () => {
     expect((await user.run("install", "--idle-timeout", "soon")).code).to.equal(2);
   });
 
+  it("install warns of a variable that is no setting, which the service would not get", async () => {
+    const { code, stderr } = await newUser().runWith({ STRONGROOM_IDLE_TIMOUT: "8h" }, "install");
+    expect(code, stderr).to.equal(0);
+    expect(stderr).to.contain("STRONGROOM_IDLE_TIMOUT is not a setting");
+  });
+
   it("install refuses a setting that would add lines to the unit", async () => {
     const user = newUser();
     for (const control of ["\r", "\n", "\u0085"]) {
@@ -101,6 +108,13 @@ describe("strongroom service", () => {
       const { code, stderr } = await user.runWith({ STRONGROOM_HOME: home }, "install", "--print");
       expect(code).to.equal(2);
       expect(stderr).to.contain("STRONGROOM_HOME has a control character");
+    }
+  });
+
+  it("install refuses a path of the program that would add lines to the unit", () => {
+    for (const control of ["\r", "\n"]) {
+      const program = [node, `/opt/a${control}ExecStartPre=/bin/false/main.cjs`, "serve"];
+      expect(() => withoutControls({ ...plan, program })).to.throw("has a control character");
     }
   });
 

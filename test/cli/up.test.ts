@@ -34,6 +34,16 @@ describe("strongroom up", () => {
     expect(await must(environment, ["up"])).to.contain("next: strongroom unlock");
   });
 
+  it("warns of a variable that is no setting, which the server would only log, as --autostart does", async () => {
+    const { environment } = newHome({ STRONGROOM_IDLE_TIMOUT: "8h" });
+    const warning = "warning: STRONGROOM_IDLE_TIMOUT is not a setting: strongroom serve --help lists them\n";
+    const { code, stderr } = await strongroom(environment, ["up"]);
+    expect(code, stderr).to.equal(0);
+    expect(stderr).to.equal(warning);
+    await must(environment, ["shutdown"]);
+    expect((await strongroom(environment, ["ls", "--autostart"])).stderr).to.contain(warning);
+  });
+
   it("says what the server says when that cannot start", async () => {
     const { environment } = newHome();
     expect(await strongroom(environment, ["up", "--port", "none"])).to.include({ code: 2 });

@@ -4,6 +4,7 @@ import { nonEmpty, onlyForActions } from "../lib/args.js";
 import { exitCodes } from "../lib/errors.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
 import { withHome } from "../lib/server.js";
+import { warnOfUnknownVariables } from "../lib/settings-flags.js";
 import { installService, isInstalled, isRunning, serviceFile, uninstallService } from "../service/install.js";
 import { type ServiceManager, serviceManager } from "../service/manager.js";
 import { planService } from "../service/plan.js";
@@ -42,6 +43,7 @@ async function service(action: string, flags: Flags): Promise<void> {
 
 async function install(manager: ServiceManager, flags: Flags): Promise<void> {
   const plan = planService(flags.home, flags.idleTimeout);
+  if (!flags.quiet) warnOfUnknownVariables();
   if (flags.print) return print(manager.file, serviceFile(manager, plan), flags);
   await installService(manager, plan);
   const { STRONGROOM_IDLE_TIMEOUT: time, STRONGROOM_IDLE_TIMEOUT_MS: ms } = plan.environment;

@@ -6,7 +6,7 @@ import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { startInBackground } from "../lib/background-server.js";
 import { printable, report } from "../lib/output.js";
-import { givenSettings, withSettings } from "../lib/settings-flags.js";
+import { givenSettings, warnOfUnknownVariables, withSettings } from "../lib/settings-flags.js";
 
 const details = `
 The server runs in a session of its own, so that it survives the terminal; it
@@ -26,6 +26,7 @@ export function define(command: Command): void {
       const { home } = readSettings(flags, process.env, problems);
       const holder = await findHolder(homeAt(home).vault);
       if (holder !== null) return report({}, {}, `a server is already running (pid ${holder.pid})`);
+      warnOfUnknownVariables();
       const { pid, log, address } = await startInBackground(flags);
       const next = (await isInitialized(home)) ? "unlock" : "init";
       report({}, {}, `the server runs in the background (pid ${pid}, ${address}; log: ${printable(log)})`);

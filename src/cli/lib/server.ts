@@ -57,6 +57,8 @@ export async function withClient<T>(
     if (!isDown || namesServer(flags) || !(flags.autostart ?? process.env["STRONGROOM_AUTOSTART"] === "1")) throw error;
   }
   const { startInBackground } = await import("./background-server.js");
+  const { warnOfUnknownVariables } = await import("./settings-flags.js");
+  if (!flags.quiet) warnOfUnknownVariables();
   const { pid } = await startInBackground(flags.home === undefined ? {} : { home: flags.home });
   if (!flags.quiet) say(`started the server in the background (pid ${pid})\n`);
   return withRunningServer(flags, work);

@@ -1,9 +1,10 @@
 /** Flags made from the table of settings: all of them for `strongroom serve`, and the database's for maintenance. */
 import { type Command, Option } from "commander";
 import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
-import { type GivenFlags, readOneSetting } from "../../config/settings.js";
+import { type GivenFlags, readOneSetting, unknownVariables } from "../../config/settings.js";
 import { nonEmpty, shownFlag, tooManyArguments, unknownFlag } from "./args.js";
 import { CommandFailure } from "./errors.js";
+import { say } from "./output.js";
 
 /**
  * Adds a flag for every setting that has one. Their values may be missing, invalid or repeated, and other arguments may
@@ -44,6 +45,13 @@ export function givenSettings(command: Command): { readonly flags: GivenFlags; r
     if (texts.length > 1) problems.push(`--${definitions[name as keyof Settings].flag} is given more than once`);
   }
   return { flags: Object.fromEntries(given.map(([name, [text]]) => [name, text])), problems };
+}
+
+/** Warns on standard error, for what starts a server whose own warning only its log would have. */
+export function warnOfUnknownVariables(): void {
+  for (const name of unknownVariables(process.env)) {
+    say(`warning: ${name} is not a setting: strongroom serve --help lists them\n`);
+  }
 }
 
 /** The values of the flags of `withStore`. */

@@ -30,9 +30,8 @@ export function planService(home: string | undefined, idleTimeout: string | unde
     ...Object.fromEntries(variables),
     ...idleTimeoutFor(idleTimeout),
   };
-  refuseControls(environment);
   const program = [process.execPath, realpathSync(process.argv[1] ?? ""), "serve"];
-  return { program, environment };
+  return withoutControls({ program, environment });
 }
 
 /** Written in any case, so that the file says when the service locks. */
@@ -42,10 +41,13 @@ function idleTimeoutFor(given: string | undefined): Readonly<Record<string, stri
   return isSet ? {} : { STRONGROOM_IDLE_TIMEOUT: "15m" };
 }
 
-/** DANGER: a line break in a value would add lines of its own to the service manager's file. */
-function refuseControls(environment: Readonly<Record<string, string>>): void {
-  const [name] = Object.entries(environment).find(([, value]) => /\p{Cc}/u.test(value)) ?? [];
+/** Returns the plan. DANGER: a line break in a value or a path would add lines of its own to the service manager's file. @throws CommandFailure usage */
+export function withoutControls(plan: ServicePlan): ServicePlan {
+  const control = /\p{Cc}/u;
+  const [name] = Object.entries(plan.environment).find(([, value]) => control.test(value)) ?? [];
   if (name !== undefined) throw new CommandFailure("usage", `${name} has a control character: choose another value`);
+  if (!plan.program.some((word) => control.test(word))) return plan;
+  throw new CommandFailure("usage", "the path of Node or of strongroom has a control character: move it elsewhere");
 }
 
 /** A path has been made absolute when it was read; anything else stays as it was given. */
