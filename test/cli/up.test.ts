@@ -1,5 +1,8 @@
 /** `strongroom up` and --autostart: a server in the background, its log, and its end. */
+import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
@@ -50,6 +53,37 @@ describe("strongroom up", () => {
     const { code, stderr } = await strongroom(environment, ["up", "--tls-cert", "/none", "--tls-key", "/none"]);
     expect(code).to.equal(1);
     expect(stderr).to.match(/^strongroom: .*\/none/);
+  });
+});
+
+describe("a command whose server is stopped", () => {
+  const nobody =
+    /^strongroom: no server is running for the vault in .* \((.*)\): start it with {2}strongroom up --port 0\n$/;
+
+  it("says so where another vault's server has its port", async () => {
+    const { home, environment } = newHome();
+    await must(environment, ["up"]);
+    await must(environment, ["shutdown"]);
+    const other = newHome();
+    const [, port = ""] = /localhost:(\d+)/.exec(await must(other.environment, ["up"])) ?? [];
+    const { code, stderr } = await strongroom({ STRONGROOM_HOME: home, STRONGROOM_PORT: port }, ["ls"]);
+    expect(code, stderr).to.equal(10);
+    expect(nobody.exec(stderr)?.[1]).to.equal("another one answers on its port");
+  });
+
+  it("says so where a server of something else has its port", async () => {
+    const { home, environment } = newHome();
+    await must(environment, ["up"]);
+    await must(environment, ["shutdown"]);
+    const server = createServer((_, res) => res.end("hello"));
+    later(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const here = { STRONGROOM_HOME: home, STRONGROOM_PORT: String(port) };
+    const { code, stderr } = await strongroom(here, ["status"]);
+    expect(code, stderr).to.equal(10);
+    expect(nobody.exec(stderr)?.[1]).to.equal("something else answers on its port");
+    expect((await strongroom(here, ["status", "--address", `https://localhost:${port}`])).code).to.equal(1);
   });
 });
 

@@ -85,13 +85,18 @@ async function withRunningServer<T>(
 }
 
 /** Another server may answer on the port while this home's is stopped: that is no attack. */
-async function foreignServer(error: StrongroomError, flags: ConnectionFlags): Promise<CommandFailure | null> {
-  if (error.code !== "UNTRUSTED_CERTIFICATE" || namesServer(flags) || flags.cacert !== undefined) return null;
+async function foreignServer(
+  { code, status }: StrongroomError,
+  flags: ConnectionFlags,
+): Promise<CommandFailure | null> {
+  const isForeign = code === "UNTRUSTED_CERTIFICATE" || (code === "PROTOCOL" && status === undefined); // no TLS
+  if (!isForeign || namesServer(flags) || flags.cacert !== undefined) return null;
   const { homeAt } = await import("../../files/home.js");
   const { findHolder } = await import("../../storage/files/claim.js");
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   if ((await findHolder(home.vault)) !== null) return null;
-  const which = `no server is running for the vault in ${printable(home.path)} (another one answers on its port)`;
+  const other = code === "PROTOCOL" ? "something else" : "another one";
+  const which = `no server is running for the vault in ${printable(home.path)} (${other} answers on its port)`;
   return new CommandFailure("unreachable", `${which}: start it with  strongroom up --port 0`);
 }
 
