@@ -143,6 +143,19 @@ describe("mv, cp and rm", () => {
       expect(await must(here(), ["get", "replaced/to", "--at", "1"])).to.equal("one");
     });
 
+    it("say that they destroy what was in the trash at the path before", async () => {
+      const fate = "the secret that was in the trash before at twice/a is destroyed";
+      await mustPut(server(), "twice/a", "one");
+      expect(await must(here(), ["rm", "twice/a"])).not.to.contain("destroy");
+      await mustPut(server(), "twice/a", "two");
+      expect(await must(here(), ["rm", "twice/a", "--dry-run"])).to.contain("where it would destroy twice/a");
+      expect(await must(here(), ["rm", "twice/a"])).to.contain(`undo twice/a; ${fate}`);
+      for (const path of ["twice/a", "twice/b"]) await mustPut(server(), path, "three");
+      expect(await must(here(), ["mv", "twice/b", "twice/a", "--replace"])).to.contain(`is in the trash; ${fate}`);
+      const json = JSON.parse(await must(here(), ["rm", "twice/a", "--json"]));
+      expect(json).to.deep.include({ trashed: ["twice/a"], destroyed: ["twice/a"] });
+    });
+
     it("trash ls, rm and empty show and destroy what is there", async () => {
       for (const name of ["a", "b", "c"]) await mustPut(server(), `trashed/${name}`, "v");
       await must(here(), ["rm", "-r", "trashed/"]);

@@ -6,7 +6,16 @@ import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "
 import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
 import { folderPrefix, mustBePath, targetPath } from "../lib/paths.js";
-import { explainEmptyFolder, explainMissing, fetchSecrets, type Listed, listFolder, lookAt } from "../lib/secrets.js";
+import {
+  explainEmptyFolder,
+  explainMissing,
+  fateInTrash,
+  fetchSecrets,
+  type Listed,
+  listFolder,
+  lookAt,
+  pathsInTrash,
+} from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 export function define(command: Command): void {
@@ -45,8 +54,9 @@ async function transfer(kind: Kind, given: Pair, flags: Flags): Promise<void> {
     const found = await planFor(client, kind, given, flags);
     mustBeAtOnce(found.pairs.length, flags);
     refuseExisting([...found.existing.keys()], flags);
+    const displaced = kind === "move" ? await displacedBy(client, found) : [];
     if (!flags.dryRun) await run(client, kind, found, flags);
-    return found;
+    return { ...found, displaced };
   });
   const verb = kind === "move" ? "moved" : "copied";
   const { what, names } = described(plan);
@@ -58,11 +68,16 @@ async function transfer(kind: Kind, given: Pair, flags: Flags): Promise<void> {
   report(flags, { ...dry, ...names }, `${text}${count}${kind === "move" ? fateOf(plan, flags) : ""}`);
 }
 
+/** What is in the trash where the secrets that a move replaces will be. */
+async function displacedBy(client: StrongroomClient, { existing }: Plan): Promise<readonly string[]> {
+  return existing.size === 0 ? [] : pathsInTrash(client, [...existing.keys()]);
+}
+
 /** A move replaces a secret with its history. */
-function fateOf({ existing }: Plan, { dryRun }: Flags): string {
+function fateOf({ existing, displaced }: Plan & { readonly displaced: readonly string[] }, { dryRun }: Flags): string {
   if (existing.size === 0 || dryRun) return "";
   const replaced = existing.size === 1 ? "the secret that it replaced is" : `the ${existing.size} that it replaced are`;
-  return `; ${replaced} in the trash`;
+  return `; ${replaced} in the trash${fateInTrash(displaced)}`;
 }
 
 function described({ pairs: [first], pairs, existing, folder }: Plan) {

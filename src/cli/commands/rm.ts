@@ -7,7 +7,7 @@ import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
 import { folderPrefix, mustBePath } from "../lib/paths.js";
 import { mustConfirm, withYes } from "../lib/prompt.js";
-import { explainEmptyFolder, listFolder, lookAt, noSecretsAt } from "../lib/secrets.js";
+import { explainEmptyFolder, fateInTrash, listFolder, lookAt, noSecretsAt, pathsInTrash } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags &
@@ -41,11 +41,16 @@ async function rm(given: readonly string[], flags: Flags): Promise<void> {
   mustBeAtOnce(paths.length, flags);
   const names = shown.join(", ");
   const done = flags.permanent ? "deleted" : "moved to the trash";
-  const result = flags.permanent ? { deleted: paths } : { trashed: paths };
-  if (flags.dryRun) return report(flags, { dryRun: true, ...result }, `would be ${done}: ${names}: nothing was done`);
+  const displaced = flags.permanent ? [] : await withClient(flags, (client) => pathsInTrash(client, paths));
+  const lost = displaced.length === 0 ? {} : { destroyed: displaced };
+  const result = flags.permanent ? { deleted: paths } : { trashed: paths, ...lost };
+  if (flags.dryRun) {
+    const more = displaced.length === 0 ? "" : `, where it would destroy ${displaced.map(printable).join(", ")}`;
+    return report(flags, { dryRun: true, ...result }, `would be ${done}: ${names}${more}: nothing was done`);
+  }
   if (flags.permanent) await mustConfirm(questionOf(shown, paths.length), flags);
   await withClient(flags, (client) => deleteAll(client, paths, flags));
-  report(flags, result, `${done}: ${names}${flags.permanent ? "" : wayBack(paths)}`);
+  report(flags, result, `${done}: ${names}${flags.permanent ? "" : `${wayBack(paths)}${fateInTrash(displaced)}`}`);
 }
 
 function wayBack([path = "", another]: readonly string[]): string {

@@ -132,6 +132,31 @@ export async function trashIn(client: StrongroomClient, prefix: string, signal?:
   return { entries, damaged };
 }
 
+/** Returns those of the paths that are in the trash; none for a token that cannot list. */
+export async function pathsInTrash(client: StrongroomClient, paths: readonly string[]): Promise<readonly string[]> {
+  try {
+    const { entries, damaged } = await trashIn(client, commonStart(paths));
+    const there = new Set([...entries.map(({ path }) => path), ...damaged]);
+    return paths.filter((path) => there.has(path));
+  } catch (error) {
+    if (error instanceof StrongroomError && error.code === "FORBIDDEN") return [];
+    throw error;
+  }
+}
+
+function commonStart([first = "", ...others]: readonly string[]): string {
+  let start = first;
+  for (const path of others) while (!path.startsWith(start)) start = start.slice(0, -1);
+  return start;
+}
+
+/** What to say of secrets that others have displaced in the trash: a path has one there. */
+export function fateInTrash(paths: readonly string[]): string {
+  if (paths.length === 0) return "";
+  const [before, is] = paths.length === 1 ? ["the secret", "is"] : ["the secrets", "are"];
+  return `; ${before} that was in the trash before at ${paths.map(printable).join(", ")} ${is} destroyed`;
+}
+
 const elsewhere = "; strongroom ls  lists all secrets";
 
 /** Returns what to say of a folder in which there is no secret. */
