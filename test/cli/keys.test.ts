@@ -4,7 +4,8 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
+import { mainFile, node } from "../support/process.js";
+import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { passphrase, startLocalServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
@@ -122,6 +123,23 @@ describe("keys at the command line", () => {
   describe("on a terminal", () => {
     before(function () {
       if (!hasPython()) this.skip();
+    });
+
+    it("a question that is longer than the terminal is wide breaks at spaces", async () => {
+      const server = await filledServer();
+      for (const label of ["a first key", "a second key"]) {
+        await must(on(server), ["key", "create", "--label", label, ...piped], passphrase);
+      }
+      const steps: Reaction = { question: "[y/N] ", keys: "n\r" };
+      const { shown } = await runProgramOnTerminal(
+        [node, mainFile, "key", "rm", "passphrase"],
+        steps,
+        on(server),
+        [24, 80],
+      );
+      const question = (shown.split("[y/N] ")[0] ?? "").replace("\u001b[?2004h", "");
+      for (const line of question.split("\r\n")) expect(line.length, line).to.be.at.most(80);
+      expect(question.replaceAll(/\s+/g, " ")).to.contain("will unlock the vault then, and be needed for");
     });
 
     it("any 3 of 5 shares unlock, in any order; a mistyped or repeated one is asked for again", async () => {

@@ -9,7 +9,7 @@ import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
 import { HiddenLine, type LineState, pasteMode } from "./hidden-line.js";
-import { printableLines } from "./output.js";
+import { printableLines, wrapped } from "./output.js";
 
 type HiddenQuestion = {
   readonly text: string;
@@ -51,7 +51,7 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
   if (terminal === null) return null;
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(terminal, { ...question, text: printableLines(question.text) }, line, echo);
+    const state = await readLine(terminal, { ...question, text: onTerminal(question.text) }, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
     if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
@@ -59,6 +59,13 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
   } finally {
     line.wipe();
   }
+}
+
+/** Returns a question as it is shown: escaped, its lines broken at spaces, and the space kept at which the reply begins. */
+function onTerminal(question: string): string {
+  const [, text = "", end = ""] = /^(.*?)( *)$/s.exec(printableLines(question)) ?? [];
+  const stream = [process.stderr, process.stdout].find(({ isTTY }) => isTTY) ?? {};
+  return `${wrapped(text, stream)}${end}`;
 }
 
 function tooLong(limit: number): string {
