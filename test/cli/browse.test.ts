@@ -280,6 +280,13 @@ describe("strongroom browse", () => {
     for (const line of heldAfter(full).alternate.split("\n")) expect([...line].length).to.be.at.most(80);
   });
 
+  it("shows all of its keys on 80 columns", async () => {
+    const steps = typing(["q quit", "?"], ["lock the vault", "x"], ["> app/key", "q"]);
+    const { shown } = await runProgramOnTerminal([node, mainFile, "browse"], steps, here(), [24, 80]);
+    const [, keys = ""] = shown.split("─ keys ─");
+    expect(keys).to.contain("lock the vault and quit").and.contain("q  quit");
+  });
+
   for (const [what, more, says] of [
     ["TERM=dumb", { TERM: "dumb" }, "TERM is dumb"],
     ["no TERM", { TERM: "" }, "TERM is not set"],

@@ -49,7 +49,8 @@ const help = [
   "v  versions, and what each changed    u  undo the last change",
   "e  edit in your editor    n  new secret    g  generate a value",
   "d  move to the trash    t  show the trash, to bring back or delete",
-  "R  load the list again    Ctrl-Z  suspend    L  lock the vault and quit    q  quit",
+  "R  load the list again    Ctrl-Z  suspend",
+  "L  lock the vault and quit    q  quit",
 ];
 
 export class Browser {

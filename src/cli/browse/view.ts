@@ -135,7 +135,7 @@ function detailsOf(entry: SecretEntry | undefined): string[] {
       ["type", metadata.type ?? "-"],
       ["description", printable(metadata.description ?? "-")],
       ["expires", metadata.expiresAt === undefined ? "never" : localDate(new Date(metadata.expiresAt))],
-      ["value", `${encoding === undefined ? "text" : "binary"}, hidden; r reveals it`],
+      ["value", `${encoding === undefined ? "text, hidden; r reveals it" : "binary; get -o FILE writes it to a file"}`],
       ["version", `${version}, of ${localMinute(new Date(updatedAt))}`],
       ["created", localMinute(new Date(createdAt))],
     ].map(([name = "", text = ""]) => `  ${name.padEnd(11)}  ${text}`),
