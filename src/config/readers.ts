@@ -27,7 +27,8 @@ const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000,
 
 /** Reads 500ms, 30s, 15m, 2h, 90d or 0; no other number without a unit, since `30` may mean days. Returns milliseconds. */
 export function duration(maxMs: number): (text: string) => number {
-  const meant = `a duration with its unit, such as 30d, 12h, 45m or 90s, of at most ${shown(maxMs)}`;
+  const examples = ["30d", "12h", "45m", "90s"].filter((example) => msOf(example) <= maxMs);
+  const meant = `a duration with its unit, such as ${inWords(examples)}, of at most ${shown(maxMs)}`;
   return (text) => durationOf(text === "0" ? "0s" : text, maxMs, meant);
 }
 
@@ -44,10 +45,21 @@ export function milliseconds(maxMs: number): (text: string) => number {
 }
 
 function durationOf(text: string, maxMs: number, meant: string): number {
-  const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])$/.exec(text) ?? [];
-  const ms = Number(number) * (unitsInMs[unit] ?? Number.NaN);
+  const ms = msOf(text);
   if (Number.isInteger(ms) && ms <= maxMs) return ms;
   throw new Problem(meant);
+}
+
+/** NaN for what is no duration. */
+function msOf(text: string): number {
+  const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])$/.exec(text) ?? [];
+  return Number(number) * (unitsInMs[unit] ?? Number.NaN);
+}
+
+/** `12h, 45m or 90s`. */
+function inWords(texts: readonly string[]): string {
+  const [last = "30s", ...others] = texts.toReversed();
+  return others.length === 0 ? last : `${others.toReversed().join(", ")} or ${last}`;
 }
 
 /** In the largest unit that gives a whole number. */

@@ -58,9 +58,12 @@ describe("the command line", () => {
     [["show", "a"], "unknown command 'show'. Did you mean get?"],
     [["add", "a"], "unknown command 'add'. Did you mean put?"],
     [["login"], "unknown command 'login'. Did you mean unlock?"],
-    [["ls", "--timeout", "2 weeks"], "--timeout must be a duration with its unit, such as 30d, 12h, 45m or 90s"],
-    [["--timeout", "soon", "ls"], "--timeout must be a duration with its unit, such as 30d, 12h, 45m or 90s"],
-    [["ls", "--timeout", "30"], "--timeout must be a duration with its unit, such as 30d, 12h, 45m or 90s, of"],
+    [
+      ["ls", "--timeout", "2 weeks"],
+      "--timeout must be a duration with its unit, such as 12h, 45m or 90s, of at most 7d",
+    ],
+    [["--timeout", "soon", "ls"], "--timeout must be a duration with its unit, such as 12h, 45m or 90s, of"],
+    [["ls", "--timeout", "30"], "--timeout must be a duration with its unit, such as 12h, 45m or 90s, of"],
     [["token", "create", "a", "--ttl", "30"], "--ttl must be a duration with its unit, such as 30d, 12h, 45m or 90s"],
     [
       ["token", "rotate", "--overlap", "31d"],
@@ -103,7 +106,21 @@ describe("the command line", () => {
     [["passphrase", "chnage"], "must be one of change"],
     [["doctor", "--fixx"], "Did you mean --fix?"],
     [["token", "revok", "ci"], "Did you mean revoke?"],
-    [["doctor", "--passphrase-file"], "argument missing"],
+    [["doctor", "--passphrase-file"], "strongroom: --passphrase-file needs a value\n"],
+    [["put", "a", "--type"], "strongroom: --type needs a value: one of oauth-token, api-key,"],
+    [["--hom", "/a", "ls"], "strongroom: unknown flag --hom. Did you mean --home?\n"],
+    [["--jsn", "ls"], "strongroom: unknown flag --jsn. Did you mean --json?\n"],
+    [["token", "create", "a", "--can", "list,gett"], "separated by commas. Did you mean get?\n"],
+    [["get", "a", "--at", "first"], "--at must be the number of a version, as history lists it\n"],
+    [["run", "--set", "=app/pin", "--", "true"], "--set must be NAME=path\n"],
+    [
+      ["put", "a", "--expires", "tomorrow"],
+      "--expires must be a duration such as 90d, a date such as 2027-01-31, or never\n",
+    ],
+    [
+      ["put", "a", "--expires", "99999d"],
+      "--expires must be a duration such as 90d, a date such as 2027-01-31, or never\n",
+    ],
   ];
   for (const [args, says] of refused) {
     it(`refuses strongroom ${args.join(" ")} with a hint`, async () => {

@@ -173,7 +173,7 @@ describe("strongroom run, through the real command", () => {
     for (const [wrong, word] of [
       ["A", "NAME=path"],
       ["1A=app/pin", "1A is not a valid variable name"],
-      ["=app/pin", "not a valid variable name"],
+      ["=app/pin", "--set must be NAME=path"],
       ["A=app//pin", "empty segment"],
     ] as const) {
       it(`rejects --set ${wrong}`, async () => {

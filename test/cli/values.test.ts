@@ -216,7 +216,11 @@ describe("times of expiry, through the real command", () => {
     expect(await metadataOf("put")).to.deep.equal({ expiresAt: "2030-01-31T00:00:00.000Z" });
     mustDo(await put("--expires", "never"));
     expect(await metadataOf("put")).to.deep.equal({});
-    mustFail(await put("--expires", "soon"), 2, /--expires must be a duration/);
+    mustFail(
+      await put("--expires", "soon"),
+      2,
+      /--expires must be a duration such as 90d, a date such as 2027-01-31, or never/,
+    );
   });
 
   it("describe changes only the metadata, and shows it", async () => {

@@ -136,10 +136,17 @@ const lifetime = duration(mostDays * 86_400_000);
 
 function readExpiry(text: string): Date | "never" {
   if (text === "never") return text; // not null, which commander takes for a missing value
-  const isDate = /^\d{4}-\d{2}-\d{2}/.test(text);
-  const date = isDate ? new Date(text) : new Date(Date.now() + lifetime(text));
-  if (!Number.isNaN(date.getTime())) return date;
+  const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : dateAfter(text);
+  if (date !== null && !Number.isNaN(date.getTime())) return date;
   throw new Problem("a duration such as 90d, a date such as 2027-01-31, or never");
+}
+
+function dateAfter(text: string): Date | null {
+  try {
+    return new Date(Date.now() + lifetime(text));
+  } catch {
+    return null; // the duration's own message does not mention dates
+  }
 }
 
 function reportPlan(path: string, replaces: boolean, flags: Flags): void {

@@ -167,7 +167,7 @@ async function printVariables(sources: Sources, connection: ConnectionFlags): Pr
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
-  if (rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (name === "" || rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
   const problem = problemOfName(name);
   if (problem !== null) throw new InvalidArgumentError(problem);
   if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);

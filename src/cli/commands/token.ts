@@ -12,7 +12,7 @@ import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../lib/args.js";
+import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import {
   localMinute,
@@ -91,8 +91,9 @@ function readPaths(path: string, before: readonly string[] = []): string[] {
 
 function readScopes(text: string): string[] {
   const given = text.split(",").map((scope) => scope.trim());
-  if (given.every((scope) => scopes.some((known) => known === scope))) return given;
-  throw new Problem(`one or more of ${scopes.join(", ")}, separated by commas`);
+  const wrong = given.find((scope) => !scopes.some((known) => known === scope));
+  if (wrong === undefined) return given;
+  throw new Problem(`one or more of ${scopes.join(", ")}, separated by commas${suggestion(wrong, scopes)}`);
 }
 
 async function token(action: Action, name: string | undefined, flags: ServedFlags): Promise<void> {

@@ -181,6 +181,7 @@ export function problemOf({ code, message }: CommanderError, command: Parser): s
   if (code === "commander.missingMandatoryOptionValue") return missingFlag(command);
   if (code === "commander.excessArguments") return tooManyArguments(command.name(), command.registeredArguments.length);
   if (code === "commander.conflictingOption") return conflictingFlags(message);
+  if (code === "commander.optionMissingArgument") return missingValue(message, command);
   return message.replace(/^error: /, "").replaceAll("option '", "flag '");
 }
 
@@ -188,6 +189,12 @@ function conflictingFlags(message: string): string {
   const [, one, other] = /^error: option '(.*?)' cannot be used with option '(.*?)'$/.exec(message) ?? [];
   const long = (flags = "") => /--[\w-]+/.exec(flags)?.[0] ?? flags;
   return `${long(one)} and ${long(other)} cannot be used together`;
+}
+
+function missingValue(message: string, { options }: Command): string {
+  const [, flags] = /^error: option '(.*?)' argument missing$/.exec(message) ?? [];
+  const { long = flags, argChoices } = options.find((option) => option.flags === flags) ?? {};
+  return `${long} needs a value${argChoices === undefined ? "" : `: one of ${argChoices.join(", ")}`}`;
 }
 
 /** Returns null unless the program got only a flag of commands, such as `--home`. */
@@ -252,8 +259,8 @@ const synonyms: Readonly<Record<string, string>> = {
 };
 
 /** `flag`: as the parser did not know it, without what follows its `=`. */
-export function unknownFlag(flag: string, { options }: Command): string {
-  const flags = options.flatMap(({ long }) => long ?? []);
+export function unknownFlag(flag: string, { options, parent }: Command): string {
+  const flags = [...options, ...(parent === null ? leadingOptions() : [])].flatMap(({ long }) => long ?? []);
   if (flags.includes(flag)) return `${flag} takes no value`;
   return `unknown flag ${flag}${suggestion(flag, flags)}`;
 }

@@ -11,7 +11,7 @@ import {
   StrongroomError,
   type TrashEntry,
 } from "../../client/client.js";
-import { integer } from "../../config/readers.js";
+import { integer, Problem } from "../../config/readers.js";
 import { suggestion } from "./args.js";
 import { CommandFailure } from "./errors.js";
 import { printable } from "./output.js";
@@ -198,7 +198,15 @@ function foldersOf(paths: readonly string[]): string[] {
   return [...new Set(folders)];
 }
 
-export const versionNumber = integer(1, Number.MAX_SAFE_INTEGER);
+const anyVersion = integer(1, Number.MAX_SAFE_INTEGER);
+
+export function versionNumber(text: string): number {
+  try {
+    return anyVersion(text);
+  } catch {
+    throw new Problem("the number of a version, as history lists it");
+  }
+}
 
 export function versionOption(flags: string, meaning: string): Option {
   return new Option(flags, meaning).argParser(versionNumber);
