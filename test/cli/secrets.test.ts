@@ -98,6 +98,16 @@ describe("get, ls, find and put", () => {
         exit: 4,
         err: /no secret at app\/db\/pasword\. Did you mean app\/db\/password\?/,
       },
+      "a path that only shares the folder": {
+        args: ["get", "app/db/nope"],
+        exit: 4,
+        err: /no secret at app\/db\/nope; strongroom ls {2}lists all secrets/,
+      },
+      "a path that is too long": {
+        args: ["get", "a".repeat(2000)],
+        exit: 2,
+        err: /^strongroom: a{50,100}…: the path is longer than 1024 bytes\n$/,
+      },
       "a table": {
         args: ["ls", "app/db/password", "--long"],
         exit: 0,

@@ -270,9 +270,10 @@ export function namesOf(commands: readonly Command[]): string[] {
   return commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 
-export function suggestion(wrong: string, names: readonly string[]): string {
+/** `common`: how many characters at the beginning are in all names, and so speak for none of them. */
+export function suggestion(wrong: string, names: readonly string[], common = 0): string {
   const near =
-    closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length + 1) / 3) }) ??
+    closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length - common + 1) / 3) }) ??
     names.find((name) => lettersOf(name) === lettersOf(wrong));
   return near === undefined ? "" : `. Did you mean ${printable(near)}?`;
 }

@@ -2,7 +2,7 @@
 import { VaultError } from "../../errors.js";
 import { canonicalPath as canonicalSecretPath } from "../../paths/secret-path.js";
 import { CommandFailure } from "./errors.js";
-import { printable } from "./output.js";
+import { printable, shortened } from "./output.js";
 
 /** What a reference begins with. */
 export const scheme = "strongroom://";
@@ -10,7 +10,7 @@ export const scheme = "strongroom://";
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */
 export function mustBePath(path: string): string {
   if (/[^/]\/$/.test(path)) throw new CommandFailure("usage", namesFolder(printable(path)));
-  return canonicalPath(path, printable(path));
+  return canonicalPath(path, shortened(printable(path), 80)); // what is too long for a path may be a value
 }
 
 function namesFolder(shown: string): string {

@@ -97,7 +97,10 @@ export async function explainMissing(
   const [whole = "", field = ""] = path.split(/#(.*)/s);
   const isField = field !== "" && (await pathsUnder(client, whole)).includes(whole);
   if (isField) return `no secret at ${shown}. ${fieldHint(whole, field)}`;
-  return `no secret at ${shown}${suggestion(path, await pathsNear(client, path)) || elsewhere}`;
+  const near = await pathsNear(client, path);
+  const folder = path.lastIndexOf("/") + 1;
+  const common = near.every((other) => other.startsWith(path.slice(0, folder))) ? folder : 0;
+  return `no secret at ${shown}${suggestion(path, near, common) || elsewhere}`;
 }
 
 function fieldHint(path: string, field: string): string {
