@@ -29,7 +29,11 @@ describe("transit keys on the command line", () => {
       out: /^ssh-ed25519 AAAA\S+ app\/ed$/m,
     },
     "a key twice": { args: ["transit", "create", "app/aes"], exit: 7, err: /transit key app\/aes already exists/ },
-    "a missing key": { args: ["encrypt", "app/none"], exit: 4, err: /there is no transit key app\/none/ },
+    "a missing key": {
+      args: ["encrypt", "app/none"],
+      exit: 4,
+      err: /there is no transit key app\/none; strongroom transit ls {2}lists them\n/,
+    },
     "a key that cannot encrypt": {
       args: ["encrypt", "app/ed"],
       input: "x",

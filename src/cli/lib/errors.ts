@@ -91,7 +91,9 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
 
 /** Returns what to do next, where the server's message does not say it. */
 function nextStep({ code, message }: StrongroomError): string {
-  return code === "NOT_FOUND" && !message.includes(": ") ? "; strongroom ls  lists all secrets" : "";
+  if (code !== "NOT_FOUND" || message.includes(": ")) return "";
+  const isOfKey = message.startsWith("there is no transit key ");
+  return isOfKey ? "; strongroom transit ls  lists them" : "; strongroom ls  lists all secrets";
 }
 
 /** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
