@@ -47,7 +47,25 @@ describe("the command line of the broker", () => {
       );
       expect(await strongroom("use", "rm", "cli/key", "api.example.com")).to.include({ code: 0 });
       expect((await strongroom("use", "ls", "cli/")).stdout).to.equal("");
-      expect(await strongroom("use", "rm", "cli/key", "api.example.com")).to.include({ code: 4 });
+      const none = await strongroom("use", "rm", "cli/key", "api.example.com");
+      expect(none).to.include({
+        code: 4,
+        stderr: "strongroom: cli/key is not bound to any host; strongroom use ls  lists the bindings\n",
+      });
+    });
+
+    it("names the hosts of a secret that is not bound to the given one", async () => {
+      await mustPut(rig().server, "cli/two", { value });
+      for (const host of ["api.example.com", "example.org"]) await strongroom("use", "add", "cli/two", host);
+      const near = await strongroom("use", "rm", "cli/two", "api.example.co");
+      expect(near).to.include({
+        code: 4,
+        stderr: "strongroom: cli/two is not bound to api.example.co. Did you mean api.example.com?\n",
+      });
+      const far = await strongroom("use", "rm", "cli/two", "localhost");
+      expect(far.stderr).to.equal(
+        "strongroom: cli/two is not bound to localhost: it is bound to api.example.com, example.org\n",
+      );
     });
 
     const wrong: readonly (readonly [args: readonly string[], says: string])[] = [

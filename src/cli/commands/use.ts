@@ -1,8 +1,8 @@
 /** `strongroom use`: the hosts that a secret may be used for through the broker. */
 import { Argument, type Command, Option } from "commander";
-import type { Use, UseRequest } from "../../client/client.js";
+import { type StrongroomClient, StrongroomError, type Use, type UseRequest } from "../../client/client.js";
 import { Problem } from "../../config/readers.js";
-import { onlyForActions } from "../lib/args.js";
+import { onlyForActions, suggestion } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import { type OutputFlags, printable, printJson, report, withResult } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
@@ -80,8 +80,26 @@ async function use(action: Action, path: string | undefined, host: string | unde
   if (path === undefined || host === undefined) throw usage(`${action} needs the secret's path and a host`);
   if (action === "add") return addUse(mustBePath(path), host, flags);
   const secret = mustBePath(path);
-  await withClient(flags, (client) => client.removeUse(secret, host));
+  await withClient(flags, (client) => removeUse(client, secret, host));
   report(flags, { path: secret, host }, `${secret} is no longer bound to ${host}`);
+}
+
+/** @throws CommandFailure notFound, with the hosts to which the secret is bound */
+async function removeUse(client: StrongroomClient, path: string, host: string): Promise<void> {
+  try {
+    await client.removeUse(path, host);
+  } catch (error) {
+    if (!(error instanceof StrongroomError && error.code === "NOT_FOUND")) throw error;
+    const { uses } = await client.listUses({ prefix: path });
+    const hosts = uses.filter((each) => each.path === path).map((each) => each.host);
+    const shown = printable(path);
+    if (hosts.length === 0) {
+      const problem = `${shown} is not bound to any host; strongroom use ls  lists the bindings`;
+      throw new CommandFailure("notFound", problem);
+    }
+    const others = suggestion(host, hosts) || `: it is bound to ${hosts.join(", ")}`;
+    throw new CommandFailure("notFound", `${shown} is not bound to ${printable(host)}${others}`);
+  }
 }
 
 async function addUse(path: string, host: string, flags: Flags): Promise<void> {
