@@ -111,6 +111,22 @@ describe("the command line of the broker", () => {
       expect(answer.json).to.include({ code: "UNAUTHORIZED", reason: "revoked" });
     });
 
+    it("ends as run does when the program is not found, without a session", async () => {
+      const { code, stderr } = await agent("--", "no-such-program");
+      expect({ code, stderr }).to.deep.equal({
+        code: 127,
+        stderr: "strongroom: no-such-program: the command is not found\n",
+      });
+    });
+
+    it("says that no secret is bound to a host, and refuses a URL as host", async () => {
+      const { stderr } = await strongroom("agent", "run", "--use", "none/", "--", "true");
+      expect(stderr).to.match(/^session \S+: no secret is bound to a host: bind one with {2}strongroom use add\n/);
+      const refused = await agent("--allow-host", "https://a.test/", "--", "true");
+      expect(refused).to.include({ code: 2 });
+      expect(refused.stderr).to.contain("--allow-host must be a host name, without scheme or port\n");
+    });
+
     it("works with Node's fetch and with Python", async () => {
       const { upstream } = rig();
       const url = `https://localhost:${upstream.port}`;

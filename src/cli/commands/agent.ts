@@ -1,12 +1,12 @@
 /** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { connect } from "node:net";
+import { connect, isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
-import { duration } from "../../config/readers.js";
+import { duration, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { RepeatableOption } from "../lib/args.js";
@@ -17,6 +17,7 @@ import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { runChild } from "../run/child-process.js";
+import { findProgram } from "../run/find-program.js";
 import { findProject, makeAllowedDirectory } from "../run/project.js";
 import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
 
@@ -61,7 +62,7 @@ export function define(command: Command): void {
     .addArgument(new Argument("<action>", "what to do").choices(["run"]))
     .argument("[command...]", "the program and its arguments, after --")
     .addOption(use.argParser(readPaths))
-    .addOption(allow.argParser(append))
+    .addOption(allow.argParser(readHosts))
     .addOption(
       new Option("--egress <which>", "which other hosts: any or listed; default: listed").choices(["any", "listed"]),
     )
@@ -82,13 +83,21 @@ function readNames(name: string, before: readonly string[] = []): string[] {
   throw new CommandFailure("usage", "--placeholder must be the name of a variable");
 }
 
-function append(text: string, before: readonly string[] = []): string[] {
-  return [...before, text];
+/** The server checks the rest. */
+function readHosts(host: string, before: readonly string[] = []): string[] {
+  if (!/[/@\s]|:\d+$/.test(host) || isIP(host) !== 0) return [...before, host];
+  throw new Problem("a host name, without scheme or port");
 }
 
 async function agent(_action: string, command: readonly string[], given: Flags): Promise<void> {
   const [program, ...args] = command;
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
+  const found = findProgram(program, process.env["PATH"]);
+  if ("problem" in found) {
+    say(`strongroom: ${found.problem}\n`);
+    process.exitCode = found.status;
+    return;
+  }
   const flags = { ...(await projectFlags(given)), ...given };
   await withClient(flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
@@ -169,12 +178,15 @@ async function hiddenPaths({ home, tokenFile }: Flags): Promise<string[]> {
 
 /** Two lines: what it protects from, and what it does not. */
 function opening({ uses, name }: Agent, { sandbox }: Flags): string {
-  const hosts =
-    [...new Set(uses.map(({ host }) => host))].join(", ") || "no host: bind a secret with strongroom use add";
+  const hosts = [...new Set(uses.map(({ host }) => host))].join(", ");
+  const secrets =
+    hosts === ""
+      ? "no secret is bound to a host: bind one with  strongroom use add"
+      : `secrets are put into requests to ${hosts}, and the program cannot read them there`;
   const limits = sandbox
     ? "it cannot read the vault or reach other hosts, but can send any request to these hosts that the bindings allow"
     : "not protected: programs of your user can read the root token's file, and with it every secret (--sandbox hides it)";
-  return `session ${name}: secrets are put into requests to ${hosts}, and the program cannot read them there\n${limits}\n`;
+  return `session ${name}: ${secrets}\n${limits}\n`;
 }
 
 /** The system's roots where it has them, for tools of which a bundle replaces all roots. */
