@@ -31,6 +31,8 @@ type FoundToken = {
   /** Null if none was found. */
   readonly token: string | null;
   readonly tokenSource: string;
+  /** Why a named file could not be read. */
+  readonly problem?: string;
 };
 
 type FoundCertificate = {
@@ -181,19 +183,33 @@ async function findToken(options: PlaceOptions, environment: Environment, home: 
   const inEnvironment = environment[tokenVariable];
   if (options.tokenFile === undefined && inEnvironment) return { token: inEnvironment, tokenSource: tokenVariable };
   const named = options.tokenFile ?? (environment["STRONGROOM_TOKEN_FILE"] || undefined);
-  const text = named === undefined ? await home.token() : await readFile(named, "utf8").catch(() => null);
-  return { token: text?.trim() ?? null, tokenSource: named ?? join(home.path, "token") };
+  if (named === undefined)
+    return { token: (await home.token())?.trim() ?? null, tokenSource: join(home.path, "token") };
+  try {
+    return { token: (await readFile(named, "utf8")).trim(), tokenSource: named };
+  } catch (error) {
+    const where = options.tokenFile === undefined ? `${named} (STRONGROOM_TOKEN_FILE)` : named;
+    const code = systemCode(error);
+    return { token: null, tokenSource: named, problem: `cannot read ${where}: ${reasons[code] ?? code}` };
+  }
 }
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: "check its owner and mode",
+  EISDIR: "it is a directory",
+  ENOENT: "no such file",
+};
 
 /** RFC 6750's b64token: for other text Node's own error would quote the header. */
 const tokenText = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /** @throws StrongroomError UNAUTHORIZED */
-export function mustHaveToken({ token, tokenSource }: FoundToken): string {
+export function mustHaveToken({ token, tokenSource, problem: unreadable }: FoundToken): string {
   if (token !== null && tokenText.test(token)) return token;
   const problem =
     token === null
-      ? `no token can be read from ${tokenSource}: start the server once, or name the file that holds it`
+      ? (unreadable ??
+        `no token can be read from ${tokenSource}: start the server once, or name the file that holds it`)
       : `${tokenSource} does not hold a token: correct it, or ${otherToken(tokenSource)}`;
   throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
 }

@@ -129,7 +129,13 @@ describe("the command line in each state of the vault", () => {
       "a missing token file": {
         args: ["ls", "--token-file", "/missing"],
         exit: 5,
-        err: /no token can be read from \/missing/,
+        err: /^strongroom: cannot read \/missing: no such file\n$/,
+      },
+      "a directory as token file": {
+        args: ["ls"],
+        more: { STRONGROOM_TOKEN_FILE: "/" },
+        exit: 5,
+        err: /^strongroom: cannot read \/ \(STRONGROOM_TOKEN_FILE\): it is a directory\n$/,
       },
       "an invalid token in the environment": {
         args: ["ls"],
