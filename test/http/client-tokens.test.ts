@@ -92,6 +92,7 @@ describe("POST /v1/tokens", () => {
     for (const name of ["defaults", "short", "root"]) {
       const answer = await send(server(), { method: "POST", path: "/v1/tokens", body: { name } });
       mustRefuse(answer, 409, "ALREADY_EXISTS");
+      expect(answer.json["error"]).to.equal(`a token named ${name} already exists: choose another name, or rotate it`);
     }
   });
 
