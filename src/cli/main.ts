@@ -1,7 +1,7 @@
 /** The `strongroom` command: protections of the process, and how failures become messages and exit codes; see also `crash.cts`. */
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
-import { problemOfFile } from "../files/file-problem.js";
+import { problemOfFile, reasonOf } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { commands } from "./command-table.js";
 import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./lib/errors.js";
@@ -18,7 +18,7 @@ removeStaleScratch(memoryPlaces());
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
     if (systemCode(error) === "EPIPE") process.exit(); // the reader is gone, as in `| head`
-    process.stderr.write(`strongroom: cannot write the output (${systemCode(error) ?? "unknown reason"})\n`);
+    process.stderr.write(`strongroom: cannot write the output${reasonOf(systemCode(error))}\n`);
     process.exit(exitCodes.unexpected);
   });
 }

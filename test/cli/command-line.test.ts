@@ -1,8 +1,10 @@
 /** The command line as a whole: its help, its exit codes, and its messages about invalid arguments. */
+import { spawnSync } from "node:child_process";
+import { existsSync, openSync } from "node:fs";
 import { expect } from "chai";
 import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { helpOf, usageRefusal } from "../support/parser.js";
-import { run } from "../support/process.js";
+import { mainFile, node, run } from "../support/process.js";
 
 describe("the command line", () => {
   it("lists every command and every exit code in its help", async () => {
@@ -12,6 +14,15 @@ describe("the command line", () => {
     for (const [name, number] of Object.entries(exitCodes)) {
       expect(stdout).to.contain(` ${number}  ${exitMeanings[name as keyof typeof exitMeanings]}\n`);
     }
+  });
+
+  it("says why its output cannot be written, and what to do", function () {
+    if (!existsSync("/dev/full")) return this.skip();
+    const { status, stderr } = spawnSync(node, [mainFile, "--help"], {
+      stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
+    });
+    expect(status).to.equal(1);
+    expect(String(stderr)).to.equal("strongroom: cannot write the output (ENOSPC): free space on its disk\n");
   });
 
   for (const args of [

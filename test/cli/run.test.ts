@@ -284,7 +284,7 @@ describe("strongroom run, through the real command", () => {
       ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
       ["A=strongroom://app//pin", "empty segment"],
       ['A="{{ strongroom://app//pin }}"', "env, line 1: the reference"],
-      [Buffer.from("A=\xe9", "latin1"), "is not UTF-8"],
+      [Buffer.from("A=\xe9", "latin1"), "is not UTF-8 text: name a text file"],
     ] as const) {
       it(`rejects the env file ${JSON.stringify(line.toString())} with its line`, async () => {
         const file = join(temporaryDirectory(), "env");

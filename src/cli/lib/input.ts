@@ -27,7 +27,7 @@ export async function readInput(source: string, name: string): Promise<Buffer> {
 /** @throws CommandFailure usage, unless the bytes are UTF-8 */
 export function textOfInput(bytes: Buffer, name: string): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
-  throw new CommandFailure("usage", `${name} is not UTF-8`);
+  throw new CommandFailure("usage", `${name} is not UTF-8 text: name a text file`);
 }
 
 /**
