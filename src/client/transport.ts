@@ -192,15 +192,10 @@ async function collect(response: IncomingMessage, most: number): Promise<Receive
   }
 }
 
-const notListening = [
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "EADDRNOTAVAIL",
-  "ETIMEDOUT",
-];
+const notListening = ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL", "ETIMEDOUT"];
+
+/** Of getaddrinfo(3). */
+const unknownHost = ["ENOTFOUND", "EAI_AGAIN"];
 
 /** Returns the error for a request without a response: its code, and what the caller can do. */
 function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, location: ServerLocation): StrongroomError {
@@ -214,6 +209,10 @@ function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, locat
   const socket = sent.socket as TLSSocket | null;
   if (location.socket === null && socket?.authorizationError) {
     return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, location), { cause: error });
+  }
+  if (unknownHost.includes(code)) {
+    const message = `the host of ${at} cannot be found (${code}): correct the address, as in STRONGROOM_ADDRESS`;
+    return new StrongroomError("UNREACHABLE", message, { cause: error });
   }
   if (notListening.includes(code)) {
     const message = `no server responds at ${at} (${code}): start it with  strongroom up  or set its address with STRONGROOM_ADDRESS`;

@@ -141,7 +141,7 @@ export class BearerCheck {
       markAuthenticated(req.socket, false);
       this.#lockout.fail(req);
       const isDamaged = presented !== undefined && isDamagedValue(presented);
-      const problem = isDamaged ? "damaged: its checksum does not match, copy it again" : "missing or wrong";
+      const problem = isDamaged ? "damaged (its checksum does not match)" : "missing or wrong";
       throw new VaultError("UNAUTHORIZED", `the bearer token is ${problem}`, { credential: "token" });
     }
     const context = contextOf(req);

@@ -131,6 +131,17 @@ describe("the command line in each state of the vault", () => {
         exit: 5,
         err: /^strongroom: cannot read \/missing: no such file\n$/,
       },
+      "an unknown host": {
+        args: ["status", "--address", "https://nohost.invalid"],
+        exit: 10,
+        err: /the host of https:\/\/nohost\.invalid cannot be found \((?:ENOTFOUND|EAI_AGAIN)\): correct the address, as in STRONGROOM_ADDRESS\n/,
+      },
+      "a damaged token": {
+        args: ["ls"],
+        more: { STRONGROOM_TOKEN: `srt_${"A".repeat(49)}` },
+        exit: 5,
+        err: /^strongroom: the bearer token is damaged \(its checksum does not match\): STRONGROOM_TOKEN is not this server's token, unset it or set the right one\n$/,
+      },
       "a directory as token file": {
         args: ["ls"],
         more: { STRONGROOM_TOKEN_FILE: "/" },
