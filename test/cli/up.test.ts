@@ -57,7 +57,7 @@ describe("strongroom up", () => {
 });
 
 describe("a command whose server is stopped", () => {
-  const nobody =
+  const notRunning =
     /^strongroom: no server is running for the vault in .* \((.*)\): start it with {2}strongroom up --port 0\n$/;
 
   it("says so where another vault's server has its port", async () => {
@@ -68,7 +68,7 @@ describe("a command whose server is stopped", () => {
     const [, port = ""] = /localhost:(\d+)/.exec(await must(other.environment, ["up"])) ?? [];
     const { code, stderr } = await strongroom({ STRONGROOM_HOME: home, STRONGROOM_PORT: port }, ["ls"]);
     expect(code, stderr).to.equal(10);
-    expect(nobody.exec(stderr)?.[1]).to.equal("another one answers on its port");
+    expect(notRunning.exec(stderr)?.[1]).to.equal("another one answers on its port");
   });
 
   it("says so where a server of something else has its port", async () => {
@@ -82,7 +82,7 @@ describe("a command whose server is stopped", () => {
     const here = { STRONGROOM_HOME: home, STRONGROOM_PORT: String(port) };
     const { code, stderr } = await strongroom(here, ["status"]);
     expect(code, stderr).to.equal(10);
-    expect(nobody.exec(stderr)?.[1]).to.equal("something else answers on its port");
+    expect(notRunning.exec(stderr)?.[1]).to.equal("something else answers on its port");
     expect((await strongroom(here, ["status", "--address", `https://localhost:${port}`])).code).to.equal(1);
   });
 });
