@@ -587,7 +587,7 @@ describe("strongroom import, through the real command", () => {
       };
       const failing = await startLocalServer({ files: { ...systemFiles, rename } });
       await mustInit(failing);
-      const source = { format: "json", input: inBatches, args: ["--json"] };
+      const source = { format: "json", input: inBatches, args: ["--json", "--timeout", "10m"] }; // for a busy machine
       isFull = true;
       const { code, stdout, stderr } = await importText("m", source, failing);
       expect(code, stdout).to.equal(1);
