@@ -7,12 +7,15 @@ import { inTransaction } from "./transaction.js";
 
 const lock = `(${lockClass}, ${locks.migrating})`;
 
+/** Most that a step of an update may take, or the wait for another server's update, in milliseconds. */
+const updateMs = 60_000;
+
 /** Creates the schema, or updates it. @throws StartError when it is newer than this program. */
 export async function updateSchema(database: Database): Promise<void> {
   await database.withClient(async (client) => {
     if ((await versionOf(client)) === migrations.length) return; // needs no right to change the schema
     // DANGER: outside the transaction, whose view of the schema would be older than the wait for the lock.
-    await client.query(`SELECT pg_advisory_lock${lock}`);
+    await client.query(unhurried(`SELECT pg_advisory_lock${lock}`));
     try {
       await inTransaction(client, "", () => updateAlone(client));
     } finally {
@@ -36,8 +39,12 @@ const notOurs = "strongroom.schema_version in the database was changed by hand: 
 async function updateAlone(client: PoolClient): Promise<void> {
   const version = await versionOf(client);
   if (version === null) await create(client);
-  for (const text of migrations.slice(version ?? 0)) await client.query(text);
+  for (const text of migrations.slice(version ?? 0)) await client.query(unhurried(text));
   await client.query(`UPDATE strongroom.schema_version SET version = ${migrations.length}`);
+}
+
+function unhurried(text: string) {
+  return { text, query_timeout: updateMs };
 }
 
 async function create(client: PoolClient): Promise<void> {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
+import { lockClass, locks } from "../../../src/storage/postgres/migrations.js";
 import { shared } from "../../support/clean-up.js";
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
 import { needsPostgres } from "../../support/postgres.js";
@@ -52,6 +53,19 @@ describe("servers on one database", () => {
       mustRefuse(await post(server, "/v1/init", { passphrase }), 409, "ALREADY_EXISTS");
       expect((await mustStatus(server))["initialized"]).to.equal(true);
     }
+  });
+
+  it("start once another one has updated the schema, however long that takes", async () => {
+    const { cluster, name } = database();
+    await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
+    const longerThanAnAnswer = 6;
+    const held = `SELECT pg_advisory_lock(${lockClass}, ${locks.migrating}), pg_sleep(${longerThanAnAnswer})`;
+    const updating = cluster.sql(name, held);
+    while ((await cluster.sql(name, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).length === 0)
+      await sleep(10);
+    const server = await startTestServer({ store: storeOf(database()) });
+    await updating;
+    await mustInit(server);
   });
 
   it("serve on while one that starts updates the schema of an earlier version", async () => {
