@@ -84,7 +84,7 @@ describe("the client library's errors", () => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
     writeFileSync(join(fresh.vaultPath, "gen-1", "secrets", "a.sealed"), "not a blob");
-    const { status, requestId } = await mustFail(clientOf(fresh).get("a"), "INTEGRITY", /damaged/);
+    const { status, requestId } = await mustFail(clientOf(fresh).get("a"), "INTEGRITY", /is corrupt/);
     expect(status).to.equal(500);
     expect(fresh.logged()).to.contain(requestId ?? "none");
   });
