@@ -22,14 +22,14 @@ async function startBrowser(): Promise<Browser> {
     args,
     userDataDir: temporaryDirectory(),
     env: environment({}),
-    timeout: 60_000,
+    timeout: 240_000, // on a busy machine, chromium takes minutes to start
   });
   later(() => browser.close());
   return browser;
 }
 
 describe("the review page in chromium", function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   before(function () {
     if (existsSync(chromium)) return;
     process.stdout.write("chromium is missing: install it (apt-get install chromium) to run this test\n");
