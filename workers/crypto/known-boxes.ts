@@ -51,6 +51,7 @@ export class KnownBoxes {
     const place = placeOf(box);
     const lengths = this.#lengths;
     if (lengths[3 * place] !== aad.length || lengths[3 * place + 1] !== box.length) return null;
+    if (box.length === 0) return null; // an empty place also has this length
     const at = place * placeBytes;
     const boxAt = at + aad.length;
     const end = boxAt + box.length;
