@@ -111,8 +111,9 @@ export class SessionAuthority {
 }
 
 /**
- * Returns the hosts by how many others they are subdomains of, so that within a level none is one of another's. Name constraints that permit `example.com` and nothing
- * below it also exclude `api.example.com`, whatever else they permit.
+ * Returns the hosts in levels, by how many of the others they are subdomains of: within a level, no host is a subdomain of
+ * another. Name constraints that permit `example.com` and nothing below it also exclude `api.example.com`, whatever else they
+ * permit.
  */
 function levelsOf(hosts: readonly string[]): [string[], ...string[][]] {
   const all = new Set(hosts);
