@@ -18,6 +18,12 @@ import type { Received } from "./response.js";
 
 const maxConnections = 32;
 
+/**
+ * A kept connection that is idle for so long is closed, in milliseconds. Less than the server's own limit: a change sent
+ * while the server closes its connection fails, and cannot be repeated.
+ */
+export const idleMs = 15_000;
+
 export class Transport {
   readonly location: ServerLocation;
   readonly #agent: Agent;
@@ -33,13 +39,18 @@ export class Transport {
     this.#connectForRunningOnly();
   }
 
-  static async to(location: ServerLocation, maxResponseBytes = mostBytesOfContent): Promise<Transport> {
-    if (location.socket === null) return Transport.#overTls(location, maxResponseBytes);
-    const agent = new Agent({ keepAlive: true, maxSockets: maxConnections });
+  static async to(
+    location: ServerLocation,
+    maxResponseBytes = mostBytesOfContent,
+    timeout = idleMs, // only a free connection is closed by it
+  ): Promise<Transport> {
+    const kept: AgentOptions = { keepAlive: true, maxSockets: maxConnections, timeout };
+    if (location.socket === null) return Transport.#overTls(location, maxResponseBytes, kept);
+    const agent = new Agent(kept);
     return new Transport(location, agent, httpRequest, maxResponseBytes);
   }
 
-  static async #overTls(location: TlsLocation, maxResponseBytes: number): Promise<Transport> {
+  static async #overTls(location: TlsLocation, maxResponseBytes: number, kept: AgentOptions): Promise<Transport> {
     warnOfIgnoredVariable();
     const { Agent, request } = await import("node:https"); // slow to load, and not needed for a socket
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
@@ -48,7 +59,7 @@ export class Transport {
       allowPartialTrustChain: true, // trusts a certificate that an authority signed, but not the authority
       minVersion: "TLSv1.2",
     };
-    const agent = new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections });
+    const agent = new Agent({ ...trust, ...kept });
     return new Transport(location, agent, request, maxResponseBytes);
   }
 

@@ -1,11 +1,15 @@
 /** The client library's connections: errors, trust, reuse, cancellation, and what it never sends twice. */
 import { once } from "node:events";
 import { cpSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { StrongroomClient } from "strongroom/client";
+import { Lifetime } from "../../src/client/lifetime.js";
+import { idleMs, Transport } from "../../src/client/transport.js";
+import { defaultLimits } from "../../src/http/listener.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { clientOf, mustFail, proxiedClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -246,6 +250,25 @@ describe("the client library's connections", () => {
     await mustFail(client.put("new", "v", { replaceMetadata: true }), "UNREACHABLE", /check before you repeat/);
     expect(proxy.connections()).to.equal(1);
     await mustFail(client.get("new"), "NOT_FOUND", /new/);
+  });
+
+  it("close when they have been idle, before the server closes them, and never under a request", async () => {
+    expect(idleMs).to.be.below(defaultLimits.keepAliveTimeout);
+    const closed: Promise<unknown>[] = [];
+    const slow = createHttpServer((_request, response) => void setTimeout(() => response.end("{}"), 200));
+    slow.on("connection", (socket) => closed.push(once(socket, "close")));
+    slow.keepAliveTimeout = 0; // never
+    const socket = join(temporaryDirectory(), "socket");
+    slow.listen(socket);
+    await once(slow, "listening");
+    later(() => void slow.close());
+    const transport = await Transport.to({ address: null, socket, token: null, tokenSource: "" }, 1000, 50);
+    const request = { method: "PUT", path: "/" } as const;
+    const lifetime = new Lifetime(request, {});
+    expect((await transport.send(request, null, lifetime)).status).to.equal(200);
+    lifetime.release();
+    expect(closed).to.have.length(1);
+    await Promise.all(closed);
   });
 
   it("stay open when another request has a wrong token or passphrase", async () => {
