@@ -19,8 +19,8 @@ export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boole
 /** Bounds the memory of a list; one with fewer entries has one part. */
 const partEntries = 8192;
 
-/** Small enough that a get behind a slice hardly waits. */
-const sliceEntries = 64;
+/** Small enough that a get behind a slice hardly waits, and a page of a hundred is one message. */
+const sliceEntries = 100;
 
 /** One is opened while the next is being read. */
 const slicesAtOnce = 2;
@@ -118,16 +118,29 @@ export class Lister {
   }
 
   async #describe(wanted: readonly string[], listed: Heads, keep: Keep<Head>): Promise<Described> {
-    const reading = wanted.map(async (path) => listed.get(path) ?? this.#headOrNone(path));
-    const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
-    const paths = wanted.filter((_, i) => read[i] !== null); // without secrets that were deleted since
-    const heads = read.filter((head) => head !== null);
+    const cached = wanted.map((path) => this.#source.cache?.get(path)); // most are there, and need no promise
+    const missing = wanted.filter((_, i) => cached[i] === undefined);
+    const read = await this.#read(missing, listed);
+    const found = wanted.map((path, i) => cached[i] ?? read.get(path) ?? null);
+    const paths = wanted.filter((_, i) => found[i] !== null); // without secrets that were deleted since
+    const heads = found.filter((head) => head !== null);
     const described = await this.#lockState.ask(this.#source.describe(paths, heads));
-    for (const [i, head] of heads.entries()) {
-      const length = described.lengths[i] ?? 0;
-      if (length > 0) keep(paths[i] ?? "", shortened(head, length));
+    if (read.size === 0) return described;
+    for (const [i, path] of paths.entries()) {
+      const [head, length = 0] = [read.get(path), described.lengths[i]];
+      if (head !== undefined && length > 0) keep(path, shortened(head, length));
     }
     return described;
+  }
+
+  async #read(paths: readonly string[], listed: Heads): Promise<Heads> {
+    const heads: Heads = new Map();
+    const reading = paths.map(async (path) => {
+      const head = listed.get(path) ?? (await this.#headOrNone(path));
+      if (head !== null) heads.set(path, head);
+    });
+    await Promise.all(reading).finally(() => Promise.allSettled(reading));
+    return heads;
   }
 
   /** A file that is no blob becomes an empty head, which cannot be opened either. */

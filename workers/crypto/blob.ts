@@ -29,7 +29,7 @@
  */
 import {
   allocate,
-  base64url,
+  base64urlOfPart,
   byteLength,
   bytesOf,
   concat,
@@ -99,14 +99,18 @@ export function isPrivate(blob: Uint8Array): boolean {
 
 /** Returns the part of opened metadata that responses contain. */
 export function publicPart(metadata: Uint8Array): Uint8Array {
+  return metadata.subarray(0, endOfPublic(metadata));
+}
+
+function endOfPublic(metadata: Uint8Array): number {
   const end = metadata.indexOf(lineFeed);
-  return end < 0 ? metadata : metadata.subarray(0, end);
+  return end < 0 ? metadata.length : end;
 }
 
 /** Returns the private attributes of opened metadata, a JSON object; null when it has none. */
 export function privatePart(metadata: Uint8Array): Uint8Array | null {
-  const end = metadata.indexOf(lineFeed);
-  return end < 0 ? null : metadata.subarray(end + 1);
+  const end = endOfPublic(metadata);
+  return end === metadata.length ? null : metadata.subarray(end + 1);
 }
 
 export type SplitBlob = {
@@ -159,12 +163,12 @@ function boxAt(blob: Uint8Array, at: number): Uint8Array | null {
 
 /** Returns the tag by which clients know a version, as `tagOf` in the storage: half of its metadata's nonce. */
 export function etagOf(metadataBox: Uint8Array): string {
-  return base64url(metadataBox.subarray(0, etagBytes));
+  return base64urlOfPart(metadataBox, 0, etagBytes);
 }
 
 /** As `etagOf`, of the current version of a blob, whose head is enough. */
 export function etagOfCurrent(blob: Uint8Array): string {
-  return etagOf(blob.subarray(boxesAt));
+  return base64urlOfPart(blob, boxesAt, boxesAt + etagBytes);
 }
 
 /** Returns the length of a valid blob without its earlier versions. */
@@ -400,12 +404,12 @@ export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): Op
  */
 function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
   if (blob === undefined || hasNumber(metadata) !== isNumbered(blob)) return null;
-  return metadata.includes(lineFeed) === isPrivate(blob) ? metadata : null;
+  return endOfPublic(metadata) < metadata.length === isPrivate(blob) ? metadata : null;
 }
 
 /** Whether the public part of opened metadata ends with the number of its version. */
 export function hasNumber(metadata: Uint8Array): boolean {
-  return publicPart(metadata).at(-2) !== 0x22; // the quote after `updatedAt`
+  return metadata[endOfPublic(metadata) - 2] !== 0x22; // the quote after `updatedAt`
 }
 
 /** A path, or its UTF-8. */

@@ -19,7 +19,7 @@ import {
   splitBlob,
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
-import { asBuffer, equal, scratchOf, textOf, utf8 } from "../memory.js";
+import { asBuffer, equal, scratchOf, startsWith, textOf, utf8 } from "../memory.js";
 import type { Binding, Bytes, HistoryLimits, Refusal, ResultOf, SealResult } from "../protocol.js";
 import { damaged, noSecret } from "../refusals.js";
 import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
@@ -96,11 +96,11 @@ export type VersionState = "kept" | "deleted" | "destroyed";
 /** @param now milliseconds since 1970 */
 export function stateOf(metadata: Uint8Array, now: number): VersionState {
   if (isMarkedDeleted(metadata)) return deletionOf(metadata) <= now ? "deleted" : "kept";
-  return destroyedStart.every((byte, i) => metadata[i] === byte) ? "destroyed" : "kept";
+  return startsWith(metadata, destroyedStart) ? "destroyed" : "kept";
 }
 
 function isMarkedDeleted(metadata: Uint8Array): boolean {
-  return deletedStart.every((byte, i) => metadata[i] === byte);
+  return startsWith(metadata, deletedStart);
 }
 
 function deletionOf(metadata: Uint8Array): number {
@@ -132,7 +132,7 @@ export function markedDestroyed(metadata: Uint8Array): Uint8Array {
 
 /** Whether opened metadata is that of a binary value. */
 export function isOfBinary(metadata: Uint8Array): boolean {
-  return binaryStart.every((byte, i) => metadata[i] === byte);
+  return startsWith(metadata, binaryStart);
 }
 
 /** Reads opened metadata; a secret of format version 1 has the version 1. */
