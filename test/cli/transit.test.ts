@@ -29,6 +29,11 @@ describe("transit keys on the command line", () => {
       out: /^ssh-ed25519 AAAA\S+ app\/ed$/m,
     },
     "a key twice": { args: ["transit", "create", "app/aes"], exit: 7, err: /transit key app\/aes already exists/ },
+    "a key that is not there in a millisecond": {
+      args: ["transit", "create", "app/late", "--timeout", "0.001s"],
+      exit: 10,
+      err: /no response within 1 ms/,
+    },
     "a missing key": {
       args: ["encrypt", "app/none"],
       exit: 4,

@@ -15,7 +15,7 @@ import { nonEmpty } from "../lib/args.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
 import { breakable, phasedBar } from "../lib/progress.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
+import { type ConnectionFlags, namesServer, withConnection, withPatientClient } from "../lib/server.js";
 import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
@@ -74,7 +74,7 @@ function refuseInside(vaultPath: string, file: string): void {
 }
 
 function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
-  return withClient(flags, async (client) => {
+  return withPatientClient(flags, async (client) => {
     const { initialized, vaultPath } = await client.status();
     if (!initialized) throw noVault(vaultPath);
     const { pid, started } = ownIdentity();

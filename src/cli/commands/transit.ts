@@ -1,6 +1,6 @@
 /** `strongroom transit`: keys that encrypt and sign in the server and never leave it. */
 import { Argument, type Command, Option } from "commander";
-import type { CreateTransitKeyOptions, StrongroomClient, TransitKey, TransitKeyType } from "../../client/client.js";
+import type { TransitKey, TransitKeyType } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
 import { onlyForActions } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
@@ -19,7 +19,7 @@ import {
 import { readPassphrase } from "../lib/passphrase.js";
 import { mustBePath } from "../lib/paths.js";
 import { mustConfirm, withYes } from "../lib/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../lib/server.js";
 import { readKeyFile, UnusableKey } from "../ssh/openssh-key.js";
 import { sshPublicKey } from "../ssh/public-key.js";
 
@@ -110,15 +110,8 @@ async function list(flags: Flags): Promise<void> {
 
 async function create(name: string, flags: Flags): Promise<void> {
   const { type, exportable } = flags;
-  const key = await withClient(flags, (client) => creating(client, name, { type, exportable }));
+  const key = await withPatientClient(flags, (client) => client.createTransitKey(name, { type, exportable }));
   reportKey(flags, key, `created the ${key.type} key ${name}`);
-}
-
-/** An RSA key takes seconds on a slow or busy machine. */
-const creationMs = 120_000;
-
-function creating(client: StrongroomClient, name: string, options: CreateTransitKeyOptions): Promise<TransitKey> {
-  return client.createTransitKey(name, { ...options, timeoutMs: creationMs });
 }
 
 async function importKey(name: string, file: string | undefined, flags: Flags): Promise<void> {
@@ -127,7 +120,7 @@ async function importKey(name: string, file: string | undefined, flags: Flags): 
   const material = await keyMaterial(bytes, flags, file);
   try {
     const options = { type: material.type, exportable: flags.exportable, key: material.der };
-    const key = await withClient(flags, (client) => creating(client, name, options));
+    const key = await withPatientClient(flags, (client) => client.createTransitKey(name, options));
     reportKey(flags, key, `imported the ${key.type} key ${name}; the file is unchanged`);
   } finally {
     material.der.fill(0);
@@ -179,7 +172,7 @@ function printSshKey({ name, type, latestVersion, versions }: TransitKey): void 
 }
 
 async function rotate(name: string, flags: Flags): Promise<void> {
-  const key = await withClient(flags, (client) => client.rotateTransitKey(name, { timeoutMs: creationMs }));
+  const key = await withPatientClient(flags, (client) => client.rotateTransitKey(name));
   reportKey(flags, key, `${name} now encrypts and signs with version ${key.latestVersion}`);
 }
 

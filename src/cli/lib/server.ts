@@ -64,6 +64,16 @@ export async function withClient<T>(
   return withRunningServer(flags, work);
 }
 
+const patienceMs = 600_000;
+
+/** As `withClient`, for what takes long in a large vault or on a busy machine: it waits ten minutes, if no flag says how long. */
+export function withPatientClient<T>(
+  flags: ConnectionFlags,
+  work: (client: StrongroomClient) => Promise<T>,
+): Promise<T> {
+  return withClient({ ...flags, timeout: flags.timeout ?? patienceMs }, work);
+}
+
 async function withRunningServer<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,
