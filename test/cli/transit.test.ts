@@ -1,6 +1,6 @@
 /** `strongroom transit`, `encrypt`, `decrypt`, `sign` and `verify`. */
 import { execFileSync } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -126,6 +126,19 @@ describe("transit keys on the command line", () => {
     expect((await strongroom(here(), again)).code).to.equal(9);
     await must(here(), ["transit", "config", "ssh/me", "--deletion-allowed"]);
     await must(here(), ["transit", "rm", "ssh/me", "-y"]);
+  });
+
+  it("are not imported from a file in PEM whose numbers do not belong together", async () => {
+    const file = join(temporaryDirectory(), "key.pem");
+    const key = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs1", format: "der" });
+    key.writeUInt8(key.readUInt8(key.length - 3) ^ 1, key.length - 3);
+    const [begin, end] = ["BEGIN", "END"].map((word) => `-----${word} RSA PRIVATE KEY-----`);
+    writeFileSync(file, `${begin}\n${key.toString("base64")}\n${end}\n`);
+    const { code, stderr } = await strongroom(here(), ["transit", "import", "ssh/damaged", file]);
+    expect(code, stderr).to.equal(2);
+    expect(stderr).to.equal(
+      "strongroom: the private key is damaged: its parts do not belong together; use an intact copy\n",
+    );
   });
 
   it("encrypt with a token that can do nothing else", async () => {

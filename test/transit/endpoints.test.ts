@@ -1,5 +1,14 @@
 /** Transit keys over HTTP: made, used, rotated, listed, exported and deleted, and what is refused. */
-import { createHash, createHmac, createPublicKey, publicEncrypt, randomBytes, verify } from "node:crypto";
+import {
+  createHash,
+  createHmac,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  publicEncrypt,
+  randomBytes,
+  verify,
+} from "node:crypto";
 import { expect } from "chai";
 import { mustRotate, untilRotated } from "../support/key-requests.js";
 import { shareTestServer } from "../support/server.js";
@@ -125,6 +134,54 @@ describe("transit keys over HTTP", () => {
       expect(await publicKeyOf(`in/${type}`)).to.equal(await publicKeyOf(`out/${type}`));
     }
     mustRefuse(await post("keys/in/wrong", { type: "ed25519", key: base64("not a key") }), 400, "BAD_REQUEST");
+  });
+
+  /** Its PKCS #8 with one bit of a number changed. */
+  function withDamage(key: KeyObject, number: "n" | "e" | "d" | "p" | "q" | "dp" | "dq" | "qi" | "x", bit: number) {
+    const der = key.export({ type: "pkcs8", format: "der" });
+    const digits = Buffer.from(key.export({ format: "jwk" })[number] ?? "", "base64url");
+    const at = der.indexOf(digits) + (digits.length - 1 - (bit >> 3));
+    der.writeUInt8(der.readUInt8(at) ^ (1 << (bit & 7)), at);
+    return base64(der);
+  }
+
+  it("are not imported or rotated in where a number of the private key is damaged", async () => {
+    const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
+    const ec = generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey;
+    const intact = { type: "rsa-2048", key: base64(rsa.export({ type: "pkcs8", format: "der" })) };
+    await must("keys/whole/rsa", intact);
+    const cases = [
+      ...(["n", "e", "d", "p", "q", "dp", "dq", "qi"] as const).flatMap((number) =>
+        [0, 1, 11].map((bit) => ({ number, bit, type: "rsa-2048", key: withDamage(rsa, number, bit) })),
+      ),
+      ...(["d", "x"] as const).map((number) => ({
+        number,
+        bit: 5,
+        type: "ecdsa-p256",
+        key: withDamage(ec, number, 5),
+      })),
+    ];
+    for (const { number, bit, ...body } of cases) {
+      const refused = await post("keys/damaged", body);
+      expect(refused.status, `bit ${bit} of ${number} in ${body.type}`).to.equal(400);
+      const isParsed = body.type === "rsa-2048" || number === "d";
+      if (isParsed) expect(String(refused.json["error"])).to.match(/private key is damaged: .*use an intact copy/);
+    }
+    const rotated = await post("keys/whole/rsa/rotate", { key: withDamage(rsa, "dp", 3) });
+    mustRefuse(rotated, 400, "BAD_REQUEST");
+    expect(mustSucceed(await show("whole/rsa"))).to.include({ latestVersion: 1 });
+  });
+
+  it("are refused where the scalar of a key of P-256 is out of range, with a public key or without", async () => {
+    const ec = generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey;
+    const withoutPublic = Buffer.from("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420", "hex");
+    for (const byte of [0, 0xff]) {
+      const withPublic = ec.export({ type: "pkcs8", format: "der" }).fill(byte, 36, 68);
+      for (const der of [withPublic, Buffer.concat([withoutPublic, Buffer.alloc(32, byte)])]) {
+        const refused = await post("keys/scalar", { type: "ecdsa-p256", key: base64(der) });
+        expect(refused.status, `${byte} in ${der.length} bytes`).to.equal(400);
+      }
+    }
   });
 
   it("are no secrets: no list, count, batch or path shows them", async () => {

@@ -406,7 +406,10 @@ function madePart(type: KeyType): Uint8Array {
 
 function importedPart(context: Context, type: KeyType, body: Uint8Array): Uint8Array {
   const part = importPrivatePart(type, fieldsOf(context, body).bytes("key"));
-  if (part !== null) return part;
+  if (part === "damaged") {
+    throw new Invalid("the private key is damaged: its parts do not belong together; use an intact copy");
+  }
+  if (part !== "foreign") return part;
   const form = isAsymmetric(type) ? "its PKCS #8 in DER, without a passphrase" : "its bytes";
   throw new Invalid(`key is not a key of type ${type}: send ${form}, in base64`);
 }

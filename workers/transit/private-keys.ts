@@ -5,9 +5,21 @@
  * end of the thread, which a lock brings about. So each key is parsed once and kept.
  */
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
-import { allocate, asBuffer, bytesOf, randomize, scratch, scratchOf, scrubFreed, takeOver, wipe } from "../memory.js";
+import {
+  allocate,
+  asBuffer,
+  bytesOf,
+  freshNonce,
+  randomize,
+  scratch,
+  scratchOf,
+  scrubFreed,
+  takeOver,
+  wipe,
+} from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import type { KeyType } from "./key-format.js";
+import { signPkcs1, verifyPkcs1 } from "./rsa-digest.js";
 
 const curveBytes = 32;
 const hmacKeyBytes = { least: 16, most: 512 };
@@ -82,18 +94,21 @@ export function publicPem(privateKey: KeyObject): string {
   return createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
 }
 
+/** Why key material cannot be imported: it is no key of the type, or its parts do not belong together. */
+export type ImportProblem = "foreign" | "damaged";
+
 /**
  * Checks key material that a client brings: PKCS #8 (DER) of an asymmetric key, else the key's bytes. Returns the private
- * part, in scratch memory, or null when it is not a key of this type.
+ * part, in scratch memory, or why there is none.
  */
-export function importPrivatePart(type: KeyType, material: Uint8Array): Uint8Array | null {
-  if (type === "hmac") return isBetween(material.length, hmacKeyBytes.least, hmacKeyBytes.most) ? material : null;
+export function importPrivatePart(type: KeyType, material: Uint8Array): Uint8Array | ImportProblem {
+  if (type === "hmac") return isBetween(material.length, hmacKeyBytes.least, hmacKeyBytes.most) ? material : "foreign";
   if (type === "aes256-gcm96") {
-    return material.length === 32 ? scratchOf(material, makePrivatePart("hmac")) : null;
+    return material.length === 32 ? scratchOf(material, makePrivatePart("hmac")) : "foreign";
   }
   const key = parseMaterial(material);
-  if (key === null || typeOf(key) !== type) return null;
-  return isRsa(type) ? material : curvePart(type, material, key);
+  if (key === null || typeOf(key) !== type) return "foreign";
+  return isRsa(type) ? rsaPart(material) : curvePart(type, material, key);
 }
 
 function parseMaterial(material: Uint8Array): KeyObject | null {
@@ -112,17 +127,67 @@ function typeOf(key: KeyObject): KeyType | null {
   return asymmetricKeyType === "rsa" && (type === "rsa-2048" || type === "rsa-4096") ? type : null;
 }
 
+/**
+ * OpenSSL takes numbers that do not belong together. It signs by the Chinese remainder theorem, and where the result does not
+ * verify, by the private exponent: each of the two hides damage of the other, and so each is tried with the other spoiled.
+ */
+function rsaPart(material: Uint8Array): Uint8Array | ImportProblem {
+  const [, , , exponent, , , remainderExponent] = rsaNumbers(material);
+  if (exponent === undefined || remainderExponent === undefined) return "foreign";
+  return [exponent, remainderExponent].every((spoiled) => signsWithout(material, spoiled)) ? material : "damaged";
+}
+
+function signsWithout(material: Uint8Array, { end }: Element): boolean {
+  const spoiled = scratchOf(material);
+  spoiled[end - 1] = (spoiled[end - 1] ?? 0) ^ 1;
+  const digest = freshNonce(32);
+  try {
+    const key = parsePrivatePart("rsa-2048", spoiled);
+    return verifyPkcs1(createPublicKey(key), "sha256", digest, signPkcs1(key, "sha256", digest));
+  } catch {
+    return false;
+  }
+}
+
+/** Where the content of an element of DER is. */
+type Element = { readonly start: number; readonly end: number };
+
+/** Version, n, e, d, p, q and d's remainders in PKCS #8 (RFC 5208 section 5, RFC 8017 appendix A.1.2). */
+function rsaNumbers(der: Uint8Array): readonly Element[] {
+  const [pkcs8] = elementsIn(der, { start: 0, end: der.length });
+  const [, , octets] = elementsIn(der, pkcs8);
+  const [key] = elementsIn(der, octets);
+  return elementsIn(der, key);
+}
+
+function elementsIn(der: Uint8Array, outer: Element | undefined): readonly Element[] {
+  const elements: Element[] = [];
+  const end = Math.min(outer?.end ?? 0, der.length);
+  for (let at = outer?.start ?? 0; at < end; at = elements.at(-1)?.end ?? end) elements.push(elementAt(der, at));
+  return elements;
+}
+
+function elementAt(der: Uint8Array, at: number): Element {
+  const first = der[at + 1] ?? 0;
+  const start = at + 2 + (first < 0x80 ? 0 : first & 0x7f);
+  if (first < 0x80) return { start, end: start + first };
+  return { start, end: der.subarray(at + 2, start).reduce((length, byte) => 256 * length + byte, 0) + start };
+}
+
 /** Finds the 32 private bytes: the one run of the material that has the same public key. */
-function curvePart(type: KeyType, material: Uint8Array, key: KeyObject): Uint8Array | null {
+function curvePart(type: KeyType, material: Uint8Array, key: KeyObject): Uint8Array | ImportProblem {
   const wanted = publicPem(key);
+  let problem: ImportProblem = "foreign";
   for (let at = 0; at + curveBytes + 2 <= material.length; at++) {
     // DANGER: the private bytes stand in an octet string of their length; a shorter scalar is refused with the rest.
     if (material[at] !== 0x04 || material[at + 1] !== curveBytes) continue;
+    problem = "damaged";
     const part = scratch(curveBytes);
     part.set(material.subarray(at + 2, at + 2 + curveBytes));
+    if (type === "ecdsa-p256" && !isScalar(part)) continue;
     if (publicPem(parsePrivatePart(type, part)) === wanted) return part;
   }
-  return null;
+  return problem;
 }
 
 function isScalar(bytes: Uint8Array): boolean {
