@@ -1,8 +1,9 @@
 /**
  * Private keys in files: OpenSSH's own format (PROTOCOL.key of OpenSSH), and PEM as OpenSSL writes it. All become PKCS #8.
  */
-import { createDecipheriv, createPrivateKey, type KeyObject } from "node:crypto";
+import { createDecipheriv, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { pbkdf } from "bcrypt-pbkdf";
+import { sshPublicKey } from "./public-key.js";
 import { MalformedMessage, WireReader } from "./wire.js";
 
 /** Types of transit keys that such files hold. */
@@ -63,12 +64,12 @@ async function readOpenSsh(bytes: Buffer, askPassphrase: () => Promise<Uint8Arra
     const reader = new WireReader(bytes.subarray(magic.length));
     const [cipher, kdf, options] = [reader.text(), reader.text(), reader.bytes()];
     if (reader.uint32() !== 1) throw new UnusableKey("format", "the file holds several keys");
-    reader.bytes(); // the public key
+    const publicKey = reader.bytes();
     const sealed = reader.bytes();
-    if (cipher === "none") return keyOf(sealed);
+    if (cipher === "none") return matching(keyOf(sealed), publicKey);
     const opened = decrypt(cipher, kdf, options, sealed, reader.rest(), await askPassphrase());
     try {
-      return keyOf(opened);
+      return matching(keyOf(opened), publicKey);
     } finally {
       opened.fill(0);
     }
@@ -132,6 +133,14 @@ function keyOf(opened: Buffer): FileKey {
   throw otherType();
 }
 
+/** Returns the key if its public part is this one: any 32 bytes are a private key, and so damage does not show by itself. */
+function matching(key: FileKey, publicKey: Buffer): FileKey {
+  const privateKey = createPrivateKey({ key: key.der, format: "der", type: "pkcs8" });
+  const pem = createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
+  if (sshPublicKey(pem)?.equals(publicKey)) return key;
+  throw damaged();
+}
+
 function curveKey(type: keyof typeof pkcs8Prefixes, digits: Buffer, reader: WireReader): FileKey {
   const secret = Buffer.alloc(32);
   const shortest = digits.length > 32 ? digits.subarray(digits.length - 32) : digits;
@@ -180,7 +189,7 @@ function bytesOf(value: bigint): Buffer {
 }
 
 function damaged(): UnusableKey {
-  return new UnusableKey("format", "the private key in the file is damaged");
+  return new UnusableKey("format", "the private key in the file is damaged: use an intact copy");
 }
 
 function otherType(): UnusableKey {

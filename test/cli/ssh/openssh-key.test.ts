@@ -66,6 +66,24 @@ describe("a private key's file", () => {
     expect(problems).to.deep.equal(["passphrase", "type", "type", "passphrase", "format", "format"]);
   });
 
+  for (const type of ["ed25519", "ecdsa"]) {
+    it(`of ssh-keygen -t ${type} is refused where its public part does not fit its private one`, async () => {
+      const file = join(temporaryDirectory(), "key");
+      execFileSync("ssh-keygen", ["-q", "-t", type, "-N", "", "-C", "", "-f", file]);
+      const [head = "", ...rest] = readFileSync(file, "utf8").trim().split("\n");
+      const tail = rest.pop() ?? "";
+      const bytes = Buffer.from(rest.join(""), "base64");
+      const { der } = await readKeyFile(readFileSync(file), notAsked);
+      const [privateAt, publicAt] = [bytes.indexOf(der.subarray(-16)), bytes.indexOf(type) + 40];
+      for (const at of [privateAt, privateAt + 15, publicAt]) {
+        const damaged = Buffer.from(bytes);
+        damaged.writeUInt8(damaged.readUInt8(at) ^ 4, at);
+        const armored = Buffer.from(`${head}\n${damaged.toString("base64")}\n${tail}\n`);
+        expect(await problem(armored), `byte ${at}`).to.equal("format");
+      }
+    });
+  }
+
   it("of an RSA key is refused where a number is damaged, or none is there", async () => {
     const file = join(temporaryDirectory(), "key");
     execFileSync("ssh-keygen", ["-q", "-t", "rsa", "-b", "2048", "-N", "", "-C", "", "-f", file]);
