@@ -8,7 +8,8 @@ import { ownMemory, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { stillValid, visibleRanges } from "./guards.js";
 import { contextOf } from "./request.js";
-import { canBeginPath, sendRead } from "./secrets.js";
+import { sendRead } from "./response.js";
+import { canBeginPath } from "./secrets.js";
 
 const maxBodyBytes = 16 * 1024;
 const keyPattern = /^[A-Za-z0-9+/_-]{43}=?$/;

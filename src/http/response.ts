@@ -10,6 +10,8 @@ import helmet from "helmet";
 import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread, discardBody } from "./body.js";
+import type { Service } from "./endpoint.js";
+import { requireValidToken } from "./guards.js";
 import { contextOf, reportFinished } from "./request.js";
 import { sendOwned } from "./sending.js";
 
@@ -60,6 +62,12 @@ export function sendBytes(
   if (res.closed || res.req.socket.destroyed) for (const piece of pieces) piece.fill(0);
   else sendAndWipe(res, status, pieces, type, tag);
   reportFinished(res.req, status, tag);
+}
+
+/** Sends what was read or made for a token, unless that has ended in between. @throws VaultError UNAUTHORIZED */
+export function sendRead(service: Service, req: Request, res: Response, ...pieces: readonly Uint8Array[]): void {
+  requireValidToken(service, req, ...pieces);
+  sendBytes(res, 200, pieces);
 }
 
 function sendAndWipe(

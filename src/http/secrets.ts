@@ -18,7 +18,7 @@ import {
   visibleRanges,
 } from "./guards.js";
 import { callerOf, conditionOf, contextOf, queryOf, type RequestContext, unlessTagged } from "./request.js";
-import { parsed, sendBytes, sendJson, sendNotModified, sendParts } from "./response.js";
+import { parsed, sendBytes, sendJson, sendNotModified, sendParts, sendRead } from "./response.js";
 
 export async function put(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
@@ -58,12 +58,6 @@ export async function version(service: Service, req: Request, res: Response, par
   const number = versionOf(req);
   authorizePath(req, path);
   sendRead(service, req, res, await service.vault.secrets.version(path, number));
-}
-
-/** Sends what was read or made for a token, unless that has ended in between. @throws VaultError UNAUTHORIZED */
-export function sendRead(service: Service, req: Request, res: Response, ...pieces: readonly Uint8Array[]): void {
-  requireValidToken(service, req, ...pieces);
-  sendBytes(res, 200, pieces);
 }
 
 export async function destroyVersion(service: Service, req: Request, res: Response, parameter: string): Promise<void> {

@@ -6,8 +6,7 @@ import { readBody, sharedMemory } from "./body.js";
 import type { Handler, Service } from "./endpoint.js";
 import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "./guards.js";
 import { contextOf } from "./request.js";
-import { sendBytes, sendJson } from "./response.js";
-import { sendRead } from "./secrets.js";
+import { sendBytes, sendJson, sendRead } from "./response.js";
 
 /** The handlers of `transitRows`. */
 export const transitHandlers = {

@@ -16,7 +16,7 @@ import { contextOf, queryOf } from "../http/request.js";
 import { parsed } from "../http/response.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
-import { sendData, sendNothing, sendObject } from "./response.js";
+import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 
 /** Sends the newest version, or the one that `version` names; of a deleted or destroyed one its metadata, with 404. */
 export async function readSecret(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -24,16 +24,14 @@ export async function readSecret(service: Service, req: Request, res: Response, 
   const version = versionOf(req);
   const { kv } = service.vault;
   const { status, response } = await (version === null ? kv.read(path) : kv.readVersion(path, version));
-  requireValidToken(service, req, response);
-  sendData(res, response, status);
+  sendRead(service, req, res, response, status);
 }
 
 /** Sends the keys of a value without their values, down to `depth`; 0 is all. */
 export async function readSubkeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
   const { status, response } = await service.vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
-  requireValidToken(service, req, response);
-  sendData(res, response, status);
+  sendRead(service, req, res, response, status);
 }
 
 export const writeSecret = writing(false);
@@ -66,9 +64,7 @@ export function changingVersions(change: VersionChange): Handler {
 }
 
 export async function readMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const response = await service.vault.kv.metadata(permittedPath(req, parameter));
-  requireValidToken(service, req, response);
-  sendData(res, response);
+  sendRead(service, req, res, await service.vault.kv.metadata(permittedPath(req, parameter)));
 }
 
 export const writeMetadata = configuring(false);

@@ -1,6 +1,8 @@
 /** Responses in the forms of Vault. Their bytes are wiped once they are sent, as those of the native API. */
 import { randomUUID } from "node:crypto";
-import type { Response } from "express";
+import type { Request, Response } from "express";
+import type { Service } from "../http/endpoint.js";
+import { requireValidToken } from "../http/guards.js";
 import { sendBytes, sendJson, sendStatus } from "../http/response.js";
 
 /** Some clients compare it as a whole. */
@@ -16,6 +18,18 @@ export function sendData(
   const start = `{"request_id":"${randomUUID()}","lease_id":"","renewable":false,"lease_duration":0,"data":`;
   const end = `,"wrap_info":null,"warnings":${JSON.stringify(warnings)},"auth":null}\n`;
   sendBytes(res, status, [Buffer.from(start), data, Buffer.from(end)], undefined, jsonType);
+}
+
+/** As `sendData`, unless the token has ended while the data was read. @throws VaultError UNAUTHORIZED */
+export function sendRead(
+  service: Service,
+  req: Request,
+  res: Response,
+  data: Uint8Array,
+  ...how: readonly [status?: number, warnings?: readonly string[]]
+): void {
+  requireValidToken(service, req, data);
+  sendData(res, data, ...how);
 }
 
 /** As `sendData`, of an object that is not secret. `beside`: members next to `data`, such as `auth`. */

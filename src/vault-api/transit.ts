@@ -6,7 +6,7 @@ import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
 import { authorizeBody, authorizePath, requireValidToken, secretPathOf, visibleRanges } from "../http/guards.js";
 import { contextOf } from "../http/request.js";
-import { sendData, sendNothing, sendObject } from "./response.js";
+import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 import { wholeVault } from "./table.js";
 
 /** The handlers of `transitRows`. */
@@ -42,9 +42,7 @@ async function createKey(service: Service, req: Request, res: Response, paramete
 async function showKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   authorizePath(req, name);
-  const response = await service.vault.transit.show(name, form);
-  requireValidToken(service, req, response);
-  sendData(res, response);
+  sendRead(service, req, res, await service.vault.transit.show(name, form));
 }
 
 export async function listKeyNames(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -124,8 +122,7 @@ async function useKey(service: Service, req: Request, res: Response, use: Transi
   const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
   await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body, form));
   const { response, status } = await orMissing(transit.useAs({ use, name, body, form }), missingKeys[use]);
-  requireValidToken(service, req, response);
-  sendData(res, response, status);
+  sendRead(service, req, res, response, status);
 }
 
 /** `…/random`, and perhaps a source, and the number of bytes. */
