@@ -35,7 +35,7 @@ async function createKey(service: Service, req: Request, res: Response, paramete
     sendData(res, await transit.create(name, body, form));
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "ALREADY_EXISTS") throw error;
-    sendData(res, await transit.show(name, form), 200, [`key ${form.name} already existed`]);
+    sendRead(service, req, res, await transit.show(name, form), 200, [`key ${form.name} already existed`]);
   }
 }
 
@@ -73,14 +73,14 @@ function changing(change: "rotate" | "config", missing: (name: string) => string
 }
 
 /** `…/export/TYPE/NAME`, and perhaps a version. */
-async function exportKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function exportKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { folder, rest } = splitMount(req, parameter);
   const [exportType = "", ...segments] = rest.split("/");
   const last = segments.at(-1) ?? "";
   const version = segments.length > 1 && /^(?:latest|v?\d{1,9})$/.test(last) ? last : "";
   const name = version === "" ? segments : segments.slice(0, -1);
   const key = keyOf(req, folder + name.join("/"), { exportType, version });
-  sendData(res, await vault.transit.export(key.name, key.form));
+  sendRead(service, req, res, await service.vault.transit.export(key.name, key.form));
 }
 
 const missingKeys: Readonly<Record<TransitUse, string>> = {

@@ -2,6 +2,8 @@
 import { expect } from "chai";
 import { type Scope, scopes } from "../../src/access/scopes.js";
 import { shared } from "../support/clean-up.js";
+import { heldFiles } from "../support/held-files.js";
+import { uncached } from "../support/server.js";
 import { mustCreateToken, mustSucceed, send } from "../support/test-client.js";
 import { startVaultServer, vault } from "./vault-client.js";
 
@@ -93,4 +95,23 @@ describe("Rights to transit keys on the port for Vault's clients", () => {
     const { keys: listed } = (await vault(server(), "LIST", "transit/keys", { token })).json.data;
     expect(listed).to.deep.equal(["in/aes", "in/ed"]);
   });
+});
+
+describe("A root token that is replaced while storage reads", () => {
+  const requests = {
+    "an export": { method: "GET", path: "transit/export/signing-key/held/key" },
+    "a key that exists already": { method: "POST", path: "transit/keys/held/key" },
+  };
+  for (const [name, { method, path }] of Object.entries(requests))
+    it(`is not sent ${name} any more`, async () => {
+      const { files, hold } = heldFiles();
+      const server = await startVaultServer({ files, ...uncached });
+      await vault(server, "POST", "transit/keys/held/key", { body: { type: "ed25519", exportable: true } });
+      const { reached, release } = hold("/held/");
+      const late = vault(server, method, path, method === "POST" ? { body: {} } : {});
+      await reached;
+      mustSucceed(await send(server, { method: "POST", path: "/v1/tokens/root" }));
+      release();
+      expect((await late).status).to.equal(403);
+    });
 });
