@@ -71,8 +71,10 @@ const smallPieceBytes = 16;
 type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
 
 /**
+ * DANGER: checks the token again, which may have been revoked while the client took its time: who held one open request with
+ * a stolen token would otherwise get a new one from it.
  * @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes, UNAVAILABLE while too many large ones
- * are being read; ClientGone
+ * are being read, UNAUTHORIZED; ClientGone
  */
 export async function readBody<B extends ArrayBufferLike>(
   req: Request,
@@ -84,8 +86,15 @@ export async function readBody<B extends ArrayBufferLike>(
   const declared = req.headers["content-length"];
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
-  if (declared === undefined) return collect(req, firstAllocation, limit, memory);
-  return collect(req, Math.min(Number(declared), mostAtFirst), Number(declared), memory);
+  const [atFirst, most] = declared === undefined ? [firstAllocation, limit] : [mostAtFirst, Number(declared)];
+  const body = await collect(req, Math.min(atFirst, most), most, memory);
+  try {
+    contextOf(req).requireValid?.();
+  } catch (error) {
+    body.fill(0);
+    throw error;
+  }
+  return body;
 }
 
 function refuseEncoded(req: Request): void {

@@ -19,11 +19,11 @@ export async function check(service: Service, req: Request, res: Response): Prom
   const query = readCheckRequest(await readBody(req, res, maxBodyBytes, ownMemory));
   const context = contextOf(req);
   context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
-  const permit = stillValid(service, req);
+  const permit = stillValid(req);
   permit();
   const { pieces, count } = await service.vault.secrets.check({ ...query, ...visibleRanges(req), permit });
   context.count = count;
-  sendRead(service, req, res, ...pieces);
+  sendRead(req, res, ...pieces);
 }
 
 /** @throws VaultError BAD_REQUEST that names the rule */

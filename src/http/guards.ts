@@ -146,7 +146,7 @@ export class BearerCheck {
     }
     const context = contextOf(req);
     context.caller = caller;
-    if (caller === "root") context.rootToken = presented ?? null;
+    context.requireValid = () => this.#credentials.requireValid(caller, caller === "root" ? presented : null);
     markAuthenticated(req.socket, true);
     if (caller !== "root") {
       if (caller.session) return caller;
@@ -180,12 +180,12 @@ export function authorizePath(req: Request, path: string): void {
 }
 
 /**
- * After a body was read, or a response was made: the token may have been revoked while that took its time. Wipes the bytes
- * then. @throws VaultError UNAUTHORIZED
+ * After a response was made: the token may have been revoked while that took its time. Wipes the bytes then.
+ * @throws VaultError UNAUTHORIZED
  */
-export function requireValidToken(service: Service, req: Request, ...bytes: readonly Uint8Array[]): void {
+export function requireValidToken(req: Request, ...bytes: readonly Uint8Array[]): void {
   try {
-    stillValid(service, req)();
+    stillValid(req)();
   } catch (error) {
     for (const each of bytes) each.fill(0);
     throw error;
@@ -194,25 +194,19 @@ export function requireValidToken(service: Service, req: Request, ...bytes: read
 
 /**
  * As `authorizePath`, after a body was read. `validate` wipes the body, and rejects with BAD_REQUEST when it is invalid, which
- * comes first. @throws VaultError FORBIDDEN, UNAUTHORIZED
+ * comes first. @throws VaultError FORBIDDEN
  */
-export async function authorizeBody(
-  service: Service,
-  req: Request,
-  path: string,
-  body: Uint8Array,
-  validate: () => Promise<void>,
-): Promise<void> {
-  requireValidToken(service, req, body);
+export async function authorizeBody(req: Request, path: string, validate: () => Promise<void>): Promise<void> {
   if (!isOutside(req, path)) return;
   await validate();
   throw outside();
 }
 
 /** For what waits or takes long: throws UNAUTHORIZED once the caller's token has ended. */
-export function stillValid({ credentials }: Service, req: Request): () => void {
-  const [caller, { rootToken }] = [callerOf(req), contextOf(req)];
-  return () => credentials.requireValid(caller, rootToken);
+export function stillValid(req: Request): () => void {
+  const { requireValid } = contextOf(req);
+  if (requireValid === null) throw new Error("the request has not been authenticated");
+  return requireValid;
 }
 
 /** Returns the paths that a list may show; undefined: all. */

@@ -15,8 +15,8 @@ export interface RequestContext {
   readonly found: Found | null;
   /** Whose token was accepted. */
   caller: Caller | null;
-  /** The root token's value, where the request has presented it. */
-  rootToken: string | null;
+  /** Throws UNAUTHORIZED once the caller's token has ended; null where none was presented. */
+  requireValid: (() => void) | null;
   /** Reports the finished request; null once that is done. See `reportFinished`. */
   report: Report | null;
   /** Called before that, when the handler has done its work. */
@@ -46,7 +46,7 @@ export function beginContext(req: WithContext, target: Target, found: Found | nu
     started: performance.now(),
     found,
     caller: null,
-    rootToken: null,
+    requireValid: null,
     report,
     bodyDone: null,
     secretPath: null,

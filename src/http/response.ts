@@ -10,7 +10,6 @@ import helmet from "helmet";
 import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread, discardBody } from "./body.js";
-import type { Service } from "./endpoint.js";
 import { requireValidToken } from "./guards.js";
 import { contextOf, reportFinished } from "./request.js";
 import { sendOwned } from "./sending.js";
@@ -65,8 +64,8 @@ export function sendBytes(
 }
 
 /** Sends what was read or made for a token, unless that has ended in between. @throws VaultError UNAUTHORIZED */
-export function sendRead(service: Service, req: Request, res: Response, ...pieces: readonly Uint8Array[]): void {
-  requireValidToken(service, req, ...pieces);
+export function sendRead(req: Request, res: Response, ...pieces: readonly Uint8Array[]): void {
+  requireValidToken(req, ...pieces);
   sendBytes(res, 200, pieces);
 }
 

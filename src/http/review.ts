@@ -75,7 +75,7 @@ export function vitals(service: Service, req: Request, res: Response): void {
   res.flushHeaders();
   if (session !== null) service.review?.opened(session);
   const unwatch = service.vitals.watch((line) => {
-    const isOver = !isValid(service, req) || service.isShuttingDown();
+    const isOver = !isValid(req) || service.isShuttingDown();
     if (!isOver && res.writableLength < maxUnread) res.write(line);
     left--;
     if (!isOver && left > 0) return;
@@ -99,9 +99,9 @@ function linesWanted(req: Request): number {
 /** Bytes that a client may leave unread before lines are skipped. */
 const maxUnread = 64 * 1024;
 
-function isValid(service: Service, req: Request): boolean {
+function isValid(req: Request): boolean {
   try {
-    requireValidToken(service, req);
+    requireValidToken(req);
     return true;
   } catch {
     return false;

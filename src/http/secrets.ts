@@ -24,8 +24,8 @@ export async function put(service: Service, req: Request, res: Response, paramet
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await authorizeBody(service, req, path, body, () => service.vault.secrets.validatePut(path, body));
-  const { response, tag } = await service.vault.secrets.put(path, body, condition, stillValid(service, req));
+  await authorizeBody(req, path, () => service.vault.secrets.validatePut(path, body));
+  const { response, tag } = await service.vault.secrets.put(path, body, condition, stillValid(req));
   sendBytes(res, 200, [response], tag);
 }
 
@@ -34,7 +34,7 @@ export async function get(service: Service, req: Request, res: Response, paramet
   const unless = unlessTagged(req);
   authorizePath(req, path);
   const { response, tag } = await service.vault.secrets.get(path, unless);
-  requireValidToken(service, req, ...(response === null ? [] : [response]));
+  requireValidToken(req, ...(response === null ? [] : [response]));
   if (response === null) sendNotModified(res, tag);
   else sendBytes(res, 200, [response], tag);
 }
@@ -43,21 +43,21 @@ export async function remove(service: Service, req: Request, res: Response, para
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  await service.vault.secrets.remove(path, condition, stillValid(service, req));
+  await service.vault.secrets.remove(path, condition, stillValid(req));
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
 }
 
 export async function history(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   authorizePath(req, path);
-  sendRead(service, req, res, await service.vault.secrets.history(path));
+  sendRead(req, res, await service.vault.secrets.history(path));
 }
 
 export async function version(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const number = versionOf(req);
   authorizePath(req, path);
-  sendRead(service, req, res, await service.vault.secrets.version(path, number));
+  sendRead(req, res, await service.vault.secrets.version(path, number));
 }
 
 export async function destroyVersion(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -65,7 +65,7 @@ export async function destroyVersion(service: Service, req: Request, res: Respon
   const condition = conditionOf(req);
   const number = versionOf(req);
   authorizePath(req, path);
-  const permit = stillValid(service, req);
+  const permit = stillValid(req);
   await service.vault.secrets.changeVersions(path, [number], "destroy", { condition, permit });
   sendJson(res, 200, { ok: true, path, message: `version ${number} is destroyed` });
 }
@@ -84,8 +84,8 @@ export async function changeMetadata(service: Service, req: Request, res: Respon
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   const body = await readBody(req, res, maxFieldsBytes, ownMemory);
-  await authorizeBody(service, req, path, body, () => service.vault.secrets.validateMetadata(path, body));
-  const { response, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(service, req));
+  await authorizeBody(req, path, () => service.vault.secrets.validateMetadata(path, body));
+  const { response, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(req));
   sendMetadata(req, res, response, tag);
 }
 
@@ -102,8 +102,8 @@ export async function undo(service: Service, req: Request, res: Response, parame
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   const body = await readBody(req, res, maxFieldsBytes, ownMemory);
-  await authorizeBody(service, req, path, body, () => service.vault.secrets.validateUndo(path, body));
-  const { response, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(service, req));
+  await authorizeBody(req, path, () => service.vault.secrets.validateUndo(path, body));
+  const { response, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(req));
   sendMetadata(req, res, response, tag);
 }
 
@@ -111,23 +111,22 @@ export async function prune(service: Service, req: Request, res: Response, param
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  const removed = await service.vault.secrets.prune(path, condition, stillValid(service, req));
+  const removed = await service.vault.secrets.prune(path, condition, stillValid(req));
   const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
   sendJson(res, 200, { ok: true, path, message });
 }
 
 export async function batch(service: Service, req: Request, res: Response): Promise<void> {
   const body = await readBody(req, res, mostBatchBytes(service, req), sharedMemory);
-  requireValidToken(service, req, body);
   const permit = {
     kind: permittedKind(req),
     path: (path: string) => authorizePath(req, path),
     permitted: operationRecorder(req),
-    still: stillValid(service, req),
+    still: stillValid(req),
   };
   const response = await service.vault.secrets.batch(body, permit);
   const operations = contextOf(req).operations ?? [];
-  if (operations.every(({ kind }) => kind === "get")) requireValidToken(service, req, response);
+  if (operations.every(({ kind }) => kind === "get")) requireValidToken(req, response);
   sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, operations)]);
 }
 
@@ -161,13 +160,13 @@ function operationRecorder(req: Request): BatchPermit["permitted"] {
 }
 
 export function list(service: Service, req: Request, res: Response): Promise<void> {
-  return sendList(service, req, res, (query) => service.vault.secrets.list(query));
+  return sendList(req, res, (query) => service.vault.secrets.list(query));
 }
 
 type Listing = (query: ListQuery) => AsyncGenerator<ListPart, void, void>;
 
 /** Streams a long list in parts. */
-export async function sendList(service: Service, req: Request, res: Response, listing: Listing): Promise<void> {
+export async function sendList(req: Request, res: Response, listing: Listing): Promise<void> {
   const context = contextOf(req);
   const query = listQuery(req);
   context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
@@ -175,7 +174,7 @@ export async function sendList(service: Service, req: Request, res: Response, li
   const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
   context.count = count;
   if (last) sendBytes(res, 200, pieces);
-  else await sendParts(res, pieces, counted(parts, count, context, stillValid(service, req)));
+  else await sendParts(res, pieces, counted(parts, count, context, stillValid(req)));
 }
 
 const maxListLimit = 1000;

@@ -32,23 +32,23 @@ async function createTransitKey(service: Service, req: Request, res: Response, t
 }
 
 export async function listTransitKeys(service: Service, req: Request, res: Response): Promise<void> {
-  sendRead(service, req, res, ...(await service.vault.transit.list(visibleRanges(req).within)));
+  sendRead(req, res, ...(await service.vault.transit.list(visibleRanges(req).within)));
 }
 
 async function showTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   authorizePath(req, name);
-  sendRead(service, req, res, await service.vault.transit.show(name));
+  sendRead(req, res, await service.vault.transit.show(name));
 }
 
 async function exportTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
-  sendRead(service, req, res, await service.vault.transit.export(name));
+  sendRead(req, res, await service.vault.transit.export(name));
 }
 
-async function deleteTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+async function deleteTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
-  await vault.transit.remove(name);
+  await service.vault.transit.remove(name);
   sendJson(res, 200, { ok: true, name, message: "the transit key is deleted" });
 }
 
@@ -58,8 +58,8 @@ function using(use: TransitUse): Handler {
     const { transit } = service.vault;
     const name = keyNameOf(req, text);
     const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
-    await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body));
-    sendRead(service, req, res, await transit.use(use, name, body));
+    await authorizeBody(req, name, () => transit.validateUse(use, name, body));
+    sendRead(req, res, await transit.use(use, name, body));
   };
 }
 
@@ -71,7 +71,7 @@ export async function randomBytes(service: Service, req: Request, res: Response)
 export async function oneTimeCode(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const path = secretPathOf(req, text);
   authorizePath(req, path);
-  sendRead(service, req, res, await service.vault.secrets.oneTimeCode(path));
+  sendRead(req, res, await service.vault.secrets.oneTimeCode(path));
 }
 
 function changing(change: "rotate" | "config"): Handler {

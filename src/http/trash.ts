@@ -10,7 +10,7 @@ export async function trash(service: Service, req: Request, res: Response, param
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  const deletedAt = await service.vault.trash.move(path, condition, stillValid(service, req));
+  const deletedAt = await service.vault.trash.move(path, condition, stillValid(req));
   const message = "the secret is in the trash";
   sendJson(res, 200, { ok: true, path, message, deletedAt: new Date(deletedAt).toISOString() });
 }
@@ -19,7 +19,7 @@ export async function untrash(service: Service, req: Request, res: Response, par
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  await service.vault.trash.restore(path, condition, stillValid(service, req));
+  await service.vault.trash.restore(path, condition, stillValid(req));
   sendJson(res, 200, { ok: true, path, message: "the secret is back" });
 }
 
@@ -27,10 +27,10 @@ export async function destroyTrashed(service: Service, req: Request, res: Respon
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  await service.vault.trash.destroy(path, condition, stillValid(service, req));
+  await service.vault.trash.destroy(path, condition, stillValid(req));
   sendJson(res, 200, { ok: true, path, message: "the secret is destroyed" });
 }
 
 export function listTrash(service: Service, req: Request, res: Response): Promise<void> {
-  return sendList(service, req, res, (query) => service.vault.trash.list(query));
+  return sendList(req, res, (query) => service.vault.trash.list(query));
 }

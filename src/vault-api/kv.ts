@@ -4,14 +4,7 @@ import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
-import {
-  authorizePath,
-  requireValidToken,
-  secretPathOf,
-  seesMetadata,
-  stillValid,
-  visibleRanges,
-} from "../http/guards.js";
+import { authorizePath, secretPathOf, seesMetadata, stillValid, visibleRanges } from "../http/guards.js";
 import { contextOf, queryOf } from "../http/request.js";
 import { parsed } from "../http/response.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
@@ -24,14 +17,14 @@ export async function readSecret(service: Service, req: Request, res: Response, 
   const version = versionOf(req);
   const { kv } = service.vault;
   const { status, response } = await (version === null ? kv.read(path) : kv.readVersion(path, version));
-  sendRead(service, req, res, response, status);
+  sendRead(req, res, response, status);
 }
 
 /** Sends the keys of a value without their values, down to `depth`; 0 is all. */
 export async function readSubkeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
   const { status, response } = await service.vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
-  sendRead(service, req, res, response, status);
+  sendRead(req, res, response, status);
 }
 
 export const writeSecret = writing(false);
@@ -41,7 +34,7 @@ function writing(isPatch: boolean): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
     const body = await bodyOf(service, req, res);
-    const response = await service.vault.kv.write(path, body, isPatch, stillValid(service, req));
+    const response = await service.vault.kv.write(path, body, isPatch, stillValid(req));
     if (seesMetadata(req)) sendData(res, response);
     else sendObject(res, { ...parsed(response), custom_metadata: null });
   };
@@ -49,7 +42,7 @@ function writing(isPatch: boolean): Handler {
 
 export async function deleteSecret(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
-  await service.vault.kv.changeVersions(path, null, "delete", stillValid(service, req));
+  await service.vault.kv.changeVersions(path, null, "delete", stillValid(req));
   sendNothing(res);
 }
 
@@ -58,13 +51,13 @@ export function changingVersions(change: VersionChange): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
     const body = await bodyOf(service, req, res);
-    await service.vault.kv.changeVersions(path, body, change, stillValid(service, req));
+    await service.vault.kv.changeVersions(path, body, change, stillValid(req));
     sendNothing(res);
   };
 }
 
 export async function readMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  sendRead(service, req, res, await service.vault.kv.metadata(permittedPath(req, parameter)));
+  sendRead(req, res, await service.vault.kv.metadata(permittedPath(req, parameter)));
 }
 
 export const writeMetadata = configuring(false);
@@ -74,7 +67,7 @@ function configuring(isPatch: boolean): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
     const body = await bodyOf(service, req, res);
-    await service.vault.kv.configure(path, body, isPatch, stillValid(service, req));
+    await service.vault.kv.configure(path, body, isPatch, stillValid(req));
     sendNothing(res);
   };
 }
@@ -82,7 +75,7 @@ function configuring(isPatch: boolean): Handler {
 /** Moves the secret to the trash, with all of its versions. */
 export async function deleteMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = permittedPath(req, parameter);
-  await service.vault.trash.move(path, undefined, stillValid(service, req)).catch((error: unknown) => {
+  await service.vault.trash.move(path, undefined, stillValid(req)).catch((error: unknown) => {
     if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
   });
   sendNothing(res);
@@ -103,11 +96,8 @@ function permittedPath(req: Request, parameter: string): string {
   return path;
 }
 
-/** The token may have been revoked while the client took its time. */
-async function bodyOf(service: Service, req: Request, res: Response): Promise<SharedBytes> {
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  requireValidToken(service, req, body);
-  return body;
+function bodyOf(service: Service, req: Request, res: Response): Promise<SharedBytes> {
+  return readBody(req, res, service.maxBodyBytes, sharedMemory);
 }
 
 /** Null: the newest. */
@@ -127,7 +117,7 @@ function numberIn(req: Request, name: string): number {
 /** Sends the names in a folder; those of folders end in a slash. A folder that has none is not found. */
 export async function listKeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const folder = folderOf(parameter);
-  const keys = await keysIn(service.vault.secrets, folder, visibleRanges(req).within, stillValid(service, req));
+  const keys = await keysIn(service.vault.secrets, folder, visibleRanges(req).within, stillValid(req));
   contextOf(req).prefix = folder;
   contextOf(req).count = keys.length;
   if (keys.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");

@@ -46,7 +46,7 @@ async function visibleFolders(service: Service, req: Request): Promise<readonly 
   if (caller !== "root" && !caller.token.can.includes("list")) {
     return caller.token.paths.filter((path) => path.includes("/")).map(firstSegment);
   }
-  const keys = await keysIn(service.vault.secrets, "", visibleRanges(req).within, stillValid(service, req));
+  const keys = await keysIn(service.vault.secrets, "", visibleRanges(req).within, stillValid(req));
   return keys.filter((key) => key.endsWith("/")).map((key) => key.slice(0, -1));
 }
 

@@ -1,7 +1,6 @@
 /** Responses in the forms of Vault. Their bytes are wiped once they are sent, as those of the native API. */
 import { randomUUID } from "node:crypto";
 import type { Request, Response } from "express";
-import type { Service } from "../http/endpoint.js";
 import { requireValidToken } from "../http/guards.js";
 import { sendBytes, sendJson, sendStatus } from "../http/response.js";
 
@@ -22,13 +21,12 @@ export function sendData(
 
 /** As `sendData`, unless the token has ended while the data was read. @throws VaultError UNAUTHORIZED */
 export function sendRead(
-  service: Service,
   req: Request,
   res: Response,
   data: Uint8Array,
   ...how: readonly [status?: number, warnings?: readonly string[]]
 ): void {
-  requireValidToken(service, req, data);
+  requireValidToken(req, data);
   sendData(res, data, ...how);
 }
 

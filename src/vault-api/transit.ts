@@ -35,30 +35,30 @@ async function createKey(service: Service, req: Request, res: Response, paramete
     sendData(res, await transit.create(name, body, form));
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "ALREADY_EXISTS") throw error;
-    sendRead(service, req, res, await transit.show(name, form), 200, [`key ${form.name} already existed`]);
+    sendRead(req, res, await transit.show(name, form), 200, [`key ${form.name} already existed`]);
   }
 }
 
 async function showKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   authorizePath(req, name);
-  sendRead(service, req, res, await service.vault.transit.show(name, form));
+  sendRead(req, res, await service.vault.transit.show(name, form));
 }
 
 export async function listKeyNames(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const folder = wholeMount(req) ? "" : `${secretPathOf(req, parameter.replace(/\/$/, ""))}/`;
   const names = await service.vault.transit.names(folder, visibleRanges(req).within);
-  requireValidToken(service, req);
+  requireValidToken(req);
   contextOf(req).secretPath = null;
   contextOf(req).count = names.length;
   if (names.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
   sendObject(res, { keys: names.map((name) => name.slice(folder.length)) });
 }
 
-async function deleteKey({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+async function deleteKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   await orMissing(
-    vault.transit.remove(name, form),
+    service.vault.transit.remove(name, form),
     `error deleting policy ${form.name}: could not delete key; not found`,
   );
   sendNothing(res);
@@ -80,7 +80,7 @@ async function exportKey(service: Service, req: Request, res: Response, paramete
   const version = segments.length > 1 && /^(?:latest|v?\d{1,9})$/.test(last) ? last : "";
   const name = version === "" ? segments : segments.slice(0, -1);
   const key = keyOf(req, folder + name.join("/"), { exportType, version });
-  sendRead(service, req, res, await service.vault.transit.export(key.name, key.form));
+  sendRead(req, res, await service.vault.transit.export(key.name, key.form));
 }
 
 const missingKeys: Readonly<Record<TransitUse, string>> = {
@@ -120,9 +120,9 @@ async function useKey(service: Service, req: Request, res: Response, use: Transi
   const { transit } = service.vault;
   const { name, form } = key;
   const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
-  await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body, form));
+  await authorizeBody(req, name, () => transit.validateUse(use, name, body, form));
   const { response, status } = await orMissing(transit.useAs({ use, name, body, form }), missingKeys[use]);
-  sendRead(service, req, res, response, status);
+  sendRead(req, res, response, status);
 }
 
 /** `…/random`, and perhaps a source, and the number of bytes. */

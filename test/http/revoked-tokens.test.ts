@@ -1,12 +1,15 @@
 /** A client token that is revoked while its requests wait, and what its connections lose. */
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../support/clean-up.js";
 import { heldFiles } from "../support/held-files.js";
-import { startTestServer, uncached } from "../support/server.js";
+import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
   connectRaw,
+  type Json,
   mustCreateToken,
   mustGet,
   mustInit,
@@ -42,6 +45,37 @@ const read: readonly (readonly [name: string, can: readonly string[], request: S
   ["a signature", ["sign"], sign],
   ["the names of transit keys", ["sign"], { path: "/v1/transit/keys" }],
 ];
+
+const binding = { host: "example.com" };
+const withBody: readonly (readonly [method: string, path: string, body: object])[] = [
+  ["POST", "/v1/tokens", { name: "late", can: ["get"] }],
+  ["POST", "/v1/tokens/root", {}],
+  ["POST", "/v1/tokens/ci", {}],
+  ["POST", "/v1/keys", { passphrase, label: "late" }],
+  ["POST", "/v1/init", { passphrase, force: true }],
+  ["POST", "/v1/transit/keys/app/new", {}],
+  ["POST", "/v1/transit/random", {}],
+  ["PUT", "/v1/uses/app/a", binding],
+];
+
+/** Sends the body once `before` is done, while the server waits for it. Returns the status of the response. */
+async function sendLate(
+  server: TestServer,
+  [method, path, body]: (typeof withBody)[number],
+  before: () => Promise<void>,
+) {
+  const { port, certificate, token } = server;
+  const text = JSON.stringify(body);
+  const options = { host: "127.0.0.1", port, servername: "localhost", ca: certificate, method, path };
+  const headers = { authorization: `Bearer ${token}`, "content-length": text.length, expect: "100-continue" };
+  const slow = request({ ...options, headers });
+  const response = once(slow, "response");
+  await new Promise((resolve) => slow.once("continue", resolve).flushHeaders());
+  await before();
+  slow.end(text);
+  const [{ statusCode }] = (await response) as [IncomingMessage];
+  return statusCode;
+}
 
 describe("a token that is revoked", () => {
   for (const [name, can, request] of read)
@@ -97,6 +131,26 @@ describe("a token that is revoked", () => {
       mustRefuse(await late, 401, "UNAUTHORIZED");
       expect((await mustGet(server, "app/a"))["value"]).to.equal("second");
     });
+
+  it("is the root token, which makes no token, key or anything else once it was replaced before the body came", async () => {
+    const server = await startTestServer({});
+    await mustInit(server);
+    await mustPut(server, "app/a", "first");
+    await mustCreateToken(server, { name: "ci", can: ["get"] });
+    let current = server;
+    for (const sent of withBody) {
+      const before = current;
+      const status = await sendLate(before, sent, async () => {
+        const { token } = mustSucceed(await send(before, { method: "POST", path: "/v1/tokens/root" }));
+        current = { ...before, token: String(token) };
+      });
+      expect(status, sent[1]).to.equal(401);
+    }
+    const { tokens } = mustSucceed(await send(current, { path: "/v1/tokens" })) as { tokens: Json[] };
+    expect(tokens.map(({ name }) => name)).to.deep.equal(["ci"]);
+    expect((await mustGet(current, "app/a"))["value"]).to.equal("first");
+    expect(mustSucceed(await send(current, { path: "/v1/transit/keys" }))["keys"]).to.deep.equal([]);
+  });
 
   it("no longer keeps its connections open where there are too many", async () => {
     const server = await startTestServer({
