@@ -173,6 +173,7 @@ export async function sendList(req: Request, res: Response, listing: Listing): P
   const parts = listing({ ...query, ...visibleRanges(req) });
   const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
   context.count = count;
+  requireValidToken(req, ...pieces);
   if (last) sendBytes(res, 200, pieces);
   else await sendParts(res, pieces, counted(parts, count, context, stillValid(req)));
 }

@@ -4,7 +4,7 @@ import type { SharedBytes, TransitUse } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "./body.js";
 import type { Handler, Service } from "./endpoint.js";
-import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "./guards.js";
+import { authorizeBody, authorizePath, secretPathOf, stillValid, visibleRanges } from "./guards.js";
 import { contextOf } from "./request.js";
 import { sendBytes, sendJson, sendRead } from "./response.js";
 
@@ -28,7 +28,7 @@ export const transitHandlers = {
 async function createTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
   const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  sendBytes(res, 200, [await service.vault.transit.create(name, body)]);
+  sendBytes(res, 200, [await service.vault.transit.create(name, body, stillValid(req))]);
 }
 
 export async function listTransitKeys(service: Service, req: Request, res: Response): Promise<void> {
@@ -48,7 +48,7 @@ async function exportTransitKey(service: Service, req: Request, res: Response, t
 
 async function deleteTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
   const name = keyNameOf(req, text);
-  await service.vault.transit.remove(name);
+  await service.vault.transit.remove(name, stillValid(req));
   sendJson(res, 200, { ok: true, name, message: "the transit key is deleted" });
 }
 
@@ -78,7 +78,7 @@ function changing(change: "rotate" | "config"): Handler {
   return async (service, req, res, text) => {
     const name = keyNameOf(req, text);
     const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    sendBytes(res, 200, [await service.vault.transit.change(change, name, body)]);
+    sendBytes(res, 200, [await service.vault.transit.change(change, name, body, stillValid(req))]);
   };
 }
 

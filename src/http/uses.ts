@@ -8,14 +8,14 @@ import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
 import { maxFieldsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
 import type { Service } from "./endpoint.js";
-import { secretPathOf } from "./guards.js";
+import { secretPathOf, stillValid } from "./guards.js";
 import { callerOf, contextOf, queryOf } from "./request.js";
 import { sendJson } from "./response.js";
 
 export async function setUse({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const use = readBinding(await readBody(req, res, maxFieldsBytes, ownMemory));
-  await vault.secrets.setUses(path, use, null);
+  await vault.secrets.setUses(path, use, null, stillValid(req));
   sendJson(res, 200, { ok: true, path, ...shown(use) });
 }
 
@@ -23,7 +23,7 @@ export async function removeUse({ vault }: Service, req: Request, res: Response,
   const path = secretPathOf(req, parameter);
   const host = canonicalHost(queryOf(req, ["host"]).get("host") ?? "");
   if (host === null) throw new VaultError("BAD_REQUEST", "the parameter host must name the binding's host");
-  await vault.secrets.setUses(path, null, host);
+  await vault.secrets.setUses(path, null, host, stillValid(req));
   sendJson(res, 200, { ok: true, path, message: `${path} is no longer bound to ${host}` });
 }
 

@@ -4,7 +4,14 @@ import type { TransitUse, VaultForm } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
-import { authorizeBody, authorizePath, requireValidToken, secretPathOf, visibleRanges } from "../http/guards.js";
+import {
+  authorizeBody,
+  authorizePath,
+  requireValidToken,
+  secretPathOf,
+  stillValid,
+  visibleRanges,
+} from "../http/guards.js";
 import { contextOf } from "../http/request.js";
 import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 import { wholeVault } from "./table.js";
@@ -32,7 +39,7 @@ async function createKey(service: Service, req: Request, res: Response, paramete
   const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
   const { transit } = service.vault;
   try {
-    sendData(res, await transit.create(name, body, form));
+    sendData(res, await transit.create(name, body, stillValid(req), form));
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "ALREADY_EXISTS") throw error;
     sendRead(req, res, await transit.show(name, form), 200, [`key ${form.name} already existed`]);
@@ -58,7 +65,7 @@ export async function listKeyNames(service: Service, req: Request, res: Response
 async function deleteKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { name, form } = keyOf(req, parameter);
   await orMissing(
-    service.vault.transit.remove(name, form),
+    service.vault.transit.remove(name, stillValid(req), form),
     `error deleting policy ${form.name}: could not delete key; not found`,
   );
   sendNothing(res);
@@ -68,7 +75,10 @@ function changing(change: "rotate" | "config", missing: (name: string) => string
   return async (service, req, res, parameter) => {
     const { name, form } = keyOf(req, parameter);
     const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    sendData(res, await orMissing(service.vault.transit.change(change, name, body, form), missing(form.name)));
+    sendData(
+      res,
+      await orMissing(service.vault.transit.change(change, name, body, stillValid(req), form), missing(form.name)),
+    );
   };
 }
 

@@ -308,8 +308,8 @@ export class VaultSecrets {
   }
 
   /** Binds the secret to a host, or removes the binding to one. @throws VaultError NOT_FOUND, … as put */
-  setUses(path: string, add: Binding | null, removeHost: string | null): Promise<void> {
-    return this.#change(path, always, async () => {
+  setUses(path: string, add: Binding | null, removeHost: string | null, permit: Permit): Promise<void> {
+    return this.#change(path, permit, async () => {
       const { result, previous } = await this.#cached.rereading(path, await this.#mustRead(path), (blob) =>
         this.#lockState.ask({ op: "setUses", path, blob, add, removeHost }),
       );

@@ -9,7 +9,7 @@ import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache, headOf } from "./cache.js";
-import { Conflict, expectedAs, repeating } from "./conditions.js";
+import { Conflict, expectedAs, type Permit, repeating } from "./conditions.js";
 import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
 
@@ -60,12 +60,16 @@ export class VaultTransit {
     this.#blobs.clear();
   }
 
-  /** Returns the response that shows the key. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE */
-  create(name: string, body: SharedBytes, form?: VaultForm): Promise<Bytes> {
+  /**
+   * Returns the response that shows the key. `permit`: called before the key is stored, since the token may have been
+   * replaced by then. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE
+   */
+  create(name: string, body: SharedBytes, permit: Permit, form?: VaultForm): Promise<Bytes> {
     const create = async () => {
       const [exists, now] = [(await this.#read(name)) !== null, this.#clock.now()];
       const request = { op: "createTransitKey", name, exists, body, now, ...(form && { form }) } as const;
       const { blob, response } = await this.#lockState.ask(request);
+      permit();
       if (!(await this.#names.run([name], () => this.#commit(name, blob, null)))) throw alreadyExists(name);
       return response;
     };
@@ -78,6 +82,7 @@ export class VaultTransit {
     change: RequestOf<"changeTransitKey">["change"],
     name: string,
     body: SharedBytes,
+    permit: Permit,
     form?: VaultForm,
   ): Promise<Bytes> {
     const attempt = async () => {
@@ -86,6 +91,7 @@ export class VaultTransit {
       const changed = { op: "changeTransitKey", change, name, blob: previous, body, now } as const;
       const request = { ...changed, ...(form && { form }) };
       const { blob, response } = await this.#lockState.ask(request);
+      permit();
       if (!(await this.#commit(name, blob, previous))) throw changing(name);
       return response;
     };
@@ -109,10 +115,11 @@ export class VaultTransit {
   }
 
   /** @throws VaultError BAD_REQUEST, … as show */
-  remove(name: string, form?: VaultForm): Promise<void> {
+  remove(name: string, permit: Permit, form?: VaultForm): Promise<void> {
     return this.#changing(name, async () => {
       const blob = await this.#mustRead(name);
       await this.#lockState.ask({ op: "checkTransitDeletion", name, blob, ...(form && { form }) });
+      permit();
       if (!(await this.#commit(name, null, blob))) throw changing(name);
     });
   }

@@ -40,10 +40,17 @@ const read: readonly (readonly [name: string, can: readonly string[], request: S
   ["an earlier version", ["get"], { path: "/v1/versions/app/a?version=1" }],
   ["the versions of a secret", ["list"], { path: "/v1/versions/app/a" }],
   ["the secrets of a batch", ["get"], { method: "POST", path: "/v1/batch", body: { operations: [{ get: "app/a" }] } }],
+  ["a list of secrets", ["list"], { path: "/v1/secrets" }],
   ["what a check finds", ["get"], { method: "POST", path: "/v1/check", body: { key: "A".repeat(43) } }],
   ["a one-time code", ["use"], { method: "POST", path: "/v1/otp/app/seed" }],
   ["a signature", ["sign"], sign],
   ["the names of transit keys", ["sign"], { path: "/v1/transit/keys" }],
+];
+
+const transitChanges: readonly (readonly [name: string, method: string, path: string, body: object])[] = [
+  ["rotate a transit key", "POST", "/v1/transit/keys/app/key/rotate", {}],
+  ["configure a transit key", "POST", "/v1/transit/keys/app/key/config", { deletionAllowed: false }],
+  ["delete a transit key", "DELETE", "/v1/transit/keys/app/key", {}],
 ];
 
 const binding = { host: "example.com" };
@@ -104,11 +111,12 @@ describe("a token that is revoked", () => {
     const before = send(server, { method: "PUT", path: secret, body: { value: "second" } });
     await reached;
     const late = send(server, { method: "PUT", path: secret, body: { value: "late" } });
+    const bound = send(server, { method: "PUT", path: "/v1/uses/app/a", body: binding });
     await send(server, { path: "/v1/tokens/self" }); // the late one has come by now
     const { token } = mustSucceed(await send(server, { method: "POST", path: "/v1/tokens/root" })) as { token: string };
     release();
     mustSucceed(await before);
-    mustRefuse(await late, 401, "UNAUTHORIZED");
+    for (const refused of [late, bound]) mustRefuse(await refused, 401, "UNAUTHORIZED");
     expect((await mustGet({ ...server, token }, "app/a"))["value"]).to.equal("second");
   });
 
@@ -151,6 +159,29 @@ describe("a token that is revoked", () => {
     expect((await mustGet(current, "app/a"))["value"]).to.equal("first");
     expect(mustSucceed(await send(current, { path: "/v1/transit/keys" }))["keys"]).to.deep.equal([]);
   });
+
+  for (const [name, method, path, body] of transitChanges)
+    it(`does not ${name} that storage was still reading, once the root token was replaced`, async () => {
+      const { files, hold } = heldFiles();
+      const server = await startTestServer({ files, ...uncached });
+      await mustInit(server);
+      const key = "/v1/transit/keys/app/key";
+      for (const [to, sent] of [
+        ["", { type: "ed25519" }],
+        ["/config", { deletionAllowed: true }],
+      ])
+        mustSucceed(await send(server, { method: "POST", path: `${key}${to}`, body: sent as object }));
+      const { reached, release } = hold("/app/");
+      const late = send(server, { method, path, body });
+      await reached;
+      const { token } = mustSucceed(await send(server, { method: "POST", path: "/v1/tokens/root" })) as Json;
+      release();
+      mustRefuse(await late, 401, "UNAUTHORIZED");
+      const list = mustSucceed(await send({ ...server, token: String(token) }, { path: "/v1/transit/keys" }));
+      expect(list["keys"]).to.deep.equal([{ name: "app/key", type: "ed25519", latestVersion: 1 }]);
+      const shown = mustSucceed(await send({ ...server, token: String(token) }, { path: key }));
+      expect(shown["deletionAllowed"]).to.equal(true);
+    });
 
   it("no longer keeps its connections open where there are too many", async () => {
     const server = await startTestServer({
