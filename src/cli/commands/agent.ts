@@ -17,7 +17,7 @@ import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { runChild } from "../run/child-process.js";
-import { findProgram } from "../run/find-program.js";
+import { canStart } from "../run/find-program.js";
 import { findProject, makeAllowedDirectory } from "../run/project.js";
 import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
 
@@ -92,12 +92,7 @@ function readHosts(host: string, before: readonly string[] = []): string[] {
 async function agent(_action: string, command: readonly string[], given: Flags): Promise<void> {
   const [program, ...args] = command;
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
-  const found = findProgram(program, process.env["PATH"]);
-  if ("problem" in found) {
-    say(`strongroom: ${found.problem}\n`);
-    process.exitCode = found.status;
-    return;
-  }
+  if (!canStart(program)) return;
   const flags = { ...(await projectFlags(given)), ...given };
   await withClient(flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait

@@ -22,6 +22,7 @@ import { printable, printLine, say } from "../lib/output.js";
 import { confirm } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
+import { canStart } from "../run/find-program.js";
 import { agentServer } from "../ssh/agent.js";
 import { VaultKeys } from "../ssh/vault-keys.js";
 
@@ -79,6 +80,7 @@ export function define(command: Command): void {
 async function sshAgent(command: readonly string[], flags: Flags): Promise<void> {
   const approve = flags.confirm ? mustFindApproval(command, flags) : null;
   if (flags.detached) return serveAgent(command, flags, approve, given(), (work) => work());
+  if (command[0] !== undefined && !canStart(command[0])) return;
   await withClient(flags, (client) => client.listTransitKeys()); // asks for the passphrase, before signals wait
   await holdingSignals(async (release) => {
     const token = await signingToken(flags);

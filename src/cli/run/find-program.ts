@@ -2,6 +2,7 @@
 import { accessSync, closeSync, constants, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { systemCode } from "../../errors.js";
+import { say } from "../lib/output.js";
 
 /** Exit statuses as shells use them. */
 export const notFound = 127;
@@ -21,6 +22,15 @@ export function findProgram(program: string, path: string = defaultPath): Found 
   const denied = problems.find((code) => code !== "ENOENT" && code !== "ENOTDIR");
   if (denied === undefined) return { status: notFound, problem: `${program}: the command is not found` };
   return { status: notExecutable, problem: `${program}: the command cannot be executed (${denied})` };
+}
+
+/** Returns whether a program can be started; if not, says why and sets the exit status. */
+export function canStart(program: string): boolean {
+  const found = findProgram(program, process.env["PATH"]);
+  if ("file" in found) return true;
+  say(`strongroom: ${found.problem}\n`);
+  process.exitCode = found.status;
+  return false;
 }
 
 function problemOfFile(file: string): string | null {

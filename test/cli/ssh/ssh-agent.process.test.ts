@@ -52,6 +52,18 @@ describe("strongroom ssh-agent", () => {
     expect((await strongroom(here(), ["ssh-agent", "--", "sh", "-c", "exit 7"])).code).to.equal(7);
   });
 
+  it("returns 127 for a command that is not found and 126 for one that cannot be executed, and makes no token", async () => {
+    for (const [program, code, problem] of [
+      ["no-such-command", 127, "no-such-command: the command is not found"],
+      ["/etc/passwd", 126, "/etc/passwd: the command cannot be executed (EACCES)"],
+    ] as const) {
+      const refused = await strongroom(here(), ["ssh-agent", "--", program]);
+      expect(refused.stderr).to.equal(`strongroom: ${problem}\n`);
+      expect(refused.code).to.equal(code);
+    }
+    expect(await tokens()).to.deep.equal([]);
+  });
+
   it("stays in the background with a token that can only sign, and says nothing more while the vault is locked", async () => {
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     expect(statSync(env.SSH_AUTH_SOCK).mode & 0o777).to.equal(0o600);
