@@ -27,9 +27,23 @@ const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000,
 
 /** Reads 500ms, 30s, 15m, 2h, 90d or 0; no other number without a unit, since `30` may mean days. Returns milliseconds. */
 export function duration(maxMs: number): (text: string) => number {
-  const examples = ["30d", "12h", "45m", "90s"].filter((example) => msOf(example) <= maxMs);
-  const meant = `a duration with its unit, such as ${inWords(examples)}, of at most ${shown(maxMs)}`;
+  const meant = `${durationLike(maxMs)}, of at most ${shown(maxMs)}`;
   return (text) => durationOf(text === "0" ? "0s" : text, maxMs, meant);
+}
+
+/** As `duration`, without 0, where the server takes it for no end at all. */
+export function positiveDuration(maxMs: number): (text: string) => number {
+  const meant = `${durationLike(maxMs)}, of more than 0 and at most ${shown(maxMs)}`;
+  return (text) => {
+    const ms = durationOf(text, maxMs, meant);
+    if (ms > 0) return ms;
+    throw new Problem(meant);
+  };
+}
+
+function durationLike(maxMs: number): string {
+  const examples = ["30d", "12h", "45m", "90s"].filter((example) => msOf(example) <= maxMs);
+  return `a duration with its unit, such as ${inWords(examples)}`;
 }
 
 /** Reads a duration, or `never`, which is 0. */

@@ -85,6 +85,12 @@ describe("the command line of the broker", () => {
   });
 
   describe("strongroom agent run", () => {
+    it("refuses a session that never ends", async () => {
+      const { code, stderr } = await agent("--ttl", "0", "--", "true");
+      expect(stderr).to.match(/--ttl must be a duration with its unit, .*of more than 0 and at most 30d/);
+      expect(code).to.equal(2);
+    });
+
     it("gives the program the broker, and no secret and no setting of its own", async () => {
       const { upstream } = rig();
       const seen = upstream.seen.length;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
-import { duration, Problem } from "../../config/readers.js";
+import { Problem, positiveDuration } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { RepeatableOption } from "../lib/args.js";
@@ -66,7 +66,11 @@ export function define(command: Command): void {
     .addOption(
       new Option("--egress <which>", "which other hosts: any or listed; default: listed").choices(["any", "listed"]),
     )
-    .option("--ttl <duration>", "the longest time that the session's token is valid; default: 8h", duration(30 * dayMs))
+    .option(
+      "--ttl <duration>",
+      "the longest time that the session's token is valid; default: 8h",
+      positiveDuration(30 * dayMs),
+    )
     .addOption(placeholder.argParser(readNames))
     .option("--sandbox", "run it in a sandbox (bubblewrap)")
     .option("-q, --quiet", "print nothing but errors")

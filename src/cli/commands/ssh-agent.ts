@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { StrongroomClient, StrongroomError } from "../../client/client.js";
-import { duration } from "../../config/readers.js";
+import { positiveDuration } from "../../config/readers.js";
 import { xdgDirectory } from "../../config/xdg.js";
 import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
@@ -70,7 +70,7 @@ export function define(command: Command): void {
     .argument("[command...]", "a command to run with the agent, after --")
     .option("--socket <path>", "the agent's socket; default: a new one in the runtime directory", nonEmpty)
     .option("--confirm", "ask before each signature")
-    .option("--ttl <duration>", "how long the agent's token is valid; default: 12h", duration(365 * dayMs))
+    .option("--ttl <duration>", "how long the agent's token is valid; default: 12h", positiveDuration(365 * dayMs))
     .option("--foreground", "do not go to the background")
     .addOption(new Option("--detached").hideHelp())
     .addHelpText("after", details);

@@ -64,6 +64,14 @@ describe("strongroom ssh-agent", () => {
     expect(await tokens()).to.deep.equal([]);
   });
 
+  it("refuses a token that never expires", async () => {
+    for (const zero of ["0", "0s", "0d"]) {
+      const { code, stderr } = await strongroom(here(), ["ssh-agent", "--ttl", zero, "--", "true"]);
+      expect(stderr).to.match(/--ttl must be a duration with its unit, .*of more than 0 and at most 365d/);
+      expect(code).to.equal(2);
+    }
+  });
+
   it("stays in the background with a token that can only sign, and says nothing more while the vault is locked", async () => {
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     expect(statSync(env.SSH_AUTH_SOCK).mode & 0o777).to.equal(0o600);
