@@ -74,6 +74,7 @@ export async function logIn(service: Service, req: Request, res: Response): Prom
     if (caller !== "ended") tokenLockout.fail(req);
     throw new VaultError("BAD_REQUEST", "invalid role or secret ID");
   }
+  if (caller !== "root") tokens.touch(caller);
   const made = await tokens.createChild(text, { label: "login", can: null, ttlSeconds: loginSeconds });
   sendMade(service, req, res, made);
 }

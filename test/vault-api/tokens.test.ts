@@ -123,6 +123,17 @@ describe("Tokens for Vault's clients", () => {
     expect((await self(token)).status).to.equal(200);
   });
 
+  it("counts a login as a use of the token", async () => {
+    const { name: role_id, token: secret_id } = await newToken();
+    const lastUse = async () => {
+      const { tokens } = (await send(server(), { path: "/v1/tokens" })).json as { tokens: Record<string, unknown>[] };
+      return tokens.find(({ name }) => name === role_id)?.["lastUsedAt"];
+    };
+    expect(await lastUse()).to.equal(null);
+    await vault(server(), "POST", "auth/approle/login", { token: null, body: { role_id, secret_id } });
+    expect(await lastUse()).to.equal(new Date(clock.now()).toISOString());
+  });
+
   it("counts wrong logins as wrong tokens", async () => {
     const { name, token } = await newToken();
     const log = (role_id: string, secret_id: string) =>
