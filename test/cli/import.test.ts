@@ -231,6 +231,20 @@ describe("strongroom import, through the real command", () => {
       expect(stderr).to.contain("the format is none that import knows: name it with --format");
     });
 
+    it("says what to do about KeePass's database and about text in UTF-16", async () => {
+      const database = Buffer.from("03d9a29a67fb4bb500000400", "hex");
+      const cases = [
+        [database, "standard input is a KeePass database: export it as XML, and import that"],
+        [Buffer.from("\ufeffA=1\r\n", "utf16le"), "standard input is UTF-16 text: save it as UTF-8"],
+        [Buffer.from("\ufeffA=1\n", "utf16le").swap16(), "standard input is UTF-16 text: save it as UTF-8"],
+      ] as const;
+      for (const [input, problem] of cases) {
+        const { code, stderr } = await strongroom(server(), ["import", "-"], { input });
+        expect(stderr).to.equal(`strongroom: ${problem}\n`);
+        expect(code).to.equal(2);
+      }
+    });
+
     const loginItem = {
       uuid: "i1",
       createdAt: 1_700_000_000,

@@ -30,6 +30,9 @@ type TextFormat = Exclude<Format, "pass" | "1password">;
 
 export type ReadSource = ParsedSource & { readonly format: Format };
 
+/** How the .kdbx files of KeePass begin, which are encrypted. */
+const keePassMagic = Buffer.from("03d9a29a", "hex");
+
 /** Reads and parses the whole source; without a format, finds it out from the file. @throws CommandFailure usage */
 export async function readSource(
   source: string | undefined,
@@ -51,9 +54,15 @@ export async function readSource(
     const { readOnePassword } = await import("./one-password.js");
     return { ...readOnePassword(bytes, name), format: "1password" };
   }
-  const text = textOfInput(bytes, name);
+  const text = textOfSource(bytes, name);
   const format = given ?? (await guessFormat(text, name));
   return { ...(await parsed(text, name, format)), format };
+}
+
+/** @throws CommandFailure usage */
+function textOfSource(bytes: Buffer, name: string): string {
+  if (!bytes.subarray(0, keePassMagic.length).equals(keePassMagic)) return textOfInput(bytes, name);
+  throw new CommandFailure("usage", `${name} is a KeePass database: export it as XML, and import that`);
 }
 
 async function parsed(text: string, name: string, format: TextFormat): Promise<ParsedSource> {

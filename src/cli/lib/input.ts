@@ -27,7 +27,9 @@ export async function readInput(source: string, name: string): Promise<Buffer> {
 /** @throws CommandFailure usage, unless the bytes are UTF-8 */
 export function textOfInput(bytes: Buffer, name: string): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
-  throw new CommandFailure("usage", `${name} is not UTF-8 text: name a text file`);
+  const isUtf16 = ["fffe", "feff"].includes(bytes.toString("hex", 0, 2));
+  const problem = isUtf16 ? "is UTF-16 text: save it as UTF-8" : "is not UTF-8 text: name a text file";
+  throw new CommandFailure("usage", `${name} ${problem}`);
 }
 
 /**
