@@ -438,6 +438,16 @@ describe("strongroom import, through the real command", () => {
       });
     }
 
+    it("takes a directory without a format for a password store only where pass has marked it", async () => {
+      const [folder, root] = [newFolder(), temporaryDirectory()];
+      writeFileSync(join(root, "notes.txt"), "no secret\n");
+      const args = ["import", "--prefix", folder, root];
+      mustRefuseWith(await strongroom(server(), args), 2, "a directory without .gpg-id", "--format pass");
+      writeFileSync(join(root, ".gpg-id"), "me\n");
+      expect((await strongroom(server(), args)).code).to.equal(0);
+      expect(await stored(server(), folder)).to.deep.equal({ "notes.txt": "password: no secret" });
+    });
+
     it("rejects an unreadable source and an invalid prefix", async () => {
       mustRefuseWith(await strongroom(server(), ["import", "--format", "json", "/no/such"]), 2, "cannot be read");
       mustRefuseWith(await strongroom(server(), ["import", "--format", "pass", "/no/such"]), 2, "cannot be read");

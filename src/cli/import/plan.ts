@@ -1,6 +1,7 @@
 /** Plan of an import, before anything is stored: the parsed source and the path of each entry. */
 
 import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import { CommandFailure } from "../lib/errors.js";
 import { readInput, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
@@ -39,7 +40,7 @@ export async function readSource(
   given: Format | undefined,
   options: GpgOptions,
 ): Promise<ReadSource> {
-  if (given === "pass" || (given === undefined && source !== undefined && (await isDirectory(source)))) {
+  if (given === "pass" || (given === undefined && source !== undefined && (await isPassStore(source)))) {
     return { ...(await readPassStore(source ?? passStoreDirectory(), options)), format: "pass" };
   }
   if (source === undefined) {
@@ -73,8 +74,12 @@ async function parsed(text: string, name: string, format: TextFormat): Promise<P
   return (await import("./csv.js")).readCsv(text, name, format);
 }
 
-async function isDirectory(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => null))?.isDirectory() === true;
+/** By the file that pass puts into each store. @throws CommandFailure usage for any other directory, whose files may be no secrets */
+async function isPassStore(source: string): Promise<boolean> {
+  if ((await stat(source).catch(() => null))?.isDirectory() !== true) return false;
+  if ((await stat(join(source, ".gpg-id")).catch(() => null)) !== null) return true;
+  const which = `${printable(source)} is a directory without .gpg-id`;
+  throw new CommandFailure("usage", `${which}: name a file, or say --format pass if all of its files are secrets`);
 }
 
 /** By what the file holds, since its name may be any. @throws CommandFailure usage */
