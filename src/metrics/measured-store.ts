@@ -50,6 +50,7 @@ function measuredShared(shared: SharedStore, measure: Measure): Shared {
     confirm: () => measure("confirm", () => shared.confirm()),
     serverConnections: () => shared.serverConnections(),
     currentRun: () => shared.currentRun(), // once a sweep
+    foreignOwner: shared.foreignOwner,
     foreignRows: () => shared.foreignRows(), // maintenance alone asks
     alone: (work) => shared.alone(work), // the work's own calls are measured
     commitOn: (...args) => measure("commit", () => shared.commitOn(...args)),

@@ -52,6 +52,9 @@ export type ReadVersion = { readonly space?: Space; readonly path: string; reado
 /** A path and the first bytes of its blob. */
 export type Listed = { readonly path: string; readonly head: Bytes };
 
+/** Something wrong with the store itself, and what to do. */
+export type StoreProblem = { readonly message: string; readonly remedy: string };
+
 /**
  * What a vault needs of a store that other servers also change. All that such a store returns belongs to the vault, and the
  * header, that `header` returned last or that this server has made since.
@@ -89,6 +92,9 @@ export interface SharedStore {
 
   /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
   documentTag(name: string): Promise<string | null>;
+
+  /** That a role owns the tables whose code could run with a server's rights, for doctor. */
+  readonly foreignOwner: StoreProblem | null;
 
   /** Says which rows no server has written, for doctor. @throws VaultError UNAVAILABLE */
   foreignRows(): Promise<readonly string[]>;

@@ -47,7 +47,7 @@ function measured(store: SecretStore) {
 
 describe("the measured store", () => {
   const called: Called[] = [];
-  const shared = { generation: "g", ...noting(sharedMembers, called) } as SharedStore;
+  const shared = { generation: "g", foreignOwner: null, ...noting(sharedMembers, called) } as SharedStore;
   const inner = { vaultPath: "/vault", ...noting(members, called), shared } as SecretStore;
   const { store, told } = measured(inner);
 
@@ -69,7 +69,9 @@ describe("the measured store", () => {
 
   it("has the members of the store and no others, and shows the current generation", () => {
     expect(Object.keys(store).sort()).to.deep.equal(["vaultPath", "shared", ...Object.keys(members)].sort());
-    expect(Object.keys(store.shared ?? {}).sort()).to.deep.equal(["generation", ...Object.keys(sharedMembers)].sort());
+    expect(Object.keys(store.shared ?? {}).sort()).to.deep.equal(
+      ["foreignOwner", "generation", ...Object.keys(sharedMembers)].sort(),
+    );
     expect([store.vaultPath, store.shared?.generation]).to.deep.equal(["/vault", "g"]);
     Object.assign(shared, { generation: "h" });
     expect(store.shared?.generation).to.equal("h");

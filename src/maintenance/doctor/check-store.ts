@@ -22,6 +22,8 @@ const fromBackup = "restore a backup into another database, or delete the secret
 export async function examineStore(inspection: Inspection, store: SecretStore): Promise<VaultFacts> {
   const { vaultPath } = store;
   const header = await store.header();
+  const owner = store.shared?.foreignOwner;
+  if (owner) inspection.report({ code: "foreign-owner", path: vaultPath, ...owner, fix: null });
   for (const message of (await store.shared?.foreignRows()) ?? []) {
     inspection.report({ code: "foreign-row", path: vaultPath, message, remedy: findOut, fix: null });
   }

@@ -42,12 +42,16 @@ export function databaseUnavailable(cause: unknown): VaultError {
 
 const changedTables = "its tables were changed by hand: restore a backup into another database";
 
+const madeSince = "another user has just created the schema strongroom: start again, which says whose it is";
+
 const remedies: Readonly<Record<string, string>> = {
   "42P01": changedTables, // no such table
   "42703": changedTables, // column
   "42883": changedTables, // function
   "42P07": changedTables, // it exists, although the schema's version says it does not
   "42723": changedTables,
+  "42P06": madeSince,
+  "23505": madeSince, // by a transaction that was still open
   "28P01": "the password is wrong: correct the password file",
   "28000": "it refuses this user: check pg_hba.conf and the user's name",
   "3D000": "there is no such database: create it",

@@ -35,15 +35,24 @@ export type Queries = {
   readonly close: () => Promise<void>;
 };
 
-/** Opens a database that servers may be using, without looking at its schema. @throws StartError for a wrong URL or password file */
+/**
+ * Opens a database that servers may be using, whatever its schema's version is; the first query is refused as a start would be
+ * where a foreign role has put code into it. @throws StartError for a wrong URL or password file
+ */
 export async function openQueries(url: string, passwordFile: string | null, log: Log): Promise<Queries> {
   const target = readConnectionUrl(url);
   const password = await findPassword(target, passwordFile);
-  const { Database } = await import("./database.js");
+  const [{ Database }, { readOwners }] = await Promise.all([import("./database.js"), import("./schema-owners.js")]);
   const given = password === undefined ? {} : { password };
   const database = await Database.open({ target, ...given, poolSize: 1, isServer: false, log });
+  let isChecked = false;
   return {
-    query: (text, values) => database.withClient(async (client) => (await client.query(text, [...values])).rows),
+    query: (text, values) =>
+      database.withClient(async (client) => {
+        if (!isChecked) await readOwners(client);
+        isChecked = true;
+        return (await client.query(text, [...values])).rows;
+      }),
     close: () => database.close(),
   };
 }

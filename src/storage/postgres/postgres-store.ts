@@ -15,6 +15,7 @@ import {
   type Space,
   type StoredDocument,
   type StoredSnapshot,
+  type StoreProblem,
 } from "../secret-store.js";
 import { type ConnectionTarget, shownTarget } from "./connection-url.js";
 import { Database, type DatabaseOptions, type Row, serverName } from "./database.js";
@@ -22,7 +23,8 @@ import { databaseStartError } from "./database-errors.js";
 import { EpochGuard } from "./epoch-guard.js";
 import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
-import { hasSchema, updateSchema } from "./schema.js";
+import { type FoundSchema, findSchema, updateSchema } from "./schema.js";
+import { ownerProblem } from "./schema-owners.js";
 import {
   bytesOf,
   changesParameters,
@@ -50,6 +52,7 @@ export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
   /** Host and database only: anyone may read it. */
   readonly vaultPath: string;
+  readonly foreignOwner: StoreProblem | null;
   readonly #schemaExists: boolean;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
@@ -59,10 +62,11 @@ export class PostgresStore implements SecretStore, SharedStore {
     target: ConnectionTarget,
     database: Database,
     snapshots: PostgresSnapshots,
-    schemaExists: boolean,
+    { exists, foreign }: FoundSchema,
   ) {
     this.vaultPath = shownTarget(target);
-    this.#schemaExists = schemaExists;
+    this.foreignOwner = foreign && ownerProblem(foreign);
+    this.#schemaExists = exists;
     this.#database = database;
     this.#snapshots = snapshots;
     this.#guard = new EpochGuard(database);
@@ -75,11 +79,14 @@ export class PostgresStore implements SecretStore, SharedStore {
   static async open(options: PostgresStoreOptions): Promise<PostgresStore> {
     const database = await Database.open(options);
     try {
-      if (options.creates) await updateSchema(database);
+      const schema = options.creates
+        ? { exists: true, foreign: await updateSchema(database) }
+        : await findSchema(database);
       const snapshots = await PostgresSnapshots.open(database, options.snapshotsAt);
-      const schemaExists = options.creates || (await hasSchema(database));
-      const store = new PostgresStore(options.target, database, snapshots, schemaExists);
+      const store = new PostgresStore(options.target, database, snapshots, schema);
       await store.header();
+      const { foreignOwner: found } = store;
+      if (found !== null) options.log.warn({ event: "foreign-owner", hint: `${found.message}: ${found.remedy}` });
       return store;
     } catch (error) {
       await database.close();
