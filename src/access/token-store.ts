@@ -62,6 +62,7 @@ export class TokenLedger {
   readonly #inTurn = new Mutex();
   readonly #readChanges = sharedRuns(() => this.#vault.hold(() => this.#inTurn.run(() => this.#readIfChanged())));
   #cancelWrite: (() => void) | null = null;
+  #onRevoked: (name: string) => void = () => {};
 
   private constructor({ vault, credentials, clock, log }: LedgerOptions) {
     this.#vault = vault;
@@ -77,6 +78,11 @@ export class TokenLedger {
     const ledger = new TokenLedger(options);
     await ledger.#readOrLog();
     return ledger;
+  }
+
+  /** See `ClientTokens.onRevoked`. */
+  onRevoked(listener: (name: string) => void): void {
+    this.#onRevoked = listener;
   }
 
   /** Those that exist for a user: an expired one does for 30 days more, a child token until it ends. */
@@ -261,8 +267,10 @@ export class TokenLedger {
   }
 
   #adopt(next: TokenDocument): void {
+    const before = this.#state.tokens;
     this.#state = this.#merged(next);
     this.#credentials.setClients(entriesOf(this.#state));
+    for (const name of revokedNames(before, this.#state)) this.#onRevoked(name);
   }
 
   /** Forgets tokens that expired more than 30 days ago only where the document has no room for them. */
@@ -298,6 +306,12 @@ export class TokenLedger {
       this.writeSoon();
     }
   }
+}
+
+/** Returns the names of tokens that are gone; one that was revoked may have a namesake since. */
+function revokedNames(before: readonly TokenRecord[], { tokens, ended }: TokenDocument): readonly string[] {
+  const [names, digests] = [new Set(tokens.map(({ name }) => name)), new Set(ended.map(({ digest }) => digest))];
+  return before.filter(({ name, digest }) => !names.has(name) || digests.has(digest)).map(({ name }) => name);
 }
 
 function isLocked(error: unknown): boolean {

@@ -52,7 +52,6 @@ export class ClientTokens {
   readonly #unsaved = new Set<string>();
 
   readonly #maxDescendants: number;
-  #onRevoked: (name: string) => void = () => {};
 
   private constructor(ledger: TokenLedger, { credentials, clock, maxDescendants = 2000 }: TokensOptions) {
     this.#ledger = ledger;
@@ -65,9 +64,12 @@ export class ClientTokens {
     return new ClientTokens(await TokenLedger.open(options), options);
   }
 
-  /** `listener`: called with the name of each token that is revoked, with its parent or with its vault too, once it has ended. */
+  /**
+   * `listener`: called with the name of each token that is revoked, with its parent or with its vault too, once it has ended
+   * here: another server's revocation is seen by the next `refresh`.
+   */
   onRevoked(listener: (name: string) => void): void {
-    this.#onRevoked = listener;
+    this.#ledger.onRevoked(listener);
   }
 
   /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
@@ -295,7 +297,6 @@ export class ClientTokens {
   #endAll(records: readonly TokenRecord[]): void {
     const at = this.#clock.now();
     this.#ledger.end(records.flatMap((record) => revokedTexts(record, at)));
-    for (const { name } of records) this.#onRevoked(name);
   }
 }
 

@@ -234,13 +234,22 @@ export class Broker {
   async #permit(use: Use): Promise<Answer<"permit">> {
     const caller = this.#callers.get(use.session);
     if (caller === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
+    await this.#refreshed(caller);
     this.#mustBeAllowed(caller);
     const chosen = chosenUse(await this.#usesOf(caller), use);
-    if (chosen.ask !== "never") await this.#approved(caller, chosen, use);
-    this.#mustBeAllowed(caller); // the approval may have taken a minute
+    if (chosen.ask !== "never") {
+      await this.#approved(caller, chosen, use);
+      await this.#refreshed(caller); // the approval may have taken a minute
+    }
+    this.#mustBeAllowed(caller);
     const permit = this.#count++;
     this.#permits.set(permit, { caller, use, path: chosen.path });
     return { ok: true, permit };
+  }
+
+  /** Another server may have revoked the token. @throws VaultError UNAVAILABLE, INTEGRITY */
+  async #refreshed(caller: Caller): Promise<void> {
+    if (caller !== "root") await this.#deps.tokens.refresh();
   }
 
   /** @throws VaultError FORBIDDEN */

@@ -32,7 +32,8 @@ type HeaderOptions = {
 
 /**
  * Interval, in milliseconds, at which an idle server queries the database: so it keeps a connection, by which maintenance
- * sees it, and soon notices another server's change.
+ * sees it, and soon notices another server's change. What a token has open, such as a stream at the broker, ends then if
+ * another server has revoked it.
  */
 const heartbeatMs = 30_000;
 
@@ -121,13 +122,13 @@ export class Header {
     }
   }
 
-  /** Queries a shared store now and then, until `close`. */
-  startHeartbeat(): void {
+  /** Queries a shared store now and then, until `close`: by the work, where it returns a promise. */
+  startHeartbeat(work: () => Promise<void> | undefined): void {
     const { shared } = this.#store;
     if (shared === undefined) return;
     this.#cancelHeartbeat = this.#clock.after(heartbeatMs, () => {
-      shared.confirm().catch(() => {}); // the next request finds the same
-      this.startHeartbeat();
+      (work() ?? shared.confirm()).catch(() => {}); // the next request finds the same
+      this.startHeartbeat(work);
     });
   }
 

@@ -21,6 +21,8 @@ export interface RecordStore {
   documentsForNewVault(): readonly NamedDocument[];
   /** A new vault has replaced the previous one. */
   vaultReplaced(): void;
+  /** Reads what another server has changed; undefined where no other server can. @throws VaultError UNAVAILABLE, INTEGRITY */
+  refresh(): Promise<void> | undefined;
   /** Writes pending changes. */
   close(): Promise<void>;
 }

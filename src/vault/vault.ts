@@ -115,7 +115,7 @@ export class Vault {
     try {
       await vault.#header.load();
       await vault.report.count(); // for a status while storage does not answer
-      vault.#header.startHeartbeat();
+      vault.#header.startHeartbeat(() => vault.#recordStore?.refresh());
       vault.#trashSweep.start();
       return vault;
     } catch (error) {

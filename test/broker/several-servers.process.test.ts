@@ -1,0 +1,133 @@
+/** A token that another server on the same database revokes: what it has at this server's broker ends. */
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { type Clock, systemClock } from "../../src/clock.js";
+import { shared } from "../support/clean-up.js";
+import { needsPostgres } from "../support/postgres.js";
+import { startTestServer, type TestServer } from "../support/server.js";
+import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
+import { type Json, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import {
+  type Agent,
+  bind,
+  openTunnel,
+  startAgent,
+  startTls,
+  startUpstream,
+  startWithBroker,
+  type Upstream,
+  value,
+} from "./broker-rig.js";
+
+/** In milliseconds: see `Header.startHeartbeat`. */
+const heartbeatMs = 30_000;
+
+describe("a token at the broker of one of several servers", () => {
+  before(function () {
+    needsPostgres(this);
+  });
+  const database = shared(startSharedDatabase);
+  let isFast = false;
+  /** Heartbeats of a tenth of a second, once they are wanted. */
+  const clock: Clock = {
+    ...systemClock,
+    after(ms, callback) {
+      if (ms !== heartbeatMs) return systemClock.after(ms, callback);
+      let cancel = () => {};
+      const wait = () => {
+        cancel = systemClock.after(100, () => (isFast ? callback() : wait()));
+      };
+      wait();
+      return () => cancel();
+    },
+  };
+
+  const rig = shared(async () => {
+    const handle = (req: IncomingMessage, res: ServerResponse) =>
+      req.url === "/events" ? void res.write("data: 1\n\n") : void res.end("done\n");
+    const upstream = await startUpstream(["localhost", "127.0.0.1"], handle);
+    const options = { store: storeOf(database()), clock };
+    const server = await startWithBroker([upstream], options);
+    const other = await startTestServer({ ...options, token: server.token });
+    await mustUnlock(other);
+    await mustPut(server, "app/key", { value });
+    const place = { host: "localhost", port: upstream.port, private: true };
+    await bind(server, "app/key", place);
+    await mustPut(server, "app/asked", { value });
+    await bind(server, "app/asked", { ...place, host: "127.0.0.1", ask: "request" });
+    return { server, other, upstream };
+  });
+  beforeEach(() => {
+    isFast = false;
+  });
+
+  async function connected({ port }: Upstream, agent: Agent, host = "localhost"): Promise<Socket> {
+    const opened = await openTunnel(agent, `${host}:${port}`);
+    if (typeof opened === "string") throw new Error(opened);
+    return startTls(agent, opened, host, host);
+  }
+
+  /** Returns the beginning of the response; nothing when the connection is closed. */
+  function ask(socket: Socket, target: string, { port }: Upstream, host = "localhost"): Promise<string> {
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`);
+    return new Promise((resolve) => {
+      socket.once("data", (piece: Buffer) => resolve(piece.toString("latin1"))).once("close", () => resolve(""));
+    });
+  }
+
+  const revoke = async (server: TestServer, { name }: Agent) =>
+    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
+
+  it("sends no further request on a connection that is open", async () => {
+    const { server, other, upstream } = rig();
+    const agent = await startAgent(server);
+    const socket = await connected(upstream, agent);
+    expect(await ask(socket, "/before", upstream)).to.match(/^HTTP\/1.1 200 /);
+    await revoke(other, agent);
+    expect(await ask(socket, "/after", upstream)).to.match(/^(HTTP\/1.1 407 |$)/);
+    expect(upstream.seen.map(({ url }) => url))
+      .to.include("/before")
+      .and.not.to.include("/after");
+  });
+
+  it("sends no request that is approved afterwards", async () => {
+    const { server, other, upstream } = rig();
+    const agent = await startAgent(server);
+    const socket = await connected(upstream, agent, "127.0.0.1");
+    const response = ask(socket, "/asked", upstream, "127.0.0.1");
+    const waiting = async () => mustSucceed(await send(server, { path: "/v1/approvals" }))["approvals"] as Json[];
+    while ((await waiting()).length === 0) await sleep(20);
+    await revoke(other, agent);
+    for (const { id } of await waiting())
+      mustSucceed(await send(server, { method: "POST", path: `/v1/approvals/${id}`, body: { approve: true } }));
+    expect(await response).to.match(/^(HTTP\/1.1 407 |$)/);
+    expect(upstream.seen.map(({ url }) => url)).not.to.include("/asked");
+  });
+
+  it("loses its streams at the next heartbeat", async () => {
+    const { server, other, upstream } = rig();
+    const [agent, unrevoked] = [await startAgent(server), await startAgent(server)];
+    const [socket, kept] = [await connected(upstream, agent), await connected(upstream, unrevoked)];
+    for (const each of [socket, kept]) expect(await ask(each, "/events", upstream)).to.match(/^HTTP\/1.1 200 /);
+    const end = once(socket, "close");
+    await revoke(other, agent);
+    isFast = true;
+    expect(await Promise.race([end, sleep(5_000, "open")])).not.to.equal("open");
+    await sleep(300);
+    expect(kept.destroyed).to.equal(false);
+  });
+
+  it("loses its streams when this server reads that it was revoked", async () => {
+    const { server, other, upstream } = rig();
+    const agent = await startAgent(server);
+    const socket = await connected(upstream, agent);
+    expect(await ask(socket, "/events", upstream)).to.match(/^HTTP\/1.1 200 /);
+    const end = once(socket, "close");
+    await revoke(other, agent);
+    expect((await send(server, { path: "/v1/tokens/self", token: agent.token })).status).to.equal(401);
+    expect(await Promise.race([end, sleep(5_000, "open")])).not.to.equal("open");
+  });
+});
