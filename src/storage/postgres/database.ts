@@ -48,6 +48,12 @@ const sessionSettings = [
   // DANGER: a function that another role makes in a schema of the path would run with the server's rights.
   "search_path=pg_catalog",
   "default_transaction_isolation=read\\ committed", // after a function has its lock, it sees all earlier commits
+  // DANGER: an operator may have set these otherwise, for the database or its cluster. Bytes are read in hexadecimal digits,
+  // null is null in an array, names are compared as they are, and a session's start must name one moment.
+  "bytea_output=hex",
+  "array_nulls=on",
+  "quote_all_identifiers=off",
+  "DateStyle=ISO",
   "statement_timeout=300000",
   "idle_in_transaction_session_timeout=60000",
   "jit=off", // costs more than any statement here

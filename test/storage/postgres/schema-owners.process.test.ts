@@ -203,6 +203,14 @@ describe("the schema of a database", () => {
       });
     }
 
+    it("is opened with the warning where the database quotes all names", async () => {
+      const name = await vaultOf("owner", "mallory");
+      await cluster().sql(name, `ALTER DATABASE ${name} SET quote_all_identifiers = on`);
+      expect(await open(name))
+        .to.contain('"event":"foreign-owner"')
+        .and.to.contain("belongs to the role mallory");
+    });
+
     for (const [what, owner, edit, named] of traps) {
       it(`is not opened with ${what} of another role, whoever owns the schema`, async () => {
         const name = await vaultOf("owner", owner);
