@@ -36,6 +36,8 @@ function isTimeout(error: unknown): boolean {
 export function databaseUnavailable(cause: unknown): VaultError {
   if (cause instanceof VaultError) return cause;
   if (cause instanceof StartError) return new VaultError("UNAVAILABLE", cause.message, { cause }); // see `Sessions.check`
+  const refusal = refusalOf(sqlState(cause), remedies);
+  if (refusal !== null) return new VaultError("UNAVAILABLE", refusal, { cause });
   const problem = "the database does not answer or refuses";
   return new VaultError("UNAVAILABLE", `${problem}: try again, and check the server's log and the database`, { cause });
 }
@@ -44,25 +46,43 @@ const changedTables = "its tables were changed by hand: restore a backup into an
 
 const madeSince = "another user has just created the schema strongroom: start again, which says whose it is";
 
-const remedies: Readonly<Record<string, string>> = {
-  "42P01": changedTables, // no such table
-  "42703": changedTables, // column
-  "42883": changedTables, // function
-  "42P07": changedTables, // it exists, although the schema's version says it does not
-  "42723": changedTables,
-  "42P06": madeSince,
-  "23505": madeSince, // by a transaction that was still open
-  "28P01": "the password is wrong: correct the password file",
+/** By SQLSTATE. */
+type Remedies = Readonly<Record<string, string>>;
+
+const remedies: Remedies = {
+  "25006": "it is read-only: connect to the primary, or reset default_transaction_read_only",
   "28000": "it refuses this user: check pg_hba.conf and the user's name",
+  "28P01": "the password is wrong or has expired: correct the password file",
   "3D000": "there is no such database: create it",
-  "42501": "the user's rights do not suffice: let the owner of the schema strongroom run  strongroom doctor --fix",
+  "42501":
+    "the user's rights do not suffice: let the owner of the schema strongroom run  strongroom doctor --fix  and grant what docs/postgres.md says",
+  "42703": changedTables, // no such column
+  "42883": changedTables, // function
+  "42P01": changedTables, // table
+  "53100": "its disk is full: free space there",
   "53300": "it has too many connections: lower the pool size or raise max_connections",
+  "55000": "it accepts no connections: run  ALTER DATABASE … ALLOW_CONNECTIONS true",
 };
+
+const startRemedies: Remedies = {
+  ...remedies,
+  "23505": madeSince, // by a transaction that was still open
+  "42723": changedTables, // the function exists, although the schema's version says it does not
+  "42P06": madeSince,
+  "42P07": changedTables, // as 42723, of a table
+};
+
+function refusalOf(state: string | null, texts: Remedies): string | null {
+  const text = state === null ? undefined : texts[state];
+  return text === undefined ? null : `the database cannot be used (${state}): ${text}`;
+}
 
 /** Says why a start cannot use the database, without any part of its URL. */
 export function databaseStartError(error: unknown): StartError {
   if (error instanceof StartError) return error;
+  const refusal = refusalOf(sqlState(error), startRemedies);
+  if (refusal !== null) return new StartError(refusal);
   const code = systemCode(error) ?? (isTimeout(error) ? "no answer in time" : undefined);
-  const remedy = remedies[sqlState(error) ?? ""] ?? "check that it runs, its address and its TLS settings";
+  const remedy = "check that it runs, its address and its TLS settings";
   return new StartError(`the database cannot be used${code === undefined ? "" : ` (${code})`}: ${remedy}`);
 }

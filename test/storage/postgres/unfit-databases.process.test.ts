@@ -36,6 +36,12 @@ describe("a store in PostgreSQL", () => {
     expect(await open(name)).to.match(/^StartError: the database belongs to a newer strongroom: /);
   });
 
+  it("is not opened where its role may only read, before its tables are there", async () => {
+    const name = await cluster().database();
+    await cluster().sql("postgres", `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    expect(await open(name)).to.match(/\(25006\): it is read-only: connect to the primary, or reset default_/);
+  });
+
   it("is not opened in another encoding than UTF8", async () => {
     await cluster().sql("postgres", "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0");
     expect(await open("ascii")).to.match(/^StartError: the database's encoding is not UTF8: /);

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
+import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { shared } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
 import { startTestServer, type TestServer } from "../../support/server.js";
@@ -68,4 +69,48 @@ describe("a database that becomes unfit while a server runs", () => {
       await server.stop();
     });
   }
+
+  describe("says why a request is refused:", () => {
+    const server = shared(async () => {
+      const name = await cluster().database();
+      await (await openDatabaseAt(urlOf(cluster().port, name), null, { creates: true })).close();
+      const rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA strongroom";
+      const granted = `GRANT USAGE ON SCHEMA strongroom TO server; GRANT ${rights} TO server`;
+      await cluster().sql(name, `CREATE ROLE server LOGIN; ${granted}`);
+      const started = await startTestServer({ store: urlOf(cluster().port, name).replace("strongroom", "server") });
+      await mustInit(started);
+      await mustPut(started, "a", "v");
+      return { ...started, name };
+    });
+    const left = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'server'";
+    const readOnly = "default_transaction_read_only";
+
+    /** `edit` in the vault's database or, where that is named DB, in another one. */
+    // biome-ignore format: the formatter would give each member a line of its own
+    const refusals: readonly (readonly [what: string, edit: string, undo: string, error: RegExp])[] = [
+      ["read-only by a setting", `ALTER DATABASE DB SET ${readOnly} = on; ${left}`, `ALTER DATABASE DB RESET ${readOnly}; ${left}`, /\(25006\): it is read-only: connect to the primary, or reset default_transaction_read_only$/],
+      ["without a right that the user had", "REVOKE SELECT ON strongroom.secret FROM server", "GRANT SELECT ON strongroom.secret TO server", /\(42501\): the user's rights do not suffice: .* and grant what/],
+      ["without its tables", "ALTER SCHEMA strongroom RENAME TO elsewhere", "ALTER SCHEMA elsewhere RENAME TO strongroom", /\(42P01\): its tables were changed by hand: /],
+      ["with too many connections", `ALTER ROLE server CONNECTION LIMIT 0; ${left}`, "ALTER ROLE server CONNECTION LIMIT -1", /\(53300\): it has too many connections: /],
+      ["under another name", `${left}; ALTER DATABASE DB RENAME TO elsewhere`, "ALTER DATABASE elsewhere RENAME TO DB", /\(3D000\): there is no such database: /],
+      ["closed to new connections", `ALTER DATABASE DB ALLOW_CONNECTIONS false; ${left}`, "ALTER DATABASE DB ALLOW_CONNECTIONS true", /\(55000\): it accepts no connections: /],
+    ];
+
+    async function sql(statements: string): Promise<void> {
+      const { name } = server();
+      const from = statements.includes("DB") || statements.includes("ROLE") ? "postgres" : name;
+      for (const statement of statements.replaceAll("DB", name).split("; ")) await cluster().sql(from, statement);
+    }
+
+    for (const [what, edit, undo, error] of refusals) {
+      it(what, async () => {
+        await sql(edit);
+        const refused = await send(server(), { method: "PUT", path: "/v1/secrets/a", body: { value: "w" } });
+        await sql(undo);
+        mustRefuse(refused, 503, "UNAVAILABLE");
+        expect(refused.json["error"]).to.match(error);
+        await mustPut(server(), "a", "v");
+      });
+    }
+  });
 });
