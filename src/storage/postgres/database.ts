@@ -8,6 +8,7 @@ import type { Log } from "../../log.js";
 import type { ConnectionTarget } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
 import { lockClass } from "./migrations.js";
+import type { Password } from "./pass-file.js";
 import { guardedClient } from "./password-guard.js";
 import { Sessions } from "./sessions.js";
 import type { Statement } from "./statements.js";
@@ -18,7 +19,8 @@ export type Value = string | number | Uint8Array | readonly (string | number | n
 
 export type DatabaseOptions = {
   readonly target: ConnectionTarget;
-  readonly password?: string;
+  /** Of each new connection. */
+  readonly password?: string | Password;
   /** Maximum number of connections. */
   readonly poolSize: number;
   /** False for maintenance, which does not count as a server. */

@@ -3,7 +3,7 @@ import type { Clock } from "../../clock.js";
 import type { Settings } from "../../config/definitions.js";
 import type { Log } from "../../log.js";
 import { readConnectionUrl } from "./connection-url.js";
-import { findPassword } from "./pass-file.js";
+import { openPassword } from "./pass-file.js";
 import type { PostgresStore } from "./postgres-store.js";
 
 export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnections"> & {
@@ -21,9 +21,9 @@ export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnec
 export async function openDatabase(settings: DatabaseSettings, log: Log): Promise<PostgresStore> {
   const { store: url, storePasswordFile, storeConnections: poolSize, ...rest } = settings;
   const target = readConnectionUrl(url);
-  const password = await findPassword(target, storePasswordFile);
+  const password = await openPassword(target, storePasswordFile);
   const { PostgresStore } = await import("./postgres-store.js");
-  return PostgresStore.open({ ...rest, target, ...(password !== undefined && { password }), poolSize, log });
+  return PostgresStore.open({ ...rest, target, password, poolSize, log });
 }
 
 export type Queries = {
@@ -41,10 +41,9 @@ export type Queries = {
  */
 export async function openQueries(url: string, passwordFile: string | null, log: Log): Promise<Queries> {
   const target = readConnectionUrl(url);
-  const password = await findPassword(target, passwordFile);
+  const password = await openPassword(target, passwordFile);
   const [{ Database }, { readOwners }] = await Promise.all([import("./database.js"), import("./schema-owners.js")]);
-  const given = password === undefined ? {} : { password };
-  const database = await Database.open({ target, ...given, poolSize: 1, isServer: false, log });
+  const database = await Database.open({ target, password, poolSize: 1, isServer: false, log });
   let isChecked = false;
   return {
     query: (text, values) =>

@@ -24,6 +24,26 @@ export async function findPassword(
   return text === null ? undefined : passwordIn(text, target);
 }
 
+/** Returns the password for a connection. @throws StartError when there is none, and the database asks for one */
+export type Password = () => Promise<string>;
+
+/**
+ * Reads the password now and again for each connection: a new one needs no restart, and a file that cannot be read any more
+ * leaves the last one. @throws StartError as `findPassword`
+ */
+export async function openPassword(target: ConnectionTarget, named: string | null): Promise<Password> {
+  let last = await findPassword(target, named);
+  return async () => {
+    last = (await findPassword(target, named).catch(() => undefined)) ?? last;
+    const password = last ?? process.env["PGPASSWORD"]; // as libpq
+    if (password === undefined) throw new StartError(noPassword);
+    return password;
+  };
+}
+
+const noPassword =
+  "the database asks for a password: name a file that holds it with --store-password-file, or add a line to ~/.pgpass";
+
 const field = "((?:[^\\\\:]|\\\\.)*)";
 
 /** host:port:database:user:password, with colons and backslashes escaped by a backslash. */

@@ -160,6 +160,7 @@ describe("a database", () => {
     const unanswered = outcomeOf(`postgres://strongroom@127.0.0.1:${silentPort}/nothing`, file);
     const outcomes = [
       [await outcomeOf(urlAt("127.0.0.1", "sslmode=require"), fileWith("wrong")), /the password is wrong or has/],
+      [await outcomeOf(urlAt("127.0.0.1", "sslmode=require")), /asks for a password: name .* --store-password-file/],
       [await outcomeOf(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
       [await outcomeOf(`postgres://strongroom@127.0.0.1:${unused}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
       [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],

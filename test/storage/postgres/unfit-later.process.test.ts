@@ -1,9 +1,11 @@
 /** A database that becomes unfit while a server runs: requests, status and log say why, until it is fit again. */
+import { rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
 import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
-import { shared } from "../../support/clean-up.js";
+import { shared, temporaryDirectory } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
 import { startTestServer, type TestServer } from "../../support/server.js";
 import { type Json, mustGet, mustInit, mustPut, mustRefuse, mustStatus, send } from "../../support/test-client.js";
@@ -70,6 +72,32 @@ describe("a database that becomes unfit while a server runs", () => {
     });
   }
 
+  it("uses a new password without a restart, once the password file has it", async () => {
+    const [hba, file] = [fileWith("host all keeper all scram-sha-256\nhost all all all trust\n"), fileWith("first")];
+    for (const path of [hba, dirname(hba)]) cluster().give(path);
+    await cluster().kill();
+    await cluster().start([`hba_file=${hba}`]);
+    const name = await cluster().database();
+    const sql = (text: string) => cluster().sql(name, text);
+    await sql(`CREATE ROLE keeper LOGIN PASSWORD 'first'; ALTER DATABASE ${name} OWNER TO keeper`);
+    const store = urlOf(cluster().port, name).replace("strongroom", "keeper");
+    const server = await startTestServer({ store, storePasswordFile: file });
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    await sql("ALTER ROLE keeper PASSWORD 'second'");
+    await sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'");
+    const refused = await send(server, { path: "/v1/secrets/a" });
+    mustRefuse(refused, 503, "UNAVAILABLE");
+    expect(refused.json["error"]).to.match(
+      /\(28P01\): the password is wrong or has expired: correct the password file$/,
+    );
+    writeFileSync(file, "second");
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+    rmSync(file);
+    await sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'");
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+  });
+
   describe("says why a request is refused:", () => {
     const server = shared(async () => {
       const name = await cluster().database();
@@ -114,3 +142,9 @@ describe("a database that becomes unfit while a server runs", () => {
     }
   });
 });
+
+function fileWith(text: string): string {
+  const file = join(temporaryDirectory(), "file");
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+}
