@@ -66,6 +66,8 @@ async function updateAlone(client: PoolClient): Promise<ForeignOwner | null> {
   const version = await versionOf(client, owners);
   if (version === null) await create(client, owners);
   for (const text of migrations.slice(version ?? 0)) await client.query(unhurried(text));
+  // Without a key, a table of a publication takes no update.
+  await client.query("ALTER TABLE strongroom.schema_version REPLICA IDENTITY FULL");
   await client.query(`UPDATE strongroom.schema_version SET version = ${migrations.length}`);
   return owners.foreign;
 }

@@ -36,6 +36,20 @@ describe("a store in PostgreSQL", () => {
     expect(await open(name)).to.match(/^StartError: the database belongs to a newer strongroom: /);
   });
 
+  it("is created, and updated, in a database that publishes all tables", async () => {
+    const name = await cluster().database();
+    await cluster().sql(name, "CREATE PUBLICATION everything FOR ALL TABLES");
+    expect(await open(name)).to.equal("");
+    await cluster().sql(
+      name,
+      `ALTER TABLE strongroom.schema_version REPLICA IDENTITY DEFAULT; DROP PUBLICATION everything;
+      DROP FUNCTION strongroom.start_vault_with, strongroom.replace_header_with;
+      UPDATE strongroom.schema_version SET version = 3; CREATE PUBLICATION everything FOR ALL TABLES`,
+    );
+    expect(await open(name)).to.equal("");
+    expect(await cluster().sql(name, "SELECT version FROM strongroom.schema_version")).to.deep.equal([{ version: 4 }]);
+  });
+
   it("is not opened where its role may only read, before its tables are there", async () => {
     const name = await cluster().database();
     await cluster().sql("postgres", `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
