@@ -34,7 +34,12 @@ export type DatabaseOptions = {
 export const serverName = "strongroom server";
 
 /** Time limit for connecting, and then for each answer, in milliseconds. */
-const answerMs = 5_000;
+export const answerMs = 5_000;
+
+/** Returns the extra time for blobs of so many bytes, in milliseconds. */
+export function extraMsFor(bytes: number): number {
+  return (bytes / 2 ** 20) * 250;
+}
 
 /** Attempts at a query after deadlocks and serialization failures; a read whose connection broke has two. */
 const mostAttempts = 4;

@@ -15,7 +15,7 @@ import { snapshotFailure } from "../files/errors.js";
 import { headerFile } from "../files/generations.js";
 import { SnapshotHolder } from "../files/snapshot.js";
 import { type Space, type StoredSnapshot, spaces } from "../secret-store.js";
-import type { Database } from "./database.js";
+import { answerMs, type Database, extraMsFor } from "./database.js";
 import { databaseUnavailable } from "./database-errors.js";
 import { bytesOf } from "./statement-values.js";
 import { maxBlobBytes, maxHeaderBytes } from "./statements.js";
@@ -25,7 +25,7 @@ const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 
 /** Blobs in memory at once, as text of twice their length; a larger one is read alone. */
 const rowsAtOnce = 64;
-const maxBytesAtOnce = 64 * 2 ** 20;
+const maxBytesAtOnce = 16 * 2 ** 20;
 
 /** Reads in table order: along the index, pages are read in random order, which takes many times as long. */
 const inTableOrder =
@@ -33,7 +33,8 @@ const inTableOrder =
 
 const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-type BlobRow = { readonly path: string; readonly blob: string | null };
+/** `blob`: null for one that is read alone. */
+type BlobRow = { readonly path: string; readonly length: string; readonly blob: string | null };
 
 export class PostgresSnapshots {
   readonly #database: Database;
@@ -113,19 +114,25 @@ function blobsIn(space: Space, vault: string): string {
 /** Returns the number of blobs. What no server has written is left out, as in a directory of files. */
 async function copyBlobs(client: PoolClient, blobs: string, directory: string): Promise<number> {
   const blob = `CASE WHEN octet_length(blob) <= ${maxBytesAtOnce / rowsAtOnce} THEN blob END AS blob`;
-  await client.query(`DECLARE blobs NO SCROLL CURSOR FOR SELECT path, ${blob} ${blobs}`);
+  await client.query(`DECLARE blobs NO SCROLL CURSOR FOR SELECT path, octet_length(blob) AS length, ${blob} ${blobs}`);
   let count = 0;
   for (;;) {
-    const { rows } = await client.query<BlobRow>(`FETCH ${rowsAtOnce} FROM blobs`);
+    const { rows } = await client.query<BlobRow>(limited(`FETCH ${rowsAtOnce} FROM blobs`, maxBytesAtOnce));
     if (rows.length === 0) break;
-    for (const { path, blob: small } of rows.filter((row) => isSecretPath(row.path))) {
-      const found = small ?? (await client.query<BlobRow>(`SELECT blob ${blobs} AND path = $1`, [path])).rows[0]?.blob;
+    for (const { path, length, blob: small } of rows.filter((row) => isSecretPath(row.path))) {
+      const alone = { ...limited(`SELECT blob ${blobs} AND path = $1`, Number(length)), values: [path] };
+      const found = small ?? (await client.query<BlobRow>(alone)).rows[0]?.blob;
       await writeNew(blobFile(directory, path), bytesOf(found ?? "\\x"));
       count++;
     }
   }
   await client.query("CLOSE blobs");
   return count;
+}
+
+/** DANGER: without time for its bytes, a blob that is large for the connection would fail each snapshot. */
+function limited(text: string, bytes: number) {
+  return { text, query_timeout: answerMs + extraMsFor(bytes) };
 }
 
 async function writeNew(file: string, bytes: Uint8Array): Promise<void> {

@@ -18,7 +18,7 @@ import {
   type StoreProblem,
 } from "../secret-store.js";
 import { type ConnectionTarget, shownTarget } from "./connection-url.js";
-import { Database, type DatabaseOptions, type Row, serverName } from "./database.js";
+import { Database, type DatabaseOptions, extraMsFor, type Row, serverName } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
 import { EpochGuard } from "./epoch-guard.js";
 import { locks } from "./migrations.js";
@@ -41,9 +41,6 @@ export type PostgresStoreOptions = DatabaseOptions & {
   /** Creates or updates the schema. False for reading: a database without the schema then has no vault. */
   readonly creates: boolean;
 };
-
-/** Extra time for large batches, in milliseconds per mebibyte. */
-const msPerMebibyte = 250;
 
 /** Extra time for reading all rows, in milliseconds. */
 const wholeTablesMs = 120_000;
@@ -190,8 +187,7 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   async commitOn(changes: readonly Change[], bases: readonly ReadVersion[]): Promise<CommitResult> {
     const { values, bytes } = changesParameters(changes, bases);
-    const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
-    return commitResult(await this.#guard.ask(statements.commitMany, values, extraMs));
+    return commitResult(await this.#guard.ask(statements.commitMany, values, extraMsFor(bytes)));
   }
 
   /** A read returns only what is committed. */
