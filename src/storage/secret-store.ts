@@ -76,7 +76,7 @@ export interface SharedStore {
   serverConnections(): Promise<number>;
 
   /**
-   * Names the database's current run. Another one, after a restart, a failover or a restore, may have lost the last commits.
+   * Names the database and its current run. Another one, after a restart, a failover or a restore, may have lost the last commits.
    * @throws VaultError UNAVAILABLE, VAULT_LOCKED
    */
   currentRun(): Promise<string>;

@@ -252,6 +252,18 @@ describe("a vault in a database", () => {
     }
   });
 
+  it("is not migrated to itself under another name of its host", async () => {
+    const cluster = await startPostgres();
+    const store = urlOf(cluster.port, await cluster.database());
+    const server = await startTestServer({ ...realScryptCost, store });
+    await mustInit(server);
+    await server.stop();
+    const other = store.replace("127.0.0.1", "localhost");
+    const { code, stderr } = await run(["migrate", "--from", store, "--to", other]);
+    expect(code).not.to.equal(0);
+    expect(stderr).to.match(/ and postgres:.* are the same database: choose another target/);
+  });
+
   it("that does not respond is the reason that a doctor of its server's home gives, and status", async () => {
     const cluster = await startPostgres();
     const store = urlOf(cluster.port, await cluster.database());

@@ -69,9 +69,9 @@ export const statements = {
   epoch: { name: "epoch", text: "SELECT c.epoch FROM strongroom.current c" },
   currentRun: {
     name: "current-run",
-    // A restore into the running database makes a new file for the table.
+    // A restore into the running database makes a new file for the table; a copy by TEMPLATE has files of the same names.
     text: `SELECT c.epoch, concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
-  pg_relation_filenode('strongroom.secret')) FROM strongroom.current c`,
+  pg_relation_filenode('strongroom.secret'), (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) FROM strongroom.current c`,
   },
   commitOne: {
     isChange: true,

@@ -201,7 +201,7 @@ describe("a database", () => {
       const expected = { tag: "not compared", whole: blob };
       expect(await store.commit([{ path: "c", blob: bytes("another"), expected }])).to.deep.equal({ committed: true });
       expect(await store.commit([{ path: "c", blob, expected }])).to.deep.equal({ committed: false, refused: 0 });
-      expect(await store.currentRun()).to.match(/^\d+\.\d+ \d+$/);
+      expect(await store.currentRun()).to.match(/^\d+\.\d+ \d+ \d+$/);
       await store.writeDocument("tokens", bytes("{}"), null);
       expect([await store.count(), await store.list("", "", 9)]).to.deep.equal([2, ["b", "c"]]);
       expect(await store.startNewVault(bytes("next"))).to.contain("vault 1 in postgres://");
