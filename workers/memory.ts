@@ -298,9 +298,7 @@ export function bytesOf(...values: readonly number[]): Bytes {
 
 /** Four bytes, big endian. */
 export function uint32(value: number): Uint8Array {
-  const bytes = new Uint8Array(4); // `Uint8Array.of` takes much longer
-  putUint32(bytes, 0, value);
-  return bytes;
+  return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
 }
 
 export function putUint32(bytes: Uint8Array, at: number, value: number): void {
