@@ -130,9 +130,12 @@ async function copyBlobs(client: PoolClient, blobs: string, directory: string): 
   return count;
 }
 
+/** A batch has a fourth of this time for its bytes: of a snapshot, nothing else waits for an answer. */
+const patience = 4;
+
 /** DANGER: without time for its bytes, a blob that is large for the connection would fail each snapshot. */
 function limited(text: string, bytes: number) {
-  return { text, query_timeout: answerMs + extraMsFor(bytes) };
+  return { text, query_timeout: answerMs + patience * extraMsFor(bytes) };
 }
 
 async function writeNew(file: string, bytes: Uint8Array): Promise<void> {
