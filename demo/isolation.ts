@@ -35,9 +35,17 @@ async function demonstrate(): Promise<boolean> {
   return holds;
 }
 
-/** Also when the reader is gone, as in `| head`, or a signal ends the demonstration: no server may be left behind. */
+let cleaning: Promise<void> | null = null;
+
+/** Once for all who ask: what ends the demonstration early also makes its requests fail, and must not be overtaken by that. */
+function cleanUp(): Promise<void> {
+  cleaning ??= cleanUpTo(0);
+  return cleaning;
+}
+
+/** Also when the reader is gone, as in `| head`, or a signal ends the demonstration: no server or file may be left behind. */
 function cleanUpAtEveryEnd(): void {
-  const end = (code: number) => void cleanUpTo(0).finally(() => process.exit(code));
+  const end = (code: number) => void cleanUp().finally(() => process.exit(code));
   process.stdout.once("error", () => end(1)).on("error", () => {});
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => end(1));
 }
@@ -57,7 +65,9 @@ if (unknown !== undefined) {
   cleanUpAtEveryEnd();
   try {
     process.exitCode = (await demonstrate()) ? 0 : 1;
+  } catch (error) {
+    if (cleaning === null) throw error; // else it was ended early, and nobody reads what that made fail
   } finally {
-    await cleanUpTo(0);
+    await cleanUp();
   }
 }

@@ -1,22 +1,26 @@
-/** `npm run demo:isolation`: its flags, and that it leaves no server behind when its reader ends early. */
+/** `npm run demo:isolation`: its flags, and that it leaves nothing behind when its reader ends early. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { later } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
 import { collect } from "../support/process.js";
 
 const demonstration = fileURLToPath(new URL("../../demo/isolation.js", import.meta.url));
 
-/** In a process group of its own, by which its servers are found. */
+/** In a process group of its own, by which its servers are found, and with a directory of its own for its files. */
 function begin(...flags: readonly string[]) {
-  const child = spawn(process.execPath, [demonstration, ...flags], { detached: true });
+  const directory = temporaryDirectory();
+  const child = spawn(process.execPath, [demonstration, ...flags], {
+    detached: true,
+    env: { ...process.env, TMPDIR: directory },
+  });
   const output = collect(child);
   later(() => {
     if (isRunning(child.pid)) process.kill(-(child.pid ?? 0), "SIGKILL");
   });
-  return { child, output };
+  return { child, output, directory };
 }
 
 /** Whether any process of the group is left. */
@@ -37,15 +41,17 @@ describe("the demonstration of key isolation", () => {
     expect(isRunning(child.pid)).to.equal(false);
   });
 
-  it("leaves no server behind when its reader ends, as head does", async function () {
+  it("leaves no server and no file behind when its reader ends, as head does", async function () {
     if (!existsSync("/proc/self/mem")) this.skip();
     this.timeout(0); // at a load of 25, a search of the whole memory takes minutes
-    const { child, output } = begin();
+    const { child, output, directory } = begin();
     const legend = "does not work.\n";
     while (!/\S/.test(output.stdout().split(legend)[1] ?? "")) await once(child.stdout, "data");
     child.stdout.destroy();
     const [code] = await once(child, "exit");
     expect(code).to.equal(1);
     while (isRunning(child.pid)) await new Promise((next) => setTimeout(next, 20));
+    expect(readdirSync(directory)).to.deep.equal([]);
+    expect(output.stderr()).to.equal("");
   });
 });
