@@ -37,7 +37,7 @@ async function demonstrate(): Promise<boolean> {
 
 let cleaning: Promise<void> | null = null;
 
-/** Once for all who ask: what ends the demonstration early also makes its requests fail, and must not be overtaken by that. */
+/** Runs once: requests that fail because the servers stop must not end the process before the clean-up does. */
 function cleanUp(): Promise<void> {
   cleaning ??= cleanUpTo(0);
   return cleaning;
@@ -66,7 +66,7 @@ if (unknown !== undefined) {
   try {
     process.exitCode = (await demonstrate()) ? 0 : 1;
   } catch (error) {
-    if (cleaning === null) throw error; // else it was ended early, and nobody reads what that made fail
+    if (cleaning === null) throw error; // after an early end, requests fail because their server has stopped
   } finally {
     await cleanUp();
   }

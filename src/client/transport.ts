@@ -19,8 +19,8 @@ import type { Received } from "./response.js";
 const maxConnections = 32;
 
 /**
- * A kept connection that is idle for so long is closed, in milliseconds. Less than the server's own limit: a change sent
- * while the server closes its connection fails, and cannot be repeated.
+ * Time after which an idle connection is closed, in milliseconds. Shorter than the server's: a change that is sent while the
+ * server closes the connection fails, and must not be repeated.
  */
 export const idleMs = 15_000;
 
@@ -42,7 +42,7 @@ export class Transport {
   static async to(
     location: ServerLocation,
     maxResponseBytes = mostBytesOfContent,
-    timeout = idleMs, // only a free connection is closed by it
+    timeout = idleMs, // the agent closes only connections without a request
   ): Promise<Transport> {
     const kept: AgentOptions = { keepAlive: true, maxSockets: maxConnections, timeout };
     if (location.socket === null) return Transport.#overTls(location, maxResponseBytes, kept);

@@ -10,6 +10,7 @@ import type { Request, Response } from "express";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { endInput, overwriteStackSoon } from "./connections.js";
+import { requireValidToken } from "./guards.js";
 import { contextOf, isAuthenticatedRequest } from "./request.js";
 
 /**
@@ -71,8 +72,8 @@ const smallPieceBytes = 16;
 type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
 
 /**
- * DANGER: checks the token again, which may have been revoked while the client took its time: who held one open request with
- * a stolen token would otherwise get a new one from it.
+ * DANGER: checks the token again, which may have been revoked while the client took its time: a request that was begun with
+ * a stolen token could otherwise make a new one after the owner has replaced it.
  * @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes, UNAVAILABLE while too many large ones
  * are being read, UNAUTHORIZED; ClientGone
  */
@@ -88,12 +89,7 @@ export async function readBody<B extends ArrayBufferLike>(
   if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
   const [atFirst, most] = declared === undefined ? [firstAllocation, limit] : [mostAtFirst, Number(declared)];
   const body = await collect(req, Math.min(atFirst, most), most, memory);
-  try {
-    contextOf(req).requireValid?.();
-  } catch (error) {
-    body.fill(0);
-    throw error;
-  }
+  if (contextOf(req).requireValid !== null) requireValidToken(req, body);
   return body;
 }
 

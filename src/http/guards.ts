@@ -180,7 +180,8 @@ export function authorizePath(req: Request, path: string): void {
 }
 
 /**
- * After a response was made: the token may have been revoked while that took its time. Wipes the bytes then.
+ * After a body was read, or a response was made: the token may have been revoked while that took its time. Wipes the bytes
+ * then.
  * @throws VaultError UNAUTHORIZED
  */
 export function requireValidToken(req: Request, ...bytes: readonly Uint8Array[]): void {

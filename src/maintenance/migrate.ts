@@ -72,19 +72,17 @@ export async function migrate(
   return { secrets, copied };
 }
 
-/** DANGER: the vault would pass for a copy of itself, and its owner be told to remove it. */
+/** DANGER: the vault would pass for a copy of itself, and the user would be advised to remove it. */
 async function areSame({ shared: from }: SecretStore, { shared: to }: SecretStore): Promise<boolean> {
   return from !== undefined && to !== undefined && (await from.currentRun()) === (await to.currentRun());
 }
 
-function sameDatabase(from: SecretStore, to: SecretStore): MigrationError {
-  const both = `${from.vaultPath} and ${to.vaultPath} are the same database`;
-  return new MigrationError("exists", `${both}: choose another target. Nothing was changed`);
-}
-
 /** For a copy that already has its header, and may have been used since. */
 async function verifyFinished(from: SecretStore, to: SecretStore, watch: Watch): Promise<number> {
-  if (await areSame(from, to)) throw sameDatabase(from, to);
+  if (await areSame(from, to)) {
+    const both = `${from.vaultPath} and ${to.vaultPath} are the same database`;
+    throw new MigrationError("exists", `${both}: choose another target. Nothing was changed`);
+  }
   try {
     return await verifyAll(from, to, watch);
   } catch (error) {

@@ -93,7 +93,7 @@ export interface SharedStore {
   /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
   documentTag(name: string): Promise<string | null>;
 
-  /** That a role owns the tables whose code could run with a server's rights, for doctor. */
+  /** For doctor: an untrusted role owns tables, and could run code with a server's rights; null when none does. */
   readonly foreignOwner: StoreProblem | null;
 
   /** Says which rows no server has written, for doctor. @throws VaultError UNAVAILABLE */

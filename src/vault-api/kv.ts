@@ -1,6 +1,6 @@
 /** Handlers of the KV secrets engine, version 2. */
 import type { Request, Response } from "express";
-import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
+import type { VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
@@ -33,7 +33,7 @@ export const patchSecret = writing(true);
 function writing(isPatch: boolean): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
-    const body = await bodyOf(service, req, res);
+    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
     const response = await service.vault.kv.write(path, body, isPatch, stillValid(req));
     if (seesMetadata(req)) sendData(res, response);
     else sendObject(res, { ...parsed(response), custom_metadata: null });
@@ -50,7 +50,7 @@ export async function deleteSecret(service: Service, req: Request, res: Response
 export function changingVersions(change: VersionChange): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
-    const body = await bodyOf(service, req, res);
+    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
     await service.vault.kv.changeVersions(path, body, change, stillValid(req));
     sendNothing(res);
   };
@@ -66,7 +66,7 @@ export const patchMetadata = configuring(true);
 function configuring(isPatch: boolean): Handler {
   return async (service, req, res, parameter) => {
     const path = permittedPath(req, parameter);
-    const body = await bodyOf(service, req, res);
+    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
     await service.vault.kv.configure(path, body, isPatch, stillValid(req));
     sendNothing(res);
   };
@@ -94,10 +94,6 @@ function permittedPath(req: Request, parameter: string): string {
   const path = secretPathOf(req, parameter);
   authorizePath(req, path);
   return path;
-}
-
-function bodyOf(service: Service, req: Request, res: Response): Promise<SharedBytes> {
-  return readBody(req, res, service.maxBodyBytes, sharedMemory);
 }
 
 /** Null: the newest. */

@@ -122,13 +122,13 @@ export class Header {
     }
   }
 
-  /** Queries a shared store now and then, until `close`: by the work, where it returns a promise. */
-  startHeartbeat(work: () => Promise<void> | undefined): void {
+  /** Queries a shared store regularly, until `close`: by `refresh`, unless it returns undefined. */
+  startHeartbeat(refresh: () => Promise<void> | undefined): void {
     const { shared } = this.#store;
     if (shared === undefined) return;
     this.#cancelHeartbeat = this.#clock.after(heartbeatMs, () => {
-      (work() ?? shared.confirm()).catch(() => {}); // the next request finds the same
-      this.startHeartbeat(work);
+      (refresh() ?? shared.confirm()).catch(() => {}); // the next request finds the same
+      this.startHeartbeat(refresh);
     });
   }
 

@@ -404,7 +404,7 @@ export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): Op
  */
 function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
   if (blob === undefined || hasNumber(metadata) !== isNumbered(blob)) return null;
-  return endOfPublic(metadata) < metadata.length === isPrivate(blob) ? metadata : null;
+  return (privatePart(metadata) !== null) === isPrivate(blob) ? metadata : null;
 }
 
 /** Whether the public part of opened metadata ends with the number of its version. */

@@ -118,7 +118,8 @@ export function connectionOptions(): Option[] {
   const tokenFile = "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)";
   const cacert =
     "certificate to trust; the Unix socket is not used then (STRONGROOM_TLS_CERT; tls/cert.pem in the home)";
-  const timeout = "how long to wait for a response, such as 10s or 2m; 0 waits forever (30s)";
+  const timeout =
+    "how long to wait for a response, such as 10s or 2m; 0 waits forever (30s; 10m for a backup or a new transit key)";
   return [
     homeOption(),
     new Option("--address <url>", address).argParser(nonEmpty),

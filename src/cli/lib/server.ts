@@ -66,7 +66,7 @@ export async function withClient<T>(
 
 const patienceMs = 600_000;
 
-/** As `withClient`, for what takes long in a large vault or on a busy machine: it waits ten minutes, if no flag says how long. */
+/** As `withClient`, for what takes long in a large vault or on a busy machine: without --timeout, waits ten minutes. */
 export function withPatientClient<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,

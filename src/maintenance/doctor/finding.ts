@@ -2,7 +2,7 @@
 
 /** Used in help, documentation and `--json`. */
 export const findingCodes = {
-  "foreign-owner": "belongs to another user",
+  "foreign-owner": "belongs to another user, or to an untrusted role of the database",
   "wrong-mode": "accessible to others, or not to its owner",
   symlink: "a symbolic link in place of a file or directory",
   "wrong-kind": "not a plain file, or not a directory, where one is expected",

@@ -130,10 +130,10 @@ async function copyBlobs(client: PoolClient, blobs: string, directory: string): 
   return count;
 }
 
-/** A batch has a fourth of this time for its bytes: of a snapshot, nothing else waits for an answer. */
+/** How many times as long as a batch an answer may take for its bytes: no other request waits for a snapshot. */
 const patience = 4;
 
-/** DANGER: without time for its bytes, a blob that is large for the connection would fail each snapshot. */
+/** DANGER: with a fixed limit, one blob that is large for the connection would make every snapshot fail. */
 function limited(text: string, bytes: number) {
   return { text, query_timeout: answerMs + patience * extraMsFor(bytes) };
 }

@@ -15,7 +15,7 @@ export type SchemaOwners = {
   readonly schemaExists: boolean;
   readonly hasVersionTable: boolean;
   readonly hasVaultTable: boolean;
-  /** What a role that is not trusted owns; null when there is nothing. */
+  /** Null when all owners are trusted. */
   readonly foreign: ForeignOwner | null;
 };
 
