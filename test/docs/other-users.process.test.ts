@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
+import { needsOtherUser, otherUser } from "../support/needs.js";
 import { collect, type Ended, mainFile, node } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut } from "../support/test-client.js";
@@ -40,8 +41,7 @@ describe("others than the owner's command line", () => {
   }
 
   it("a second user of the machine uses the vault with a token, and nothing beyond it", async function () {
-    const otherUser = 65_534; // owns no files
-    if (process.getuid?.() !== 0) this.skip(); // only root can become another user
+    needsOtherUser(this);
     const directory = mkdtempSync(join(tmpdir(), "second-user-"));
     later(() => rmSync(directory, { recursive: true }));
     const more = await settings(directory);

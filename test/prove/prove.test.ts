@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
 import { changing, rotating, untilRotated } from "../support/key-requests.js";
+import { needsOtherUser, otherUser } from "../support/needs.js";
 import { mainFile, node, type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import {
@@ -138,8 +139,8 @@ describe("strongroom prove", function () {
     }
 
     it("into a process of another user, with the command that could", async function () {
-      if (process.getuid?.() !== 0) this.skip();
-      const { code, report } = await proveAsNobody(server());
+      needsOtherUser(this);
+      const { code, report } = await proveAsOther(server());
       expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
       expect(report.reason).to.contain(`sudo strongroom prove --as-attacker --pid ${server().child.pid}`);
     });
@@ -150,8 +151,8 @@ function wrongPassphrase(): string[] {
   return ["--passphrase-file", passphraseFile("a passphrase of no vault")];
 }
 
-/** The kernel's unprivileged user, with a copy of the header that it may read. */
-async function proveAsNobody({ home, child }: ServerProcess): Promise<Proven> {
+/** As another user, with a copy of the header that it may read. */
+async function proveAsOther({ home, child }: ServerProcess): Promise<Proven> {
   const header = join(temporaryDirectory(), "header.json");
   copyFileSync(join(home, "vault", "gen-1", "header.json"), header);
   for (const path of [dirname(header), header]) chmodSync(path, 0o755);
@@ -166,7 +167,7 @@ async function proveAsNobody({ home, child }: ServerProcess): Promise<Proven> {
     "--home",
     "/var/empty",
   ];
-  const command = spawn(node, [mainFile, ...flags], { uid: 65_534, gid: 65_534, env: {}, cwd: "/" });
+  const command = spawn(node, [mainFile, ...flags], { uid: otherUser, gid: otherUser, env: {}, cwd: "/" });
   const [output] = await Promise.all([buffer(command.stdout), once(command, "close")]);
   return { code: command.exitCode, report: JSON.parse(output.toString()) as Proven["report"] };
 }
