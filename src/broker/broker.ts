@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { whyNot } from "../../workers/use-rules.js";
-import type { Caller, Credentials } from "../access/credentials.js";
+import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import { requireScope } from "../access/scopes.js";
 import type { ClientTokens } from "../access/tokens.js";
@@ -63,7 +63,7 @@ const maxHosts = 1_000;
 const firstRestartMs = 1_000;
 const lastRestartMs = 60_000;
 
-type PermittedUse = { readonly caller: Caller; readonly use: Use; readonly path: string };
+type PermittedUse = { readonly caller: ClientCaller; readonly use: Use; readonly path: string };
 
 export class Broker {
   readonly approvals: Approvals;
@@ -71,7 +71,7 @@ export class Broker {
   readonly #upstreamCa: string | null;
   #port: number;
   #thread: Worker | null = null;
-  readonly #callers = new Map<string, Caller>();
+  readonly #callers = new Map<string, ClientCaller>();
   readonly #rules = new Map<string, SessionRules>();
   readonly #permits = new Map<number, PermittedUse>();
   readonly #certificates = new Map<number, (certificate: string | null) => void>();
@@ -208,25 +208,25 @@ export class Broker {
     return { ok: true, session };
   }
 
-  /** @throws VaultError UNAUTHORIZED, RATE_LIMITED */
-  async #authenticate(token: string, address: string): Promise<Caller> {
+  /** @throws VaultError UNAUTHORIZED, RATE_LIMITED; FORBIDDEN for the root token, which would reach beyond every session */
+  async #authenticate(token: string, address: string): Promise<ClientCaller> {
     const { credentials, tokens, tokenLockout } = this.#deps;
     tokenLockout.checkFrom(address);
     await tokens.refresh();
     const caller = credentials.authenticate(token);
+    if (caller === "root") throw new VaultError("FORBIDDEN", rootRefused);
     if (caller !== null) return caller;
     tokenLockout.failFrom(address);
     throw new VaultError("UNAUTHORIZED", "the token is wrong");
   }
 
   /** @throws VaultError UNAUTHORIZED, FORBIDDEN, VAULT_LOCKED */
-  #mustBeAllowed(caller: Caller): void {
+  #mustBeAllowed(caller: ClientCaller): void {
     const { credentials, tokens, vault, audit } = this.#deps;
     credentials.requireValid(caller);
-    if (caller !== "root") requireScope(caller, "use");
+    requireScope(caller, "use");
     vault.secrets.admit(true);
     audit?.mustAccept();
-    if (caller === "root") return;
     tokens.mustBeGenuine(caller);
     tokens.touch(caller);
   }
@@ -234,12 +234,12 @@ export class Broker {
   async #permit(use: Use): Promise<Answer<"permit">> {
     const caller = this.#callers.get(use.session);
     if (caller === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
-    await this.#refreshed(caller);
+    await this.#refreshed();
     this.#mustBeAllowed(caller);
     const chosen = chosenUse(await this.#usesOf(caller), use);
     if (chosen.ask !== "never") {
       await this.#approved(caller, chosen, use);
-      await this.#refreshed(caller); // the approval may have taken a minute
+      await this.#refreshed(); // the approval may have taken a minute
     }
     this.#mustBeAllowed(caller);
     const permit = this.#count++;
@@ -248,12 +248,12 @@ export class Broker {
   }
 
   /** Another server may have revoked the token. @throws VaultError UNAVAILABLE, INTEGRITY */
-  async #refreshed(caller: Caller): Promise<void> {
-    if (caller !== "root") await this.#deps.tokens.refresh();
+  async #refreshed(): Promise<void> {
+    await this.#deps.tokens.refresh();
   }
 
   /** @throws VaultError FORBIDDEN */
-  async #approved(caller: Caller, { path, ask }: SecretUse, { host: asked, method, target }: Use): Promise<void> {
+  async #approved(caller: ClientCaller, { path, ask }: SecretUse, { host: asked, method, target }: Use): Promise<void> {
     const request = { token: sessionId(caller), path, host: asked, method, target: target.split("?")[0] ?? target };
     const outcome = await this.approvals.ask(request, { ask });
     if (outcome === "approved") return;
@@ -307,6 +307,9 @@ export class Broker {
     return { ok: false, status, code, error: message };
   }
 }
+
+const rootRefused =
+  "the broker does not take the root token: use strongroom agent run, or a client token with the scope use";
 
 const whyNotApproved: Readonly<Record<Exclude<ApprovalOutcome, "approved">, string>> = {
   refused: "the request was not approved",

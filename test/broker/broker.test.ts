@@ -176,6 +176,16 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     expect(await curl({ ...agent, token }, url)).to.contain("403");
   });
 
+  it("is refused with the root token, as the proxy's password and as the key of a route", async () => {
+    const { server, upstream } = rig();
+    const [agent, seen] = [{ ...(await startAgent(server)), token: server.token }, upstream.seen.length];
+    expect(await curl(agent, `https://localhost:${upstream.port}/root`)).to.contain("403");
+    const route = `http://127.0.0.1:${agent.port}/r/up/root`;
+    const refused = await output("curl", ["-sS", "--noproxy", "*", "-H", `X-Api-Key: ${server.token}`, route]);
+    expect(refused).to.contain("the broker does not take the root token");
+    expect(upstream.seen).to.have.length(seen);
+  });
+
   it("cannot read anything with its token", async () => {
     const { server } = rig();
     const { token } = await startAgent(server);
