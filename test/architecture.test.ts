@@ -58,6 +58,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/http",
     "src/vault",
     protocol,
+    "workers/go-values",
   ],
   "src/server": [
     "node:*",
@@ -196,6 +197,7 @@ const entrances: readonly string[] = [
   keyText,
   protocol,
   "workers/check/words",
+  "workers/go-values",
   "workers/use-rules",
 ];
 

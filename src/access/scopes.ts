@@ -18,10 +18,10 @@ export const scopes = [
 export type Scope = (typeof scopes)[number];
 
 /**
- * What an endpoint needs: `open`: no token; `any`: every valid token; `root`: only the root token; `page`: that or the review
- * page's; a list: any of these scopes, and the body decides.
+ * What an endpoint needs: `open`: no token; `any`: every valid token; `some`: one with at least one scope; `root`: only the root
+ * token; `page`: that or the review page's; a list: any of these scopes, and the body decides.
  */
-export type Need = Scope | readonly Scope[] | "open" | "any" | "root" | "page";
+export type Need = Scope | readonly Scope[] | "open" | "any" | "some" | "root" | "page";
 
 /** What each operation of a batch needs: all of these. */
 const batchNeeds = {
@@ -44,6 +44,10 @@ export function requireScope(caller: { readonly token: Holder; readonly session?
   if (need === "any" || need === "open" || (need === "page" && session)) return;
   if (need === "root" || need === "page")
     throw new VaultError("FORBIDDEN", "only the root token can do this: use it instead");
+  if (need === "some") {
+    if (holder.can.length > 0) return;
+    throw forbidden(holder, "any of them");
+  }
   const wanted = typeof need === "string" ? [need] : need;
   if (!wanted.some((scope) => holder.can.includes(scope))) throw forbidden(holder, wanted.join(" or "));
 }
@@ -55,7 +59,8 @@ export function requireBatchScopes(holder: Holder, kind: BatchKind): void {
 }
 
 function forbidden({ name, can }: Holder, wanted: string): VaultError {
-  return new VaultError("FORBIDDEN", `token ${name} may only ${listed(can)}; this needs ${wanted}`);
+  const rights = can.length === 0 ? "has no scopes" : `may only ${listed(can)}`;
+  return new VaultError("FORBIDDEN", `token ${name} ${rights}; this needs ${wanted}`);
 }
 
 function listed(scopesOfToken: readonly Scope[]): string {

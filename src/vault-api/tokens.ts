@@ -1,6 +1,7 @@
 /** Handlers of `auth`: what the token is, its end, child tokens, and the login with a token's name and value. */
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
+import { goFlag, goSeconds, wholeSeconds } from "../../workers/go-values.js";
 import { type Scope, scopes } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
@@ -55,7 +56,7 @@ export async function revoke(service: Service, req: Request, res: Response): Pro
 }
 
 export async function createToken(service: Service, req: Request, res: Response): Promise<void> {
-  const wish = readChild(membersOf(await readBody(req, res, maxBodyBytes, ownMemory)));
+  const wish = readChild(membersOf(await readBody(req, res, maxBodyBytes, ownMemory)), callerOf(req) === "root");
   const made = await service.tokens.createChild(presented(req), wish);
   sendMade(service, req, res, made);
 }
@@ -138,12 +139,17 @@ function describe({ tokens }: Service, shown: Shown, id: string): object {
   const { left, whole } = tokens.timesOf(shown);
   const made = { creation_time: Math.floor(Date.parse(createdAt) / 1000), issue_time: createdAt };
   const times = { ...made, creation_ttl: whole ?? 0, expire_time: expiresAt, ttl: left ?? 0 };
-  const names = { accessor: name, display_name: name, path: "auth/token/create", policies: can };
+  const names = { accessor: name, display_name: name, path: "auth/token/create", policies: policiesShown(can) };
   return { ...fixed, ...times, ...names, id, orphan: parent === undefined };
 }
 
+/** A token always has policies: `default` stands for what every token can do with itself. */
+function policiesShown(can: readonly Scope[]): readonly string[] {
+  return can.length === 0 ? ["default"] : can;
+}
+
 function authOf({ tokens }: Service, shown: Shown, text: string): object {
-  const [name, policies] = shown === "root" ? [rootName, [rootName]] : [shown.name, shown.can];
+  const [name, policies] = shown === "root" ? [rootName, [rootName]] : [shown.name, policiesShown(shown.can)];
   const left = shown === "root" ? null : tokens.timesOf(shown).left;
   return {
     ...{ client_token: text, accessor: name, policies, token_policies: policies, metadata: null },
@@ -167,27 +173,37 @@ function membersOf(body: Uint8Array): Members {
   throw new VaultError("BAD_REQUEST", "failed to parse JSON input");
 }
 
-/** What would give a token other rights or another end than the client thinks, and the values that ask for nothing. */
-const refused: Readonly<Record<string, readonly unknown[]>> = {
-  id: [""],
-  no_parent: [false, "false"],
-  num_uses: [0, "0"],
-  period: [0, "0", "", "0s"],
-  entity_alias: [""],
-  type: ["service", "default", "", "default-service"],
+/** What would give a token other rights or another end than the client thinks, and whether a value asks for nothing. */
+const refused: Readonly<Record<string, (value: unknown) => boolean>> = {
+  id: isEmpty,
+  role_name: isEmpty,
+  no_parent: isOff,
+  no_default_policy: isOff,
+  num_uses: (value) => isEmpty(value) || value === 0 || value === "0",
+  period: (value) => goSeconds(value) === 0,
+  entity_alias: isEmpty,
+  type: (value) => ["service", "default", "", "default-service"].some((neutral) => neutral === value),
 };
 
+function isEmpty(value: unknown): boolean {
+  return value === "";
+}
+
+function isOff(value: unknown): boolean {
+  return goFlag(value) === false;
+}
+
 /** @throws VaultError BAD_REQUEST */
-function readChild(members: Members): ChildRequest {
-  for (const [name, neutral] of Object.entries(refused)) {
+function readChild(members: Members, isRoot: boolean): ChildRequest {
+  for (const [name, asksForNothing] of Object.entries(refused)) {
     const value = members[name];
-    if (value === undefined || value === null || neutral.includes(value)) continue;
+    if (value === undefined || value === null || asksForNothing(value)) continue;
     throw new VaultError("BAD_REQUEST", `${name} is not supported: leave it out`);
   }
   const { display_name: label, policies, ttl, lease, explicit_max_ttl: most } = members;
-  const wanted = secondsOf("ttl", ttl ?? lease) || defaultSeconds;
+  const wanted = secondsOf("ttl", ttl) || secondsOf("lease", lease) || defaultSeconds;
   const limit = secondsOf("explicit_max_ttl", most) || wanted;
-  return { label: labelOf(label), can: policiesOf(policies), ttlSeconds: Math.min(wanted, limit) };
+  return { label: labelOf(label), can: policiesOf(policies, isRoot), ttlSeconds: Math.min(wanted, limit) };
 }
 
 function labelOf(label: unknown): string {
@@ -195,29 +211,38 @@ function labelOf(label: unknown): string {
   return text === "" ? "token" : text;
 }
 
-/** Policies are scopes; `root` alone stands for all that the parent can, and `default` for nothing. */
-function policiesOf(policies: unknown): readonly Scope[] | null {
-  if (policies === undefined || policies === null) return null;
-  const names = typeof policies === "string" ? policies.split(",") : policies;
-  if (!Array.isArray(names)) throw new VaultError("BAD_REQUEST", "policies must be a list of scopes");
-  const wanted = names.filter((name) => name !== "default" && name !== "");
-  if (wanted.length === 0 || wanted.includes(rootName)) return wanted.length === 0 ? null : scopes;
-  const known = scopes.filter((scope) => wanted.includes(scope));
-  if (known.length === new Set(wanted).size) return known;
+/**
+ * Policies are scopes. None at all: those of the parent (null). `default` alone, or only empty names: none, so the child can only
+ * look up, renew and revoke itself. `root`, which outweighs the others: all scopes, and only for a child of the root token.
+ * @throws VaultError BAD_REQUEST
+ */
+function policiesOf(policies: unknown, isRoot: boolean): readonly Scope[] | null {
+  const names = namesIn(policies);
+  if (names.length === 0) return null;
+  const wanted = new Set(names.filter((name) => name !== "default" && name !== ""));
+  if (wanted.has(rootName)) {
+    if (isRoot) return scopes;
+    throw new VaultError("BAD_REQUEST", "root tokens may not be created without parent token being root");
+  }
+  const known = scopes.filter((scope) => wanted.has(scope));
+  if (known.length === wanted.size) return known;
   throw new VaultError("BAD_REQUEST", `child policies must be subset of parent: they are some of ${scopes.join(", ")}`);
 }
 
-const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 24 * 3600 };
+/** Reads a list of names, or a text with commas. @throws VaultError BAD_REQUEST */
+function namesIn(policies: unknown): readonly string[] {
+  if (policies === undefined || policies === null || policies === "") return [];
+  const names: unknown = typeof policies === "string" ? policies.split(",") : policies;
+  if (!Array.isArray(names) || !names.every((name) => typeof name === "string"))
+    throw new VaultError("BAD_REQUEST", "policies must be a list of scopes");
+  return names.map((name: string) => name.trim().toLowerCase());
+}
+
 const maxSeconds = 100 * 365 * 24 * 3600;
 
 /** Reads seconds, or a duration such as `1h30m`; 0 where there is none. @throws VaultError BAD_REQUEST */
 function secondsOf(name: string, value: unknown): number {
-  if (value === undefined || value === null || value === "") return 0;
-  const text = typeof value === "number" || typeof value === "string" ? String(value) : "";
-  const parts = /^\d{1,10}$/.test(text)
-    ? [`${text}s`]
-    : text.match(/^(?:\d{1,10}[smhd])+$/) && text.match(/\d+[smhd]/g);
-  const seconds = parts?.reduce((sum, part) => sum + Number(part.slice(0, -1)) * (units[part.slice(-1)] ?? 0), 0);
-  if (seconds !== undefined && seconds <= maxSeconds) return seconds;
+  const seconds = goSeconds(value ?? "");
+  if (seconds !== null && seconds >= 0 && seconds <= maxSeconds) return wholeSeconds(seconds);
   throw new VaultError("BAD_REQUEST", `${name} must be a number of seconds, or a duration such as 1h30m`);
 }

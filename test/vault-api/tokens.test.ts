@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { shared } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { mustCreateToken, mustList, mustLock, send } from "../support/test-client.js";
+import { mustCreateToken, mustList, mustLock, mustPut, send } from "../support/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "./vault-client.js";
 
 const hour = 3600;
@@ -68,6 +68,8 @@ describe("Tokens for Vault's clients", () => {
     expect(auth.accessor).to.match(new RegExp(`^${name}\\.terraform--[0-9a-f]{8}$`));
     expect((await mustMake(token, { ttl: "768h" })).lease_duration).to.equal(hour);
     expect((await mustMake(token, { explicit_max_ttl: "1m30s" })).lease_duration).to.equal(90);
+    expect((await mustMake(token, { ttl: "", lease: "0.25h" })).lease_duration).to.equal(900);
+    expect((await mustMake(token, { ttl: "1500ms" })).lease_duration).to.equal(1);
     const { tokens } = (await send(server(), { path: "/v1/tokens" })).json as { tokens: { name: string }[] };
     const listed = tokens.find(({ name: one }) => one === auth.accessor);
     expect(listed).to.deep.include({ can: ["get"], paths: ["app/"], parent: name });
@@ -82,6 +84,63 @@ describe("Tokens for Vault's clients", () => {
     }
   });
 
+  it("gives a child of the policy default nothing but itself, however that is written", async () => {
+    await mustPut(server(), "app/a", "1");
+    const { token: parent } = await newToken({ can: ["get", "list", "put", "sign"], paths: ["app/"] });
+    const others: [string, string, object?][] = [
+      ["GET", "secret/data/app/a"],
+      ["POST", "secret/data/app/a", { data: {} }],
+      ["LIST", "secret/metadata/app"],
+      ["GET", "secret/config"],
+      ["LIST", "transit/keys"],
+      ["POST", "transit/random"],
+      ["GET", "sys/mounts"],
+      ["GET", "sys/internal/ui/mounts"],
+      ["GET", "sys/internal/ui/mounts/app"],
+      ["POST", "auth/token/create"],
+      ["POST", "sys/seal"],
+    ];
+    for (const policies of [
+      ["default"],
+      "default",
+      "default,",
+      ["default", ""],
+      [""],
+      " Default ",
+      ["default", "default"],
+    ]) {
+      for (const made of [server().token, parent]) {
+        const { client_token: token, policies: shown } = await mustMake(made, { policies });
+        expect(shown, JSON.stringify(policies)).to.deep.equal(["default"]);
+        for (const [method, path, body] of others) {
+          const answer = await vault(server(), method, path, { token, ...(body && { body }) });
+          expect([answer.status, answer.json.errors?.[0]], path).to.deep.equal([403, "permission denied"]);
+        }
+        expect((await send(server(), { path: "/v1/secrets", token })).status).to.equal(403);
+        expect((await self(token)).json.data.policies).to.deep.equal(["default"]);
+        expect((await vault(server(), "POST", "auth/token/renew-self", { token })).status).to.equal(200);
+        expect((await vault(server(), "POST", "auth/token/revoke-self", { token })).status).to.equal(204);
+        expect((await self(token)).status).to.equal(403);
+      }
+    }
+  });
+
+  it("gives a child the policies of its parent only where none are named", async () => {
+    const { token } = await newToken({ can: ["get", "list"] });
+    for (const policies of [undefined, null, [], ""])
+      expect((await mustMake(token, { policies })).policies, String(policies)).to.deep.equal(["list", "get"]);
+    for (const policies of [["default", "get"], "get,default", "GET, get"])
+      expect((await mustMake(token, { policies })).policies, String(policies)).to.deep.equal(["get"]);
+    const { auth } = (await vault(server(), "POST", "auth/token/create", { body: { policies: ["root", "get"] } })).json;
+    expect(auth.policies).to.include.members(["list", "get", "put", "delete", "use"]);
+    const all = await newToken({ can: auth.policies });
+    for (const policies of [["root"], "root,get", ["default", "put"], ["unknown"], [5], { get: true }, 7]) {
+      const answer = await vault(server(), "POST", "auth/token/create", { token: all.token, body: { policies } });
+      const isOwn = JSON.stringify(policies) === '["default","put"]';
+      expect(answer.status, JSON.stringify(policies)).to.equal(isOwn ? 200 : 400);
+    }
+  });
+
   it("refuses wishes that would change what the token is", async () => {
     const wishes = [
       { no_parent: true },
@@ -90,13 +149,20 @@ describe("Tokens for Vault's clients", () => {
       { type: "batch" },
       { id: "mine" },
       { ttl: "x" },
+      { ttl: "-1h" },
+      { no_default_policy: true },
+      { no_default_policy: "T", policies: ["default"] },
+      { role_name: "admin" },
+      { entity_alias: "ann" },
     ];
     for (const body of wishes) {
       const answer = await vault(server(), "POST", "auth/token/create", { body });
       expect(answer.status, JSON.stringify(body)).to.equal(400);
     }
     const neutral = { no_parent: false, num_uses: 0, period: "", type: "service", id: null, meta: { a: "b" } };
-    expect((await vault(server(), "POST", "auth/token/create", { body: neutral })).status).to.equal(200);
+    const asText = { no_parent: "F", no_default_policy: "0", num_uses: "0", period: "0h", entity_alias: "", ttl: "" };
+    for (const body of [neutral, asText])
+      expect((await vault(server(), "POST", "auth/token/create", { body })).status).to.equal(200);
     expect((await vault(server(), "PUT", "auth/token/create", { body: "null" })).status).to.equal(200);
   });
 

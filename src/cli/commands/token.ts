@@ -262,6 +262,7 @@ function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
   const isFolder = (path: string) => path.endsWith("/");
   const folders = paths.filter(isFolder).map((path) => `in ${printable(path)}`);
   const secrets = paths.filter((path) => !isFolder(path)).map((path) => `of the secret ${printable(path)}`);
+  if (can.length === 0) return "can do nothing";
   return `can ${can.join(", ")} ${[...folders, ...secrets].join(" and ") || "everywhere"}`;
 }
 
