@@ -68,8 +68,10 @@ export function createApp(
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
     const target = parseTarget(req.url ?? "");
-    req.method = api.methodOf(req);
-    beginContext(req, target, api.table.find(req.method, target), report);
+    const method = api.methodOf(req);
+    const isHead = method === "HEAD";
+    req.method = isHead ? "GET" : method; // so that nothing but the sending of a body can tell HEAD from GET
+    beginContext(req, { target, found: api.table.find(req.method, target), isHead }, report);
     req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
   };

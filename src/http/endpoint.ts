@@ -57,7 +57,8 @@ export type Service = {
 /** `parameter`: the raw text in the place of the path's parameter; "" for a path without one. */
 export type Handler = (service: Service, req: Request, res: Response, parameter: string) => Promise<void> | void;
 
-type Method = "GET" | "HEAD" | "LIST" | "PUT" | "POST" | "PATCH" | "DELETE";
+/** A row of GET serves HEAD too. */
+type Method = "GET" | "LIST" | "PUT" | "POST" | "PATCH" | "DELETE";
 
 /** Everything that is decided for an endpoint: what is forgotten does not compile. */
 export type Endpoint<Operation extends string = string> = {
@@ -130,10 +131,11 @@ export class EndpointTable {
     return { route, endpoint, parameter: path.slice(route.before.length, path.length - route.behind.length) };
   }
 
-  /** Returns the methods of a path. */
+  /** Returns the methods of a path, for a client: HEAD is served wherever GET is. */
   methodsOf(path: string): readonly string[] {
     const routes = [this.#fixed.get(path), ...this.#matching(path)];
-    return [...new Set(routes.flatMap((route) => [...(route?.methods.keys() ?? [])]))];
+    const methods = routes.flatMap((route) => [...(route?.methods.keys() ?? [])]);
+    return [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : method)))];
   }
 
   #routeAt(path: string): Route {

@@ -13,6 +13,8 @@ export interface RequestContext {
   readonly started: number;
   /** Null: no endpoint has this path. */
   readonly found: Found | null;
+  /** Whether the response must have no body. The request's method is then GET, which it is served as. */
+  readonly isHead: boolean;
   /** Whose token was accepted. */
   caller: Caller | null;
   /** Throws UNAUTHORIZED once the caller's token has ended; null where none was presented. */
@@ -39,12 +41,17 @@ const key = Symbol("context");
 type WithContext = IncomingMessage & { [key]?: RequestContext };
 
 /** Call it once for each request, before its checks. */
-export function beginContext(req: WithContext, target: Target, found: Found | null, report: Report): void {
+export function beginContext(
+  req: WithContext,
+  { target, found, isHead }: Pick<RequestContext, "target" | "found" | "isHead">,
+  report: Report,
+): void {
   // A property, because a WeakMap entry per request is expensive to collect.
   req[key] = {
     target,
     started: performance.now(),
     found,
+    isHead,
     caller: null,
     requireValid: null,
     report,
@@ -76,6 +83,11 @@ export function callerOf(req: Request): Caller {
 /** As `parseQuery`, of the request's query. */
 export function queryOf(req: Request, names: readonly string[]): ReadonlyMap<string, string> {
   return parseQuery(contextOf(req).target.query, names);
+}
+
+/** Whether the response must have no body. */
+export function isHeadRequest(req: WithContext): boolean {
+  return req[key]?.isHead === true;
 }
 
 /** Whether the request has presented a valid token. */

@@ -11,7 +11,7 @@ import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread, discardBody } from "./body.js";
 import { requireValidToken } from "./guards.js";
-import { contextOf, reportFinished } from "./request.js";
+import { contextOf, isHeadRequest, reportFinished } from "./request.js";
 import { sendOwned } from "./sending.js";
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
@@ -79,7 +79,7 @@ function sendAndWipe(
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   closeIfUnread(res);
   const headers = () => headersFor(length, type, etag);
-  if (sendOwned(res, { status, headers, type, length, etag }, pieces)) return;
+  if (!isHeadRequest(res.req) && sendOwned(res, { status, headers, type, length, etag }, pieces)) return;
   onceGone(res, () => {
     for (const piece of pieces) piece.fill(0);
   });
@@ -132,10 +132,12 @@ export function sendText(res: ServerResponse, type: string, text: string): void 
   reportFinished(res.req, 200);
 }
 
-/** Begins a response of unknown length, whose lines follow one by one. */
-export function beginStream(res: ServerResponse, type: string): void {
+/** Begins a response of unknown length, whose lines follow one by one. Returns false when it is complete: none may follow. */
+export function beginStream(res: ServerResponse, type: string): boolean {
   begin(res, 200, [...constantHeaders, "Content-Type", type]);
   reportFinished(res.req, 200);
+  if (isHeadRequest(res.req)) res.end();
+  return !res.writableEnded;
 }
 
 /** Sends a file of the review page, with the page's own policy in place of the one for JSON. */

@@ -71,7 +71,7 @@ export function vitals(service: Service, req: Request, res: Response): void {
   const caller = callerOf(req);
   const session = caller !== "root" && caller.session ? caller.key : null;
   let left = linesWanted(req);
-  beginStream(res, "application/x-ndjson");
+  if (!beginStream(res, "application/x-ndjson")) return;
   res.flushHeaders();
   if (session !== null) service.review?.opened(session);
   const unwatch = service.vitals.watch((line) => {

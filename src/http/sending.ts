@@ -34,12 +34,12 @@ export type ResponseStart = {
 
 /**
  * Sends the response and wipes the pieces, also when the client disconnects before. Returns false, and has sent nothing, when
- * it is not the turn of this response on its connection, it must have no body, or Node's fields are not as expected; its head
- * may then be set.
+ * it is not the turn of this response on its connection, or Node's fields are not as expected; its head may then be set. Not for
+ * the response to a HEAD request, which has no body.
  */
 export function sendOwned(res: ServerResponse, start: ResponseStart, pieces: readonly Uint8Array[]): boolean {
   const { socket } = res;
-  if (socket === null || !socket.writable || res.req.method === "HEAD") return false;
+  if (socket === null || !socket.writable) return false;
   const head = headOf(res, start);
   if (head === null) return false;
   new Sending(res, socket, pieces).write(head);

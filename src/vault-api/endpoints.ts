@@ -34,8 +34,6 @@ import { hash, listKeyNames, random, transitHandlers } from "./transit.js";
 // biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
 const endpoints: readonly Endpoint[] = [
   { operation: "health", at: "GET /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
-  { operation: "health", at: "HEAD /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
-
   { operation: "sealStatus", at: "GET /v1/sys/seal-status", scope: "open", guard: "none", audit: null, handle: sealStatus },
   { operation: "leader", at: "GET /v1/sys/leader", scope: "open", guard: "none", audit: null, handle: leader },
   { operation: "initialized", at: "GET /v1/sys/init", scope: "open", guard: "none", audit: null, handle: initialized },

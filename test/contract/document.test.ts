@@ -53,10 +53,10 @@ describe("the OpenAPI document", () => {
     mustRefuse(await send(server(), { ...request, token: null }), 401, "UNAUTHORIZED");
   });
 
-  it("supports only GET", async () => {
+  it("supports only GET and HEAD", async () => {
     const answer = await send(server(), { ...request, method: "POST" });
     mustRefuse(answer, 404, "NOT_FOUND");
-    expect(answer.headers.allow).to.equal("GET");
+    expect(answer.headers.allow).to.equal("GET, HEAD");
   });
 
   it("has the version of the package", () => {

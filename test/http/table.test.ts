@@ -100,8 +100,8 @@ describe("the table of endpoints", () => {
       expect([result?.endpoint?.at ?? null, result?.parameter ?? ""]).to.deep.equal([at, parameter]);
     });
 
-  it("names the methods of a path", () => {
-    expect(table.methodsOf("/v1/a/own")).to.deep.equal(["PUT", "GET"]);
+  it("names the methods of a path, HEAD where GET is", () => {
+    expect(table.methodsOf("/v1/a/own")).to.deep.equal(["PUT", "GET", "HEAD"]);
     expect(table.methodsOf("/v1/b")).to.deep.equal([]);
   });
 });

@@ -183,7 +183,7 @@ const templates = Object.keys(paths)
 
 function operationAt(method: string, target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
-  const verb = method.toLowerCase();
+  const verb = method === "HEAD" ? "get" : method.toLowerCase();
   const fixed = path === "/v1/secrets/" ? "/v1/secrets" : path;
   const candidates = [fixed, ...templates.filter(({ pattern }) => pattern.test(path)).map((one) => one.path)];
   for (const candidate of candidates) {

@@ -53,6 +53,8 @@ describe("a list of 17,000 secrets", function () {
     const { server, opened, counts } = await startHeld(128 * 2 ** 20);
     expect(await mustListAll(server, opened)).to.equal(count);
     expect(counts.at(-1), "told to observers").to.equal(count);
+    const head = await send(server, { ...list, method: "HEAD" });
+    expect([head.status, head.text, counts.at(-1)], "HEAD").to.deep.equal([200, "", count]);
     expect(await mustListAll(server, opened)).to.equal(0);
     expect(server.logged()).not.to.contain("warning");
   });
