@@ -14,7 +14,7 @@ import { discardBody, isAfterClose } from "./body.js";
 import { keepsPlaintext } from "./connections.js";
 import { type Endpoint, type EndpointTable, parseTarget, type Service, takesPassphrase } from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
-import { BearerCheck, bearerOf, type GuardSettings, OriginGuard, type TokenReader } from "./guards.js";
+import { BearerCheck, bearerOf, type GuardSettings, OriginGuard, type TokenRules } from "./guards.js";
 import { beginContext, contextOf, type Report } from "./request.js";
 import { type ErrorForm, nativeErrors, sendError } from "./response.js";
 import { sendReviewPage } from "./review.js";
@@ -22,11 +22,10 @@ import { sendReviewPage } from "./review.js";
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** What differs between the APIs of one server. */
-export type Api = {
+export type Api = TokenRules & {
   readonly table: Pick<EndpointTable, "find" | "methodsOf">;
   /** Returns the method as the table and the report have it. */
   readonly methodOf: (req: IncomingMessage) => string;
-  readonly tokenOf: TokenReader;
   /** Refuses what an authenticated request asks for and the API does not have. @throws VaultError BAD_REQUEST */
   readonly checkHeaders: (req: IncomingMessage) => void;
   readonly errors: ErrorForm;
@@ -38,6 +37,7 @@ export const nativeApi: Api = {
   table: endpointTable,
   methodOf: ({ method }) => method ?? "",
   tokenOf: bearerOf,
+  countsMissingToken: (found) => found !== null, // a browser asks for /favicon.ico
   checkHeaders: () => {},
   errors: nativeErrors,
   sendPage: sendReviewPage,
@@ -54,7 +54,7 @@ export function createApp(
 ): Handle {
   const { log, audit } = service;
   const origin = new OriginGuard(settings);
-  const checks: Checks = { api, service, origin, bearer: new BearerCheck(service, clock, api.tokenOf) };
+  const checks: Checks = { api, service, origin, bearer: new BearerCheck(service, clock, api) };
   const report = reporter(audit, observers);
   const app = express().disable("x-powered-by").disable("etag");
   adoptMessageClasses(app, messages);

@@ -10,7 +10,7 @@ import { VaultError } from "../errors.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import { markAuthenticated } from "./connections.js";
-import type { Service } from "./endpoint.js";
+import type { Found, Service } from "./endpoint.js";
 import { callerOf, contextOf, onlyHeader } from "./request.js";
 
 export type GuardSettings = {
@@ -76,6 +76,13 @@ const credential = /^bearer +([^\s,]+)$/i;
 /** Returns the token that a request presents. */
 export type TokenReader = (req: IncomingMessage) => string | undefined;
 
+/** How an API is told who sends a request. */
+export type TokenRules = {
+  readonly tokenOf: TokenReader;
+  /** Whether a request without any token for this path counts towards the lockout. */
+  readonly countsMissingToken: (found: Found | null) => boolean;
+};
+
 export const bearerOf: TokenReader = ({ rawHeaders }) => {
   return credential.exec(onlyHeader(rawHeaders, "authorization") ?? "")?.[1];
 };
@@ -89,18 +96,18 @@ export class BearerCheck {
   readonly #tokens: ClientTokens;
   readonly #lockout: Lockout;
   readonly #clock: Clock;
-  readonly #tokenOf: TokenReader;
+  readonly #api: TokenRules;
 
   constructor(
     { credentials, tokens, tokenLockout }: Pick<Service, "credentials" | "tokens" | "tokenLockout">,
     clock: Clock,
-    tokenOf: TokenReader,
+    api: TokenRules,
   ) {
     this.#credentials = credentials;
     this.#tokens = tokens;
     this.#lockout = tokenLockout;
     this.#clock = clock;
-    this.#tokenOf = tokenOf;
+    this.#api = api;
   }
 
   /**
@@ -108,7 +115,7 @@ export class BearerCheck {
    * @throws VaultError UNAUTHORIZED, UNAVAILABLE, RATE_LIMITED
    */
   check(req: Request, res: Response): Caller | Promise<Caller> {
-    const presented = this.#tokenOf(req);
+    const presented = this.#api.tokenOf(req);
     const caller = this.#callerOf(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
     const refreshed = presented?.startsWith(prefixes.client) ? this.#tokens.refresh() : undefined;
@@ -139,7 +146,7 @@ export class BearerCheck {
   #admit(req: Request, res: Response, presented: string | undefined, caller: Caller | null): Caller {
     if (caller === null) {
       markAuthenticated(req.socket, false);
-      this.#lockout.fail(req);
+      if (presented !== undefined || this.#api.countsMissingToken(contextOf(req).found)) this.#lockout.fail(req);
       const isDamaged = presented !== undefined && isDamagedValue(presented);
       const problem = isDamaged ? "damaged (its checksum does not match)" : "missing or wrong";
       throw new VaultError("UNAUTHORIZED", `the bearer token is ${problem}`, { credential: "token" });

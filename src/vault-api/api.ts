@@ -46,6 +46,7 @@ export const vaultApi: Api & { readonly table: VaultTable } = {
   table: vaultTable,
   methodOf: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
   tokenOf,
+  countsMissingToken: () => false, // clients ask for the server's state, and before they log in
   checkHeaders,
   errors,
   sendPage: () => false,

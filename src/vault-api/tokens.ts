@@ -20,7 +20,7 @@ const loginSeconds = 24 * 3600;
 
 /** Returns the token of a request: in Vault's header, or as a bearer. */
 export function tokenOf(req: IncomingMessage): string | undefined {
-  return onlyHeader(req.rawHeaders, "x-vault-token") ?? bearerOf(req);
+  return onlyHeader(req.rawHeaders, "x-vault-token") || bearerOf(req); // an empty header is none, as in Vault
 }
 
 export function lookUpSelf(service: Service, req: Request, res: Response): void {

@@ -195,6 +195,19 @@ describe("lockout", () => {
     mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
   });
 
+  it("counts no request without any token where no endpoint is, and each at an endpoint", async () => {
+    const server = shared.server();
+    const ask = async (path: string, headers = {}) => (await send(server, { path, token: null, headers })).status;
+    for (const path of ["/", "/favicon.ico", "/v1/no-such", "/v2/status", "/review/", "/v1/secretsx"])
+      for (let n = 0; n < 10; n++) expect(await ask(path), path).to.equal(401);
+    expect(await ask("/", { authorization: "Basic dXNlcjpwYXNzd29yZA==" })).to.equal(401);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    expect(await ask("/favicon.ico", { authorization: "Bearer wrong" }), "a guess counts anywhere").to.equal(401);
+    for (const path of ["/v1/secrets/a", "/v1/unlock", "/v1/keys"])
+      for (let n = 0; n < 3; n++) expect(await ask(path), path).to.equal(401);
+    mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
+  });
+
   it("200 concurrent valid requests, half of them cancelled, never count", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);

@@ -37,15 +37,18 @@ describe("the port for Vault's clients", () => {
     expect(await health("?sealedcode=x")).to.equal(400);
   });
 
-  it("takes the token as X-Vault-Token or bearer, and refuses a wrong one with 403, which counts", async () => {
+  it("takes the token as X-Vault-Token or bearer, and refuses a wrong one with 403, which counts; a missing one never does", async () => {
     const server = await startVaultServer();
     await mustPut(server, "app/a", "1");
     const list = (request: object) => vault(server, "LIST", "secret/metadata/", request);
     expect((await list({})).status).to.equal(200);
     expect((await list({ token: null, headers: { authorization: `Bearer ${server.token}` } })).status).to.equal(200);
     expect((await list({ headers: { "x-vault-request": "true", "x-vault-namespace": "" } })).status).to.equal(200);
+    for (const path of ["secret/metadata/", "secret/data/app/a", "auth/token/lookup-self", "sys/no-such", "x"]) {
+      for (const token of [null, null, ""]) expect((await vault(server, "GET", path, { token })).status).to.equal(403);
+    }
     for (let failure = 0; failure < 10; failure++) {
-      const { status, json } = await list({ token: failure === 0 ? null : "hvs.wrong" });
+      const { status, json } = await list({ token: "hvs.wrong" });
       expect(status).to.equal(403);
       expect(json.errors[0]).to.equal("permission denied");
     }
