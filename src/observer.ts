@@ -1,9 +1,10 @@
 /** Observers of the server: they receive an event for every finished request and for what happens to the vault. */
+import type { PlannedOperation } from "../workers/protocol.js";
 import type { ErrorCode } from "./errors.js";
 import type { Log } from "./log.js";
 
 /** One operation of a batch that the caller may send. `to`: the target of a move or copy. */
-export type BatchItem = { readonly kind: string; readonly path: string; readonly to?: string };
+export type BatchItem = { readonly kind: PlannedOperation["kind"]; readonly path: string; readonly to?: string };
 
 /** A request whose response is decided, or that will get none. Null: unknown, or there is none. */
 export type FinishedRequest = {

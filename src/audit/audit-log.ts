@@ -9,14 +9,15 @@ import type { Log } from "../log.js";
 import type { Credential, FinishedRequest, LockReason } from "../observer.js";
 import { auditDirectory, type LogHead } from "./format.js";
 import { type AuditRecord, readRecords } from "./reader.js";
-import { type AuditedEvent, type AuditedMode, recordsOf, textOfRecord } from "./record.js";
 import {
-  AuditWriter,
+  type AuditedEvent,
+  type AuditedMode,
+  auditRecordText,
   type CheckpointReason,
-  type CheckpointVerifier,
-  type LastCheckpoint,
-  type Signer,
-} from "./writer.js";
+  recordsOf,
+  type ServerRecord,
+} from "./record.js";
+import { AuditWriter, type CheckpointVerifier, type LastCheckpoint, type Signer } from "./writer.js";
 
 /** Time in which further lockouts are counted together, in milliseconds. */
 const lockoutsMs = 60_000;
@@ -94,17 +95,14 @@ export class AuditLog {
     for (const text of recordsOf(audited, request, mode, this.#timeNow)) writer.add(text);
   }
 
+  /** Adds a record of the server's own. */
+  record(members: ServerRecord): void {
+    this.#options.writer.add(auditRecordText(this.#timeNow(), members));
+  }
+
   /** Makes a checkpoint of everything so far, while the vault is unlocked. */
   checkpoint(reason: CheckpointReason): void {
     this.#options.writer.checkpoint(reason);
-  }
-
-  serverStarted(): void {
-    this.#add({ event: "start" });
-  }
-
-  serverStopping(): void {
-    this.#add({ event: "stop" });
   }
 
   /** The first lockout has a record at once, the others one for each minute: their number is the attacker's choice. */
@@ -114,7 +112,7 @@ export class AuditLog {
       this.#lockouts.set(credential, others + 1);
       return;
     }
-    this.#add({ event: "lockout", credential, address });
+    this.record({ event: "lockout", credential, address });
     this.#countLockouts(credential);
   }
 
@@ -124,24 +122,9 @@ export class AuditLog {
       const count = this.#lockouts.get(credential) ?? 0;
       this.#lockouts.delete(credential);
       if (count === 0) return;
-      this.#add({ event: "lockout", credential, count });
+      this.record({ event: "lockout", credential, count });
       this.#countLockouts(credential);
     });
-  }
-
-  /** Records that a secret was used for a request. DANGER: never the request's path, query or body. */
-  used(use: {
-    readonly token: string;
-    readonly path: string;
-    readonly host: string;
-    readonly method: string;
-    readonly status: number;
-  }): void {
-    this.#add({ event: "use", ...use });
-  }
-
-  trashSwept(path: string): void {
-    this.#add({ event: "destroy", path, reason: "age" });
   }
 
   /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
@@ -153,19 +136,16 @@ export class AuditLog {
 
   /** Returns the last checkpoint, see `AuditWriter.lastCheckpoint`: the message that wipes the key carries it. */
   vaultLocked(reason: LockReason): LastCheckpoint | null {
-    this.#add({ event: "locked", reason });
+    this.record({ event: "locked", reason });
     return this.#options.writer.lastCheckpoint();
   }
 
   /** Writes what waits, and ends. */
   close(): Promise<void> {
-    for (const [credential, count] of this.#lockouts) if (count > 0) this.#add({ event: "lockout", credential, count });
+    for (const [credential, count] of this.#lockouts)
+      if (count > 0) this.record({ event: "lockout", credential, count });
     this.#lockouts.clear();
     return this.#options.writer.close();
-  }
-
-  #add(members: object): void {
-    this.#options.writer.add(textOfRecord(this.#timeNow(), members));
   }
 
   readonly #timeNow = (): string => {

@@ -3,24 +3,68 @@
  * digest, and nothing that a client wrote where a path or a name was expected, unless it was found to be one.
  */
 import { randomUUID } from "node:crypto";
+import type { CheckpointSignature } from "../../workers/protocol.js";
 import type { Settings } from "../config/definitions.js";
-import type { BatchItem, FinishedRequest } from "../observer.js";
+import type { BatchItem, Credential, FinishedRequest, LockReason } from "../observer.js";
 
 export type AuditedMode = Exclude<Settings["audit"], "off">;
 
+/** Event of a request that changes something, which every log has. */
+export type ChangeEvent =
+  | ("init" | "unlock" | "lock" | "passphrase" | "rotate" | "key-create" | "key-delete" | "snapshot")
+  | ("put" | "metadata" | "delete" | "undo" | "prune" | "undelete" | "destroy" | "trash" | "untrash" | "batch")
+  | ("token-create" | "token-rotate" | "token-revoke" | "key-change" | "key-export" | "use-change" | "approve")
+  | ("shutdown" | "review" | "review-storm");
+
+/** Event of a request that only reads, which a log of mode `all` has. */
+export type ReadEvent =
+  | ("get" | "get-version" | "list" | "versions" | "list-trash" | "check" | "otp")
+  | ("encrypt" | "decrypt" | "rewrap" | "sign" | "verify" | "hmac" | "datakey");
+
+/** Record of the server's own: its event and its members. */
+export type ServerRecord =
+  | { readonly event: "start" | "stop" }
+  | { readonly event: "locked"; readonly reason: LockReason }
+  /** `count`: further ones within a minute. */
+  | { readonly event: "lockout"; readonly credential: Credential; readonly address?: string; readonly count?: number }
+  /** A secret was used for a request. DANGER: never the request's path, query or body. */
+  | ({ readonly event: "use"; readonly token: string; readonly path: string } & UsedFor)
+  /** A secret had been in the trash for long enough. */
+  | { readonly event: "destroy"; readonly path: string; readonly reason: "age" }
+  | { readonly event: "gap"; readonly count: number; readonly since: string }
+  | ({ readonly event: "checkpoint"; readonly reason: CheckpointReason; readonly from: number } & CheckpointSignature)
+  | { readonly event: "mismatch"; readonly reason: Mismatch };
+
+type UsedFor = { readonly host: string; readonly method: string; readonly status: number };
+
+/** Why a checkpoint is made. */
+export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";
+
+/** What does not fit in the log of an earlier server. */
+export type Mismatch = "chain" | "wrong" | "unknown";
+
+type RequestRecord = { readonly event: ChangeEvent | ReadEvent | BatchItem["kind"]; readonly status: number } & {
+  readonly [M in "token" | "address" | "requestId" | "path" | "to" | "code"]?: string | null | undefined;
+} & { readonly batch?: true };
+
+/** Any event that a record may have. */
+export type AuditEvent = ChangeEvent | ReadEvent | (ServerRecord | RequestRecord)["event"];
+
 /** Returns a record's text behind `seq`. Members that are undefined are left out. */
-export function textOfRecord(time: string, members: object): string {
+export function auditRecordText(time: string, members: ServerRecord | RequestRecord): string {
   return `,"time":"${time}",${JSON.stringify(members).slice(1)}\n`;
 }
 
 /** The records' `event` for an endpoint. `mode`: from which mode on it is recorded. */
-export type AuditedEvent = { readonly event: string; readonly mode: AuditedMode };
+export type AuditedEvent =
+  | { readonly event: ChangeEvent; readonly mode: "changes" }
+  | { readonly event: ReadEvent; readonly mode: "all" };
 
-export function change(event: string): AuditedEvent {
+export function change(event: ChangeEvent): AuditedEvent {
   return { event, mode: "changes" };
 }
 
-export function read(event: string): AuditedEvent {
+export function read(event: ReadEvent): AuditedEvent {
   return { event, mode: "all" };
 }
 
@@ -43,7 +87,7 @@ export function recordsOf(
 }
 
 /** By hand: `JSON.stringify` of an object takes longer, and this runs for each get. */
-function textOfRequest(request: FinishedRequest, event: string, time: string): string {
+function textOfRequest(request: FinishedRequest, event: AuditEvent, time: string): string {
   const { caller, address, requestId, path, subject, key, version, etag, prefix, count, status, code } = request;
   return (
     `,"time":"${time}","event":"${event}"${text("token", caller)}${text("address", address)}` +
@@ -73,6 +117,6 @@ function recordsOfBatch(request: FinishedRequest, operations: readonly BatchItem
   const { caller: token, address, status } = request;
   const [requestId, code] = [request.requestId ?? randomUUID(), request.code ?? undefined];
   return operations.map(({ kind: event, path, to }) =>
-    textOfRecord(time, { event, token, address, requestId, batch: true, path, to, status, code }),
+    auditRecordText(time, { event, token, address, requestId, batch: true, path, to, status, code }),
   );
 }

@@ -25,6 +25,7 @@ import {
   nextChain,
   parseHeaderLine,
 } from "./format.js";
+import type { AuditEvent } from "./record.js";
 
 type ProblemCode =
   | "changed"
@@ -64,7 +65,7 @@ const maxProblems = 1_000;
 /** Few, so that requests between two steps hardly wait. */
 const linesInStep = 100;
 
-type RecordMembers = { readonly [name: string]: unknown };
+type RecordMembers = { readonly event: AuditEvent } & { readonly [name: string]: unknown };
 
 /** The group that is being read. */
 type OpenGroup = { start: number; first: number | null; last: number; line: number };
@@ -196,9 +197,9 @@ export class LogVerifier {
       this.#problem("sequence", `line ${number} has record ${seq} instead of ${this.#nextSeq}`);
     this.#nextSeq = seq + 1;
     this.#records++;
-    if (record.members["event"] === "gap") this.#gap(record.members);
-    if (record.members["event"] === "checkpoint") this.#checkpoint(record, number, group);
-    if (record.members["event"] === "mismatch") this.#mismatch(record);
+    if (record.members.event === "gap") this.#gap(record.members);
+    if (record.members.event === "checkpoint") this.#checkpoint(record, number, group);
+    if (record.members.event === "mismatch") this.#mismatch(record);
     group.first ??= seq;
     group.last = seq;
   }

@@ -19,7 +19,7 @@ import {
   maxFileBytes,
   signedOf,
 } from "./format.js";
-import { textOfRecord } from "./record.js";
+import { auditRecordText, type CheckpointReason, type Mismatch } from "./record.js";
 
 export type WriterOptions = {
   readonly directory: string;
@@ -34,20 +34,22 @@ export type WriterOptions = {
 export const maxWaiting = 16_384;
 
 /** What was wrong with the log of an earlier server: the record's reason, and what the server's log says of it. */
-const mismatches = {
+const mismatches: Readonly<Record<Mismatch, string>> = {
   chain: "records behind the newest checkpoint were changed, added or removed while no server ran",
   wrong: "the newest checkpoint does not fit the records before it: they were changed while no server ran",
   unknown:
     "the newest checkpoint is under a key that this vault does not have: another server has changed the key, or the log " +
     "was changed while no server ran",
-} as const;
-type Mismatch = keyof typeof mismatches;
+};
 
 const groupMs = 50;
 const retryMs = 1_000;
 
 /** Bounds what a start reads at the log's end, see `findEnd`. */
 const maxGroupCharacters = 128 * 1024;
+
+/** Claim of a checkpoint that this server makes. */
+type CheckpointToSign = Required<CheckpointClaim> & { readonly reason: CheckpointReason };
 
 export class AuditWriter {
   readonly #options: WriterOptions;
@@ -136,7 +138,7 @@ export class AuditWriter {
     });
   }
 
-  #claim({ log, seq, chain }: LogPosition, reason: CheckpointReason): Required<CheckpointClaim> {
+  #claim({ log, seq, chain }: LogPosition, reason: CheckpointReason): CheckpointToSign {
     return { log, seq, time: this.#time(), chain: base64url(chain), from: this.#opened?.seq ?? 1, reason };
   }
 
@@ -162,7 +164,7 @@ export class AuditWriter {
       this.#isChecked = true;
       if (found !== null) {
         this.#options.log.error({ event: "audit-mismatch", hint: mismatches[found] });
-        this.add(textOfRecord(this.#time(), { event: "mismatch", reason: found }));
+        this.add(auditRecordText(this.#time(), { event: "mismatch", reason: found }));
       }
       this.checkpoint(reason);
     };
@@ -297,7 +299,7 @@ export class AuditWriter {
     if (gap === null) return;
     const { count, since } = gap;
     this.#options.log.warn({ event: "audit-gap", count, hint: "so many records are lost: the log has a gap record" });
-    this.#queue.add(textOfRecord(this.#time(), { event: "gap", count, since: new Date(since).toISOString() }));
+    this.#queue.add(auditRecordText(this.#time(), { event: "gap", count, since: new Date(since).toISOString() }));
   }
 
   #groupSome(maker: GroupMaker): void {
@@ -409,9 +411,6 @@ export type CheckpointVerifier = (checkpoints: readonly SignedCheckpoint[]) => P
 /** The checkpoint of a lock; `end` takes its signature, or null when there is none. */
 export type LastCheckpoint = { readonly text: string; readonly end: (signed: CheckpointSignature | null) => void };
 
-/** Why a checkpoint is made. */
-export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";
-
 class CheckpointSigning {
   /** No checkpoint is made without one. */
   signer: Signer | null = null;
@@ -431,7 +430,7 @@ class CheckpointSigning {
    * Calls the signer at once. `end` is called later, with the record, or with null when the vault was locked in between; not
    * at all when another checkpoint was begun in between.
    */
-  begin(claim: Required<CheckpointClaim>, end: (record: string | null, key: string | null) => void) {
+  begin(claim: CheckpointToSign, end: (record: string | null, key: string | null) => void) {
     if (this.signer === null) return;
     const signed: Promise<CheckpointSignature | null> = this.signer(checkpointText(claim)).catch(() => null);
     const latest: Promise<void> = signed.then((signature) => {
@@ -440,7 +439,7 @@ class CheckpointSigning {
       if (signature === null) return end(null, null);
       const { time, reason, from } = claim;
       const { key, mac } = signature;
-      end(textOfRecord(time, { event: "checkpoint", reason, from, key, mac }), key);
+      end(auditRecordText(time, { event: "checkpoint", reason, from, key, mac }), key);
     });
     this.#latest = latest;
   }

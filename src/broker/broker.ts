@@ -274,7 +274,8 @@ export class Broker {
     if (found === undefined) return;
     this.#permits.delete(permit);
     const { caller, path, use } = found;
-    this.#deps.audit?.used({ token: sessionId(caller), path, host: use.host, method: use.method, status });
+    const { host, method } = use;
+    this.#deps.audit?.record({ event: "use", token: sessionId(caller), path, host, method, status });
   }
 
   #usesOf(caller: Caller): Promise<readonly SecretUse[]> {

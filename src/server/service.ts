@@ -99,7 +99,7 @@ function serveRequests({ messages, secure, local, forVault }: Listeners, appOf: 
 }
 
 function reportStart({ audit, observers }: Telemetry, clock: Clock): void {
-  audit?.serverStarted();
+  audit?.record({ event: "start" });
   observers.vaultEvent({ event: "start", at: clock.now() });
 }
 
@@ -236,7 +236,7 @@ function stopServing(
   { release }: ClaimedStore,
   { clock, log }: AllDependencies,
 ): Promise<void> {
-  audit?.serverStopping();
+  audit?.record({ event: "stop" });
   observers.vaultEvent({ event: "stop", at: clock.now() });
   const drained = Promise.all(allOf(listeners).map((each) => drain(each, stopMs)));
   const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());

@@ -22,7 +22,7 @@ export interface VaultAudit {
    */
   vaultLocked(reason: LockReason): LastCheckpoint | null;
   /** Records that a secret was destroyed because it had been in the trash for long enough. */
-  trashSwept(path: string): void;
+  record(swept: { readonly event: "destroy"; readonly path: string; readonly reason: "age" }): void;
 }
 
 /**

@@ -14,7 +14,7 @@ type TrashSweepOptions = {
   readonly log: Log;
   /** 0: for ever. */
   readonly keepTrashDays: number;
-  readonly audit: Pick<VaultAudit, "trashSwept"> | null;
+  readonly audit: Pick<VaultAudit, "record"> | null;
 };
 
 /** In milliseconds. */
@@ -64,7 +64,7 @@ export class TrashSweep {
       await trash.sweep(now - keptMs, {
         destroyed: (path) => {
           count++;
-          audit?.trashSwept(path);
+          audit?.record({ event: "destroy", path, reason: "age" });
         },
         kept: (deletedAt) => {
           oldest = Math.min(oldest, deletedAt);

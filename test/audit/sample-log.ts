@@ -16,7 +16,7 @@ import {
   parseHeaderLine,
   signedOf,
 } from "../../src/audit/format.js";
-import { textOfRecord } from "../../src/audit/record.js";
+import { auditRecordText, type ChangeEvent, type ReadEvent } from "../../src/audit/record.js";
 import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/writer.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
@@ -55,9 +55,9 @@ export function newWriter(options: Partial<WriterOptions> = {}): TestWriter {
   return { writer, directory, logged: () => lines.join("") };
 }
 
-export function record(n: number, event = "get"): string {
+export function record(n: number, event: ChangeEvent | ReadEvent = "get"): string {
   const time = new Date(Date.UTC(2026, 2, 1) + n).toISOString();
-  return textOfRecord(time, { event, token: "root", address: "127.0.0.1", path: `app/${n}`, status: 200 });
+  return auditRecordText(time, { event, token: "root", address: "127.0.0.1", path: `app/${n}`, status: 200 });
 }
 
 /** Writes a log of several files; the last group is no checkpoint. */
@@ -67,7 +67,10 @@ export async function sampleLog(): Promise<LogBytes> {
     writer.add(record(n));
     if (n % 7 === 6) await writer.flush();
     if (n % 31 === 30) writer.checkpoint("time");
-    if (n === 200) writer.add(textOfRecord("2026-03-01T00:00:00.200Z", { event: "gap", count: 3 }));
+    if (n === 200)
+      writer.add(
+        auditRecordText("2026-03-01T00:00:00.200Z", { event: "gap", since: "2026-01-01T00:00:00.000Z", count: 3 }),
+      );
   }
   await writer.close();
   return readLog(directory);
