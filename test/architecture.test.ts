@@ -11,7 +11,7 @@ const served = ["src/access", "src/audit", "src/client", "src/maintenance", "src
 
 /** A row covers a folder and its subfolders, and what they import of each other; the row nearest to a file counts. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  "src/*": ["node:*"],
+  "src/*": ["node:*", protocol],
   "src/config": ["node:*", "env-paths", "src/*"],
   "src/paths": ["node:path", "src/*"],
   "src/files": ["node:*", "src/*", "src/config"],
@@ -32,7 +32,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "workers/check/words",
     protocol,
   ],
-  "src/access": ["node:*", "express-rate-limit", ...leaves],
+  "src/access": ["node:*", "express-rate-limit", ...leaves, "src/contract"],
   "src/audit": ["node:*", ...leaves, protocol],
   "src/metrics": ["node:*", "src/*", "src/storage/secret-store"],
   "src/http": [
@@ -55,6 +55,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/paths",
     "src/access",
     "src/audit",
+    "src/contract",
     "src/http",
     "src/vault",
     protocol,
@@ -113,7 +114,17 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     keyText,
     protocol,
   ],
-  "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...served, "prove", protocol],
+  "src/cli/commands": [
+    "node:*",
+    "commander",
+    "@zxcvbn-ts/*",
+    ...leaves,
+    "src/cli",
+    "src/contract",
+    ...served,
+    "prove",
+    protocol,
+  ],
   workers: ["node:crypto", "node:buffer"],
   prove: ["node:*"],
 };
@@ -148,6 +159,7 @@ const entrances: readonly string[] = [
   "src/client/discovery",
   "src/client/fields",
   "src/contract/document",
+  "src/contract/names",
   "src/contract/operations",
   "src/http/app",
   "src/http/body",

@@ -1,6 +1,5 @@
 /** Limits of request bodies, in bytes of UTF-8 where they limit a text. A test compares them with openapi.yaml. */
 
-export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 export const maxPassphraseBytes = 1024;
 export const maxLabelBytes = 64;
 export const mostKeys = 15;

@@ -1,20 +1,7 @@
 /** Scopes of client tokens. */
+import type { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
 
-export const scopes = [
-  "list",
-  "get",
-  "put",
-  "delete",
-  "lock",
-  "unlock",
-  "metrics",
-  "audit",
-  "encrypt",
-  "decrypt",
-  "sign",
-  "use",
-] as const;
 export type Scope = (typeof scopes)[number];
 
 /**

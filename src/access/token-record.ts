@@ -14,8 +14,9 @@
  * is over the text of `signedText`: all of a token's members but the MACs and `lastUsedAt`. An entry that is not a
  * valid record is kept unchanged, and does not authenticate.
  */
+import { scopes } from "../contract/names.js";
 import { type EndReason, endReasons } from "../errors.js";
-import { type Scope, scopes } from "./scopes.js";
+import type { Scope } from "./scopes.js";
 
 export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 

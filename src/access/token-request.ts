@@ -1,14 +1,14 @@
 /** Bodies of the requests that create and rotate client tokens. They carry no secret. */
+import { defaultScopes, scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
 import { isScope } from "../paths/path-scope.js";
-import { type Scope, scopes } from "./scopes.js";
+import type { Scope } from "./scopes.js";
 import { tokenName } from "./token-record.js";
 
 /** The root token's name: no client token can have it. */
 export const rootName = "root";
 
 export const maxPaths = 64;
-export const defaultScopes: readonly Scope[] = ["list", "get"];
 export const defaultTtlSeconds = 90 * 24 * 3600;
 export const maxTtlSeconds = 100 * 365 * 24 * 3600;
 export const maxOverlapSeconds = 30 * 24 * 3600;

@@ -1,9 +1,10 @@
 /** Client tokens: creation, rotation, revocation. A revoked token ends in memory first, then on disk. */
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
+import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
 import { type ClientCaller, type Credentials, maxDepth, type ParentValue } from "./credentials.js";
-import { type Scope, scopes } from "./scopes.js";
+import type { Scope } from "./scopes.js";
 import {
   type DocumentChange,
   documentName,

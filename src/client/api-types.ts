@@ -365,7 +365,7 @@ export interface PutRequest {
 /** Body of a change of the metadata. null removes a field; a field that is absent stays. */
 export interface MetadataRequest {
   /** Kind of secret. */
-  readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other" | null;
+  readonly type?: null | "oauth-token" | "api-key" | "password" | "certificate" | "other";
   /** Description for people. At most 4096 bytes of UTF-8. */
   readonly description?: string | null;
   /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */

@@ -1,8 +1,8 @@
 /** Handlers of tokens: the root token creates, lists, rotates and revokes; every token may ask who it is. */
 import type { Request, Response } from "express";
-import { scopes } from "../access/scopes.js";
 import { readRotation, readTokenRequest, rootName } from "../access/token-request.js";
 import type { NewToken } from "../access/tokens.js";
+import { scopes } from "../contract/names.js";
 import { ownMemory, readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
 import { callerOf, contextOf } from "./request.js";

@@ -2,9 +2,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
 import { goFlag, goSeconds, wholeSeconds } from "../../workers/go-values.js";
-import { type Scope, scopes } from "../access/scopes.js";
+import type { Scope } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
+import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
 import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";

@@ -3,7 +3,7 @@
  * secrets stay readable, and all works again once the rows are repaired.
  */
 import { expect } from "chai";
-import { scopes } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
 import { paths, startEditedDatabase } from "../storage/postgres/edited-database.js";
 import { shared } from "../support/clean-up.js";
 import { needsPostgres, startPostgres } from "../support/postgres.js";

@@ -3,15 +3,8 @@ import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import fc from "fast-check";
-import { scopes } from "../../src/access/scopes.js";
 import { tokenName } from "../../src/access/token-record.js";
-import {
-  defaultScopes,
-  defaultTtlSeconds,
-  maxOverlapSeconds,
-  maxPaths,
-  maxTtlSeconds,
-} from "../../src/access/token-request.js";
+import { defaultTtlSeconds, maxOverlapSeconds, maxPaths, maxTtlSeconds } from "../../src/access/token-request.js";
 import { maxCheckpoints } from "../../src/audit/format.js";
 import { openApiDocument } from "../../src/contract/document.js";
 import { type ErrorCode, endReasons, statusOf } from "../../src/errors.js";
@@ -25,7 +18,6 @@ import {
   maxPathBytes,
   maxVersion,
   mostKeys,
-  secretTypes,
 } from "../../workers/body-limits.js";
 import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/operations/request-bodies.js";
@@ -178,11 +170,6 @@ describe("the document's names and limits", () => {
     Object.keys(statusOf).filter((code) => statusOf[code as ErrorCode] >= low && statusOf[code as ErrorCode] <= high);
 
   const rows: readonly (readonly [name: string, inDocument: unknown, inCode: unknown])[] = [
-    ["types of secrets", field("PutRequest", "type").enum, secretTypes],
-    ["types of stored secrets", field("Metadata", "type").enum, secretTypes],
-    ["scopes", field("TokenRequest", "can").items?.enum, scopes],
-    ["scopes of a token", field("Token", "can").items?.enum, scopes],
-    ["default scopes", field("TokenRequest", "can").default, defaultScopes],
     ["names of tokens", field("TokenRequest", "name").pattern, tokenName.source],
     ["names of tokens in URLs", parameters["name"]?.schema.pattern, tokenName.source],
     ["a token's paths", field("TokenRequest", "paths").maxItems, maxPaths],

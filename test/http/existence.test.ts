@@ -3,7 +3,7 @@
  * storage, and the same messages to the key worker.
  */
 import { expect } from "chai";
-import { scopes } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
 import { shared } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { uncached } from "../support/server.js";

@@ -1,6 +1,7 @@
 /** docs/http-api.md, Client tokens: what each scope covers, in each state, for every endpoint. */
 import { expect } from "chai";
-import { type Scope, scopes } from "../../src/access/scopes.js";
+import type { Scope } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
 import { endpoints } from "../../src/http/endpoints.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustLock, mustPut, mustUnlock, type Send, send } from "../support/test-client.js";

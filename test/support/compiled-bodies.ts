@@ -27,8 +27,8 @@ const head = `// @ts-nocheck ajv's own JavaScript, which \`npm run contract\` ma
 const about =
   "/** Validators of request bodies, compiled ahead, so that a fresh key thread need not load and run ajv. */\n";
 
-/** Returns the text of workers/operations/body-validators.ts. */
-export function bodyValidatorsFile(schemas: Readonly<Record<string, Schema>>): string {
+/** Returns the text of workers/operations/body-validators.ts. `secretTypes`: for the error that names them. */
+export function bodyValidatorsFile(schemas: Readonly<Record<string, Schema>>, secretTypes: string): string {
   const ajv = new Ajv({ code: { source: true, esm: true }, messages: false });
   ajv.addKeyword({ keyword: "text", errors: false, code: callIsText });
   const fields: string[] = [];
@@ -38,7 +38,7 @@ export function bodyValidatorsFile(schemas: Readonly<Record<string, Schema>>): s
     fields.push(`  ${name}: ${JSON.stringify(Object.keys(schema.properties)).replaceAll(",", ", ")},\n`);
     ajv.addSchema(withTexts(schema), name);
   }
-  return `${head}${about}${functions(ajv)}/** The fields of each body. */\nexport const bodyFields = {\n${fields.join("")}} as const;\n`;
+  return `${head}${about}${functions(ajv)}/** The fields of each body. */\nexport const bodyFields = {\n${fields.join("")}} as const;\n\n${secretTypes}`;
 }
 
 function functions(ajv: Ajv): string {
@@ -63,7 +63,8 @@ const dropped = ["description", "examples", "if", "then"];
 /** Converts the strings of a schema to the keyword `text`. */
 function withTexts(schema: Schema): object {
   const kept = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !dropped.includes(keyword)));
-  const { type, minLength = 0, maxLength, enum: values, properties, items, ...rest } = kept as Schema;
+  const { type, minLength = 0, maxLength, enum: values, properties, items, oneOf: choices, ...rest } = kept as Schema;
+  if (choices !== undefined) return { anyOf: choices.map(withTexts) };
   if (type === "string" || (Array.isArray(type) && type.includes("string"))) {
     const oneOf = values?.filter((value) => value !== null);
     const longest = maxLength ?? Math.max(0, ...(oneOf ?? []).map((text) => text.length));

@@ -13,6 +13,7 @@ export type Schema = {
   readonly description?: string;
   readonly enum?: readonly (string | null)[];
   readonly const?: unknown;
+  readonly default?: readonly string[];
   readonly items?: Schema;
   readonly oneOf?: readonly Schema[];
   readonly anyOf?: readonly Schema[];
@@ -43,9 +44,13 @@ export function contractFiles(): ReadonlyMap<string, string> {
   return new Map([
     ["openapi.json", `${JSON.stringify(document, null, 2)}\n`],
     ["src/contract/operations.ts", operationsOf(document)],
+    ["src/contract/names.ts", namesFile(document.components.schemas)],
     ["src/client/api-types.ts", typesOf(document.components.schemas)],
     ["src/client/shapes.ts", shapesOf(document)],
-    ["workers/operations/body-validators.ts", bodyValidatorsFile(document.components.schemas)],
+    [
+      "workers/operations/body-validators.ts",
+      bodyValidatorsFile(document.components.schemas, secretTypesOf(document.components.schemas)),
+    ],
   ]);
 }
 
@@ -62,6 +67,29 @@ ${rows.join("")}} as const;
 
 export type OperationId = keyof typeof operations;
 `;
+}
+
+/** Names that several parts of the program share. */
+function namesFile(schemas: Document["components"]["schemas"]): string {
+  const can = schemas["TokenRequest"]?.properties?.["can"];
+  return `/** Names of the HTTP API, generated from openapi.yaml by \`npm run contract\`. */
+
+${secretTypesOf(schemas)}
+/** What a client token may do. */
+export const scopes = ${listOf(can?.items?.enum)} as const;
+
+export const defaultScopes = ${listOf(can?.default)} as const;
+`;
+}
+
+function secretTypesOf(schemas: Document["components"]["schemas"]): string {
+  return `export const secretTypes = ${listOf(schemas["PutRequest"]?.properties?.["type"]?.enum)} as const;\n`;
+}
+
+function listOf(values: Schema["enum"]): string {
+  if (values === undefined) throw new Error("openapi.yaml does not list what a generated file needs");
+  const list = JSON.stringify(values).replaceAll(",", ", ");
+  return list.length <= 80 ? list : `[\n${values.map((value) => `  ${JSON.stringify(value)},\n`).join("")}]`;
 }
 
 function typesOf(schemas: Readonly<Record<string, Schema>>): string {

@@ -1,6 +1,7 @@
 /** Rights of tokens in the KV engine: the native API is the oracle for each scope, path and operation, also for tokens made of others. */
 import { expect } from "chai";
-import { type Scope, scopes } from "../../src/access/scopes.js";
+import type { Scope } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
 import { shareTestServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { type VaultServer, vault, withPort } from "./vault-client.js";

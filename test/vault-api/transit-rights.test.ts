@@ -1,6 +1,7 @@
 /** Rights of client tokens on transit keys: on the port for Vault's clients as natively, for every scope and place. */
 import { expect } from "chai";
-import { type Scope, scopes } from "../../src/access/scopes.js";
+import type { Scope } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
 import { shared } from "../support/clean-up.js";
 import { heldFiles } from "../support/held-files.js";
 import { uncached } from "../support/server.js";

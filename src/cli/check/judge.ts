@@ -1,6 +1,6 @@
 /** What is wrong with secrets, from the server's judgements, their metadata and the audit log. */
 import { randomBytes } from "node:crypto";
-import type { CheckEntry, SecretEntry, StrongroomClient } from "../../client/client.js";
+import type { CheckEntry, SecretEntry, SecretType, StrongroomClient } from "../../client/client.js";
 import { folderPrefix } from "../lib/paths.js";
 
 export type Part = "strength" | "reuse" | "search" | "breach";
@@ -47,9 +47,17 @@ const otherNames = new Set(
   ).split(" "),
 );
 
+const areCredentials: { readonly [T in SecretType]: boolean } = {
+  password: true,
+  "api-key": true,
+  "oauth-token": true,
+  certificate: false,
+  other: false,
+};
+
 /** Whether a value is a credential, of which strength and age matter: by its type, otherwise by the end of its path. */
 export function isCredential({ path, metadata: { type } }: Pick<SecretEntry, "path" | "metadata">): boolean {
-  if (type !== undefined) return type === "password" || type === "api-key" || type === "oauth-token";
+  if (type !== undefined) return areCredentials[type];
   const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
   return !otherNames.has(name.split(/[-_. ]/).at(-1) ?? "");
 }

@@ -1,12 +1,13 @@
 /** `strongroom describe`: what is stored with a value, shown or changed. */
 import { type Command, Option } from "commander";
 import type { Metadata, MetadataChange, SecretEntry, StrongroomClient } from "../../client/client.js";
+import { secretTypes } from "../../contract/names.js";
 import { CommandFailure } from "../lib/errors.js";
 import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
 import { lookAt, noSecretsAt } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { expiresOption, given, type MetadataFlags, secretTypes } from "./put.js";
+import { expiresOption, given, type MetadataFlags } from "./put.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -9,6 +9,7 @@ import {
   StrongroomError,
 } from "../../client/client.js";
 import { duration, Problem } from "../../config/readers.js";
+import { secretTypes } from "../../contract/names.js";
 import { creating, refuseOverwriting } from "../lib/changes.js";
 import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, report, withDryRun, withOutput } from "../lib/output.js";
@@ -83,16 +84,6 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
 function sentBytes({ bytes, isBinary }: Value): number {
   return isBinary ? 4 * Math.ceil(bytes.length / 3) : bytes.length;
 }
-
-const types: { readonly [T in SecretType]: true } = {
-  "oauth-token": true,
-  "api-key": true,
-  password: true,
-  certificate: true,
-  other: true,
-};
-
-export const secretTypes: readonly string[] = Object.keys(types);
 
 const noClobber = "--no-clobber forbids replacing it";
 
