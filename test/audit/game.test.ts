@@ -22,7 +22,7 @@ const rounds = Number(process.env["STRONGROOM_AUDIT_GAME"] ?? 200);
 /** Runs a server's log from an unlock to a lock, with a checkpoint now and then. */
 async function runServer(directory: string, records: number, reason: "init" | "unlock" = "unlock"): Promise<void> {
   const { writer } = newWriter({ directory });
-  writer.add(record(0, "start"));
+  writer.add(record(0, "unlock"));
   writer.checkpoint(reason);
   for (let n = 1; n < records; n++) {
     writer.add(record(n));
