@@ -1,7 +1,8 @@
 /** `strongroom use`, `agent run` and `approve`: the command line of the broker. */
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { mustPut, mustSucceed, send } from "../support/test-client.js";
@@ -133,17 +134,63 @@ describe("the command line of the broker", () => {
       expect(refused.stderr).to.contain("--allow-host must be a host name, without scheme or port\n");
     });
 
-    it("works with Node's fetch and with Python", async () => {
+    it("works with Python, wget and Perl, which know the proxy and the authority by different variables", async () => {
       const { upstream } = rig();
       const url = `https://localhost:${upstream.port}`;
-      const { stdout } = await agent(
-        "-q",
-        "--",
-        "python3",
-        "-c",
-        `import urllib.request; print(urllib.request.urlopen("${url}/py").read().decode())`,
-      );
-      expect(stdout).to.contain("GET /py 0");
+      const python = `import urllib.request; print(urllib.request.urlopen("${url}/py").read().decode(), end="")`;
+      const perl = `print "$_=$ENV{$_}\n" for "PERL_LWP_ENV_PROXY"; print -s $ENV{PERL_LWP_SSL_CA_FILE} ? "has CA\n" : ""`;
+      const script = `python3 -c '${python}'; perl -e '${perl}'; ! command -v wget >&2 || wget -q -t 1 -O - ${url}/wget`;
+      const { stdout, stderr } = await agent("-q", "--", "sh", "-c", script);
+      const wget = stderr.includes("/wget") ? "GET /wget 0\n" : "";
+      expect(stdout, stderr).to.equal(`GET /py 0\nPERL_LWP_ENV_PROXY=1\nhas CA\n${wget}`);
+    });
+
+    it("adds its authority to what the environment trusts already, for each variable by itself", async () => {
+      const { server } = rig();
+      const directory = temporaryDirectory();
+      const ca = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n`;
+      const file = (name: string, text: string) => {
+        writeFileSync(join(directory, name), text);
+        return join(directory, name);
+      };
+      mkdirSync(join(directory, "hashed"));
+      file("hashed/0a1b2c3d.0", ca("Directory"));
+      const own = {
+        NODE_EXTRA_CA_CERTS: file("node", ca("Node")),
+        SSL_CERT_FILE: file("openssl", `-----BEGIN PRIVATE KEY-----\nKey\n-----END PRIVATE KEY-----\n${ca("OpenSSL")}`),
+        SSL_CERT_DIR: join(directory, "hashed"),
+        CURL_CA_BUNDLE: file("curl", ca("Curl")),
+        npm_config_cafile: file("npm", ca("Npm")),
+        GIT_SSL_CAINFO: join(directory, "missing"),
+        WGETRC: file("wgetrc", `tries = 3\nca_certificate = ${file("wget", ca("Wget"))}\n`),
+      };
+      const shown = Object.keys(own).filter((name) => name !== "SSL_CERT_DIR");
+      const names = [...shown, "REQUESTS_CA_BUNDLE", "PIP_CERT"];
+      const print = names.map((name) => `echo "=${name}"; cat "$${name}"`).join("; ");
+      const wget = `echo "=wget"; cat "$(sed -n 's/^ca_certificate = //p' "$WGETRC" | tail -n 1)"`;
+      const command = ["agent", "run", "-q", "--use", "app/", "--", "sh", "-c", `${print}; ${wget}`];
+      const home = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+      const { stdout, stderr } = await run(command, { ...home, ...own });
+      const found = stdout.split(/^=/m).map((text) => {
+        const [name = ""] = text.split("\n", 1);
+        const kept = ["Node", "OpenSSL", "Directory", "Curl", "Npm", "Wget", "Key"].filter((one) =>
+          text.includes(`\n${one}\n`),
+        );
+        return [name, kept, /\n[\w+/=]{64}\n/.test(text)];
+      });
+      expect(Object.fromEntries(found.map(([name, ...rest]) => [name, rest]))).to.deep.equal({
+        "": [[], false],
+        NODE_EXTRA_CA_CERTS: [["Node"], true],
+        SSL_CERT_FILE: [["OpenSSL", "Directory"], true],
+        CURL_CA_BUNDLE: [["Curl"], true],
+        npm_config_cafile: [["Npm"], true],
+        GIT_SSL_CAINFO: [["OpenSSL", "Directory"], true],
+        WGETRC: [[], false],
+        REQUESTS_CA_BUNDLE: [["Curl"], true],
+        PIP_CERT: [["OpenSSL", "Directory"], true],
+        wget: [["Wget"], true],
+      });
+      expect(stderr).to.contain("warning: GIT_SSL_CAINFO names no readable certificate: the default roots are used\n");
     });
 
     it("hides the vault, its server and other networks in the sandbox", async function () {

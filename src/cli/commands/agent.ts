@@ -1,9 +1,8 @@
 /** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { connect, isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rootCertificates } from "node:tls";
 import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
 import { Problem, positiveDuration } from "../../config/readers.js";
@@ -20,6 +19,7 @@ import { runChild } from "../run/child-process.js";
 import { canStart } from "../run/find-program.js";
 import { findProject, makeAllowedDirectory } from "../run/project.js";
 import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
+import { writeTrust } from "../run/trust.js";
 
 type Flags = ConnectionFlags & {
   readonly use?: readonly string[];
@@ -35,9 +35,10 @@ const details = `
 The program reaches the hosts that secrets are bound to (strongroom use add)
 through the server's broker, which puts the secrets into its requests. Its
 environment has the proxy and a certificate authority of this session, for curl,
-git, Python, Node.js, Go, Cargo and Deno, and nothing of STRONGROOM_*. A binding
-with a name is also served at http://127.0.0.1:PORT/r/NAME/, for programs that
-take a base URL; they send the token in AGENT_TOKEN as their key.
+git, wget, Python, Perl, Node.js, Go, Cargo and Deno, beside what it trusts
+already, and nothing of STRONGROOM_*. A binding with a name is also served at
+http://127.0.0.1:PORT/r/NAME/, for programs that take a base URL; they send the
+token in AGENT_TOKEN as their key.
 
 Without --use and --allow-host, the table [agent] of the project file is used
 (strongroom help allow), and without one every secret that is bound to a host.
@@ -152,10 +153,9 @@ type Run = SessionCommand & { readonly session: Agent; readonly directory: strin
 
 /** Returns the program's exit status. */
 async function runSession({ program, args, session, directory, flags, release }: Run): Promise<number> {
-  const files = { own: join(directory, "ca.pem"), bundle: join(directory, "bundle.pem") };
-  await writeFile(files.own, session.certificate, { mode: 0o600 });
-  await writeFile(files.bundle, `${await publicRoots()}\n${session.certificate}`, { mode: 0o600 });
-  const env = agentEnvironment(process.env, session, files, flags.placeholder ?? []);
+  const { variables, missing } = await writeTrust(directory, session.certificate, process.env);
+  for (const name of missing) say(`warning: ${name} names no readable certificate: the default roots are used\n`);
+  const env = agentEnvironment(process.env, session, variables, flags.placeholder ?? []);
   if (!flags.quiet) say(opening(session, flags));
   if (!flags.sandbox) return release(() => runChild(() => startProgram([program, ...args], env)));
   const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));
@@ -186,22 +186,6 @@ function opening({ uses, name }: Agent, { sandbox }: Flags): string {
     ? "it cannot read the vault or reach other hosts, but can send any request to these hosts that the bindings allow"
     : "not protected: programs of your user can read the root token's file, and with it every secret (--sandbox hides it)";
   return `session ${name}: ${secrets}\n${limits}\n`;
-}
-
-/** The system's roots where it has them, for tools of which a bundle replaces all roots. */
-async function publicRoots(): Promise<string> {
-  const files = [
-    process.env["SSL_CERT_FILE"],
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-  ];
-  for (const file of files) {
-    if (file === undefined) continue;
-    const text = await readFile(file, "utf8").catch(() => null);
-    if (text !== null) return text;
-  }
-  return rootCertificates.join("\n");
 }
 
 /** A server that has stopped no longer has the session. */

@@ -1,22 +1,6 @@
 /** Environment of a program that uses the broker: its proxy, its certificate authority, and nothing of ours. */
 import type { Agent } from "../../client/client.js";
 
-/** `own`: the session's certificate authority; `bundle`: the public roots as well. */
-export type CertificateFiles = { readonly own: string; readonly bundle: string };
-
-/** Of tools that add a certificate to their own roots, and of those for which a bundle replaces them. */
-const addedTo = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
-const replacedBy = [
-  "SSL_CERT_FILE",
-  "CURL_CA_BUNDLE",
-  "REQUESTS_CA_BUNDLE",
-  "PIP_CERT",
-  "GIT_SSL_CAINFO",
-  "CARGO_HTTP_CAINFO",
-  "AWS_CA_BUNDLE",
-  "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-];
-
 const proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 const own = ["localhost", "127.0.0.1", "::1"];
@@ -24,11 +8,14 @@ const own = ["localhost", "127.0.0.1", "::1"];
 /** A value that tools accept where they want a credential before they send a request. */
 const placeholder = "strongroom-broker-placeholder";
 
-/** @param placeholders names of variables that the program wants to be set */
+/**
+ * @param trust variables that name certificate files, see `writeTrust`
+ * @param placeholders names of variables that the program wants to be set
+ */
 export function agentEnvironment(
   ours: NodeJS.ProcessEnv,
   { token, port, uses }: Agent,
-  files: CertificateFiles,
+  trust: Readonly<Record<string, string>>,
   placeholders: readonly string[],
 ): NodeJS.ProcessEnv {
   const kept = Object.entries(ours).filter(([name]) => !name.startsWith("STRONGROOM_"));
@@ -39,10 +26,9 @@ export function agentEnvironment(
     ...Object.fromEntries(kept),
     ...all(proxies, proxy),
     ...all(["NO_PROXY", "no_proxy"], direct),
-    ...all(addedTo, files.own),
-    ...all(replacedBy, files.bundle),
-    SSL_CERT_DIR: "",
+    ...trust,
     NODE_USE_ENV_PROXY: "1",
+    PERL_LWP_ENV_PROXY: "1",
     AGENT_TOKEN: token,
     ...all(placeholders, placeholder),
   };
