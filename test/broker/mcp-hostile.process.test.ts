@@ -22,7 +22,36 @@ type Rig = {
   readonly arrived: () => Promise<void>;
   readonly respond: () => void;
 };
-type Message = { readonly id?: unknown; readonly result?: unknown; readonly error?: { readonly message: string } };
+type Message = {
+  readonly id?: unknown;
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string };
+};
+
+const ping = (id: unknown) => ({ jsonrpc: "2.0", id, method: "ping" });
+
+/** Lines that are no valid message, with the id and the code of the error. */
+const invalidLines: readonly (readonly [line: string | Buffer, id: unknown, code: number])[] = [
+  ["{nonsense", null, -32700],
+  [Buffer.from([0x22, 0xff, 0x22]), null, -32700],
+  ["null", null, -32600],
+  ["5", null, -32600],
+  ["{}", null, -32600],
+  ["[]", null, -32600],
+  ['{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}', 1, -32600],
+  ['{"jsonrpc":"2.0","id":2,"method":"tools/list","params":[]}', 2, -32600],
+  ['{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"_meta":1}}', 3, -32600],
+  ['{"jsonrpc":"2.0","id":4,"method":7}', 4, -32600],
+  ['{"jsonrpc":"2.0","id":"5"}', "5", -32600],
+  ['{"jsonrpc":"1.0","id":6,"method":"ping"}', 6, -32600],
+  ['{"id":7,"method":"ping"}', 7, -32600],
+  ['{"jsonrpc":"2.0","id":8,"method":"ping","more":1}', 8, -32600],
+  ['{"jsonrpc":"2.0","id":1.5,"method":"ping"}', 1.5, -32600],
+  ['{"jsonrpc":"2.0","id":null,"method":"ping"}', null, -32600],
+  ['{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}', null, -32600],
+  ['{"jsonrpc":"2.0","method":"notifications/initialized","params":null}', null, -32600],
+  ['{"jsonrpc":"2.0","id":9,"method":"unknown"}', 9, -32601],
+];
 
 /** The program itself, without the command in front of it. */
 class Session {
@@ -56,8 +85,16 @@ class Session {
     later(() => void this.child.kill("SIGKILL"));
   }
 
-  write(line: string): void {
-    this.child.stdin.write(`${line}\n`);
+  write(line: string | Buffer): void {
+    this.child.stdin.write(Buffer.concat([Buffer.from(line), Buffer.from("\n")]));
+  }
+
+  /** Returns the message that follows the line. */
+  async next(line: string | Buffer): Promise<Message | readonly Message[]> {
+    const before = this.messages.length;
+    this.write(line);
+    while (this.messages.length === before) await sleep(5);
+    return this.messages[before] as Message | readonly Message[];
   }
 
   async ask(method: string, params: object): Promise<Message> {
@@ -75,9 +112,9 @@ class Session {
     }
   }
 
-  async begin(): Promise<this> {
+  async begin(protocolVersion = "2025-03-26"): Promise<this> {
     const clientInfo = { name: "hostile", version: "1" };
-    await this.ask("initialize", { protocolVersion: "2025-03-26", capabilities: {}, clientInfo });
+    await this.ask("initialize", { protocolVersion, capabilities: {}, clientInfo });
     this.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }));
     return this;
   }
@@ -127,6 +164,46 @@ describe("strongroom mcp with a hostile client", function () {
     for (const id of [1, 2, 3, "__proto__", "long"]) await session.answerTo(id);
     expect(JSON.stringify(await call(session, "list", {}))).to.contain("app/key");
     expect(session.shown).not.to.contain(value);
+  });
+
+  it("responds to each line that is no valid message with a JSON-RPC error", async () => {
+    const session = await new Session(rig().server).begin();
+    for (const [line, id, code] of invalidLines) {
+      const { jsonrpc, error, ...rest } = (await session.next(line)) as Message & { readonly jsonrpc: string };
+      expect({ jsonrpc, rest, code: error?.code }, String(line)).to.deep.equal({ jsonrpc: "2.0", rest: { id }, code });
+    }
+    session.write(`\r\n${JSON.stringify({ jsonrpc: "2.0", id: 777, result: {} })}`); // neither is answered
+    expect(await session.next(JSON.stringify(ping("last")))).to.deep.equal({ jsonrpc: "2.0", id: "last", result: {} });
+  });
+
+  it("responds to a batch with one list, only in the version of the protocol that has batches", async () => {
+    const session = await new Session(rig().server).begin();
+    const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 4 } };
+    const list = { jsonrpc: "2.0", id: 3, method: "tools/call", params: { name: "list", arguments: {} } };
+    const slow = { ...list, id: 4 };
+    const batch = [
+      ping(1),
+      ping(1),
+      ping("2"),
+      { ...ping(5), method: "initialize" },
+      6,
+      cancelled,
+      list,
+      slow,
+      cancelled,
+    ];
+    const responses = (await session.next(JSON.stringify(batch))) as readonly Message[];
+    expect(responses.map(({ id }) => id)).to.have.members([1, 1, "2", 5, null, 3]);
+    expect(responses.filter(({ error }) => error?.code === -32600).map(({ id }) => id)).to.have.members([5, null]);
+    const notification = { jsonrpc: "2.0", method: "notifications/initialized" };
+    session.write(JSON.stringify([notification])); // is not answered
+    expect(await session.next(JSON.stringify([notification, ping(7)]))).to.deep.equal([
+      { jsonrpc: "2.0", id: 7, result: {} },
+    ]);
+    for (const refused of ["[]", `[${"1,".repeat(1000)}1]`])
+      expect(await session.next(refused)).to.deep.include({ jsonrpc: "2.0", id: null });
+    const later = await new Session(rig().server).begin("2025-06-18");
+    expect(await later.next(JSON.stringify([ping(1)]))).to.deep.include({ jsonrpc: "2.0", id: null });
   });
 
   it("responds to each call, whatever its name and arguments are, and shows no value", async () => {

@@ -1,8 +1,8 @@
 /** `strongroom-mcp`: a server of the Model Context Protocol on standard input and output. `strongroom mcp` starts it. */
 import { parseArgs } from "node:util";
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { StrongroomClient } from "../../../src/client/client.js";
 import { Broker } from "./broker.js";
+import { StdioTransport } from "./stdio.js";
 import { toolServer } from "./tools.js";
 
 const usage = `usage: strongroom-mcp [--use PATH]... [--allow-host HOST]...
@@ -32,10 +32,9 @@ try {
   process.stdin.once("end", end);
   process.stdout.on("error", end); // the client is gone
   server.server.onerror = (error) => {
-    if (error.message.startsWith("ReadBuffer exceeded"))
-      process.stderr.write("strongroom-mcp: a message is too long\n");
+    if (error.message === "a message is too long") process.stderr.write(`strongroom-mcp: ${error.message}\n`);
   };
-  await server.connect(new StdioServerTransport());
+  await server.connect(new StdioTransport(process.stdin, process.stdout));
 } catch (error) {
   process.stderr.write(`strongroom-mcp: ${error instanceof Error ? error.message : "failed"}\n${usage}`);
   process.exitCode = 2;
