@@ -12,7 +12,14 @@ import type { Log } from "../log.js";
 import type { FinishedRequest, Observers } from "../observer.js";
 import { discardBody, isAfterClose } from "./body.js";
 import { keepsPlaintext } from "./connections.js";
-import { type Endpoint, type EndpointTable, parseTarget, type Service, takesPassphrase } from "./endpoint.js";
+import {
+  type Endpoint,
+  type EndpointTable,
+  parseTarget,
+  type Service,
+  type Target,
+  takesPassphrase,
+} from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
 import { BearerCheck, bearerOf, type GuardSettings, OriginGuard, type TokenRules } from "./guards.js";
 import { beginContext, contextOf, type Report } from "./request.js";
@@ -28,6 +35,8 @@ export type Api = TokenRules & {
   readonly methodOf: (req: IncomingMessage) => string;
   /** Refuses what an authenticated request asks for and the API does not have. @throws VaultError BAD_REQUEST */
   readonly checkHeaders: (req: IncomingMessage) => void;
+  /** Returns the error for a target that no endpoint serves; `allow`: the methods that its path has. */
+  readonly noEndpoint: (target: Target, allow: readonly string[]) => VaultError;
   readonly errors: ErrorForm;
   /** Serves what is no endpoint and needs no token; returns false when it is none of that. */
   readonly sendPage: (service: Service, req: Request, res: Response) => boolean;
@@ -39,6 +48,7 @@ export const nativeApi: Api = {
   tokenOf: bearerOf,
   countsMissingToken: (found) => found !== null, // a browser asks for /favicon.ico
   checkHeaders: () => {},
+  noEndpoint,
   errors: nativeErrors,
   sendPage: sendReviewPage,
 };
@@ -126,7 +136,7 @@ function dispatch({ api, service }: Checks, req: Request, res: Response, caller:
   api.checkHeaders(req);
   closeAfterPassphrase(endpoint, req, res);
   if (endpoint?.guard === "passphrase") service.passphraseLockout.check(req);
-  if (endpoint === null) throw noEndpoint(api.table.methodsOf(target.path));
+  if (endpoint === null) throw api.noEndpoint(target, api.table.methodsOf(target.path));
   if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
   if (caller !== "root") requireScope(caller, endpoint.scope);
   const run = () => endpoint.handle(service, req, res, found?.parameter ?? "");
@@ -160,7 +170,7 @@ async function touchingUnlessRefused(
   secrets.touch();
 }
 
-function noEndpoint(allow: readonly string[]): VaultError {
+function noEndpoint(_target: Target, allow: readonly string[]): VaultError {
   if (allow.length === 0)
     return new VaultError("NOT_FOUND", "there is no such endpoint: GET /v1/openapi.json lists them");
   return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });

@@ -7,6 +7,7 @@ import { vaultTable } from "./endpoints.js";
 import { jsonType } from "./response.js";
 import type { VaultTable } from "./table.js";
 import { tokenOf } from "./tokens.js";
+import { Unsupported, unsupported } from "./unsupported.js";
 
 /** Namespaces that mean none. */
 const rootNamespaces = new Set(["", "/", "root", "root/"]);
@@ -19,15 +20,21 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   PRECONDITION_FAILED: 400,
 };
 
-const errors: ErrorForm = (error, requestId) => ({
-  status: error.credential === "passphrase" ? 400 : (statuses[error.code] ?? statusOf[error.code]),
-  body: { errors: messagesOf(error, requestId) },
-  type: jsonType,
-});
+const errors: ErrorForm = (error, requestId) => {
+  const body = { errors: messagesOf(error, requestId) };
+  const isWarning = error instanceof Unsupported && error.isWarning;
+  return { status: statusFor(error), body: isWarning ? { ...body, warnings: body.errors } : body, type: jsonType };
+};
 
-/** Clients look for some of these texts, and take a 404 without any for an answer. */
-function messagesOf({ code, message }: VaultError, requestId: string | undefined): readonly string[] {
-  if (code === "NOT_FOUND") return [];
+function statusFor({ code, credential, allow }: VaultError): number {
+  if (credential === "passphrase") return 400;
+  return allow === undefined ? (statuses[code] ?? statusOf[code]) : 405;
+}
+
+/** Clients look for some of these texts, and take a 404 without any for missing data. */
+function messagesOf(error: VaultError, requestId: string | undefined): readonly string[] {
+  const { code, message } = error;
+  if (code === "NOT_FOUND") return error instanceof Unsupported ? [message] : [];
   if (code === "VAULT_LOCKED") return ["Vault is sealed"];
   if (code === "UNAUTHORIZED" || code === "FORBIDDEN") return ["permission denied", message];
   return [requestId === undefined ? message : `${message} (request id ${requestId})`];
@@ -48,6 +55,7 @@ export const vaultApi: Api & { readonly table: VaultTable } = {
   tokenOf,
   countsMissingToken: () => false, // clients ask for the server's state, and before they log in
   checkHeaders,
+  noEndpoint: unsupported,
   errors,
   sendPage: () => false,
 };

@@ -12,6 +12,7 @@ import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
 import { sendNothing, sendObject } from "./response.js";
 import { wholeVault } from "./table.js";
+import { mountName } from "./unsupported.js";
 
 const transitMount = "transit";
 
@@ -56,12 +57,12 @@ export async function listMounts(service: Service, req: Request, res: Response):
 }
 
 export function showMount(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const mount = mountAt(nameOf(parameter));
+  const mount = mountAt(wholeName(parameter));
   sendObject(res, mount, mount);
 }
 
 export function showTuning(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const { config, description, options } = mountAt(nameOf(parameter));
+  const { config, description, options } = mountAt(wholeName(parameter));
   const tuning = { ...config, description, options };
   sendObject(res, tuning, tuning);
 }
@@ -77,7 +78,8 @@ export async function listMountsForUi(service: Service, req: Request, res: Respo
 }
 
 /** Nothing is stored: every name is a mount already. Refuses another engine. */
-export async function enableMount(_service: Service, req: Request, res: Response): Promise<void> {
+export async function enableMount(_service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  wholeName(parameter);
   const body = await readBody(req, res, maxBodyBytes, ownMemory);
   const { type, options } = membersOf(body);
   const isKv = type === "kv-v2" || (type === "kv" && versionIn(options) !== "1");
@@ -87,7 +89,8 @@ export async function enableMount(_service: Service, req: Request, res: Response
   sendNothing(res);
 }
 
-export function refuseMountChange(): never {
+export function refuseMountChange(_service: Service, _req: Request, _res: Response, parameter: string): never {
+  wholeName(parameter);
   throw new VaultError("BAD_REQUEST", "mounts have no state here: they cannot be tuned, moved or disabled");
 }
 
@@ -109,8 +112,17 @@ function firstSegment(path: string): string {
   return path.split("/")[0] ?? "";
 }
 
+/** Returns the mount in a path, which is its first segment. */
 function nameOf(parameter: string): string {
-  const name = firstSegment(percentDecode(parameter, "the path"));
+  return mustBeNamed(firstSegment(percentDecode(parameter, "the path")));
+}
+
+/** Returns the name of a mount that is the whole parameter. @throws VaultError BAD_REQUEST for one with a slash */
+function wholeName(parameter: string): string {
+  return mustBeNamed(mountName(percentDecode(parameter, "the path")));
+}
+
+function mustBeNamed(name: string): string {
   if (name !== "") return name;
   throw new VaultError("BAD_REQUEST", "the name of the mount is empty");
 }

@@ -15,6 +15,7 @@ import {
 import { contextOf } from "../http/request.js";
 import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 import { wholeVault } from "./table.js";
+import { operationInKeyName, Unsupported } from "./unsupported.js";
 
 /** The handlers of `transitRows`. */
 export const transitHandlers = {
@@ -35,7 +36,7 @@ export const transitHandlers = {
 
 /** A key that exists stays as it is. */
 async function createKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { name, form } = keyOf(req, parameter);
+  const { name, form } = managedKeyOf(req, parameter, true);
   const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
   const { transit } = service.vault;
   try {
@@ -47,7 +48,7 @@ async function createKey(service: Service, req: Request, res: Response, paramete
 }
 
 async function showKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { name, form } = keyOf(req, parameter);
+  const { name, form } = managedKeyOf(req, parameter);
   authorizePath(req, name);
   sendRead(req, res, await service.vault.transit.show(name, form));
 }
@@ -63,7 +64,7 @@ export async function listKeyNames(service: Service, req: Request, res: Response
 }
 
 async function deleteKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { name, form } = keyOf(req, parameter);
+  const { name, form } = managedKeyOf(req, parameter);
   await orMissing(
     service.vault.transit.remove(name, stillValid(req), form),
     `error deleting policy ${form.name}: could not delete key; not found`,
@@ -73,7 +74,7 @@ async function deleteKey(service: Service, req: Request, res: Response, paramete
 
 function changing(change: "rotate" | "config", missing: (name: string) => string): Handler {
   return async (service, req, res, parameter) => {
-    const { name, form } = keyOf(req, parameter);
+    const { name, form } = managedKeyOf(req, parameter);
     const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
     sendData(
       res,
@@ -158,6 +159,15 @@ function keyOf(req: Request, parameter: string, given: VaultForm["given"] = {}):
   if (!/\/(?:rotate|config)$/.test(name)) return { name, form: { name: shown, given } };
   contextOf(req).secretPath = null;
   throw new VaultError("BAD_REQUEST", "the name of a transit key must not end in /rotate or /config");
+}
+
+/** As `keyOf`, below `keys/`, where Vault's operations on a key are no part of its name. @throws Unsupported */
+function managedKeyOf(req: Request, parameter: string, isNew = false): Key {
+  const key = keyOf(req, parameter);
+  const problem = operationInKeyName(key.form.name, isNew);
+  if (problem === null) return key;
+  contextOf(req).secretPath = null;
+  throw new Unsupported(`unsupported path: ${problem}`);
 }
 
 /** Returns the mount's folder, "" or with a slash at the end, and what is behind it in the raw text of a parameter. */

@@ -55,10 +55,59 @@ describe("the port for Vault's clients", () => {
     expect((await list({})).status).to.equal(429);
   });
 
-  it("responds in Vault's form: sealed 503, an unknown route 404 without errors, namespaces and wrapping 400", async () => {
+  it("says what it does not support, so that it never looks like missing data", async () => {
     const server = await startVaultServer();
-    const unknown = await vault(server, "GET", "database/creds/x");
-    expect([unknown.status, unknown.json]).to.deep.equal([404, { errors: [] }]);
+    await mustPut(server, "x/y", "1");
+    expect((await vault(server, "GET", "secret/data/none")).json).to.deep.equal({ errors: [] });
+    const requests: [number, string, string, RegExp][] = [
+      [404, "GET", "sys/policies/acl", /sys\/ is not supported/],
+      [404, "POST", "auth/token/create-orphan", /auth\/ is not supported/],
+      [404, "POST", "auth/token/create/role", /auth\/ is not supported/],
+      [404, "POST", "sys/wrapping/wrap", /not supported/],
+      [404, "LIST", "secret/detailed-metadata/x", /no details/],
+      [404, "GET", "transit/backup/k", /cannot be backed up/],
+      [404, "POST", "transit/restore/k", /cannot be restored/],
+      [404, "GET", "transit/wrapping_key", /import/],
+      [404, "POST", "transit/config/keys", /settings for all keys/],
+      [404, "GET", "secret//data/x/y", /two slashes/],
+      [404, "LIST", "secret//metadata/x", /two slashes/],
+      [404, "GET", "/secret/data/x/y", /two slashes/],
+      [400, "GET", "secret/data/x//y", /empty/],
+      [405, "GET", "transit/encrypt/k", /supports only POST/],
+      [405, "DELETE", "sys/health", /supports only GET/],
+      [405, "PATCH", "secret/delete/x", /supports only POST/],
+    ];
+    for (const [status, method, path, text] of requests) {
+      const answer = await vault(server, method, path, method === "POST" ? { body: {} } : {});
+      expect([answer.status, Object.keys(answer.json)], path).to.deep.equal([status, ["errors"]]);
+      expect(answer.json.errors[0], path).to.match(text);
+    }
+  });
+
+  it("warns of KV version 1 and of mounts with a slash, where clients look for warnings", async () => {
+    const server = await startVaultServer();
+    await mustPut(server, "x/y", "1");
+    for (const [method, path] of [
+      ["GET", "secret/x/y"],
+      ["GET", "x/y"],
+      ["POST", "secret/x/y"],
+      ["LIST", "secret/x"],
+      ["DELETE", "secret/x/y"],
+      ["PATCH", "secret/x/y"],
+      ["GET", "database/creds/x"],
+      ["GET", "transit/constructor"],
+      ["GET", "team/kv/data/foo"],
+      ["POST", "team/kv/data/foo"],
+    ] as const) {
+      const { status, json } = await vault(server, method, path, method === "POST" ? { body: { a: "b" } } : {});
+      expect([status, json.warnings], path).to.deep.equal([404, json.errors]);
+      expect(json.warnings[0], path).to.match(/KV version 1/);
+      expect(json.warnings[0].startsWith("the name of a mount has no slash"), path).to.equal(path.startsWith("team/"));
+    }
+  });
+
+  it("responds in Vault's form: sealed 503, namespaces and wrapping 400", async () => {
+    const server = await startVaultServer();
     for (const header of ["x-vault-namespace", "x-vault-wrap-ttl"]) {
       const { status, json } = await vault(server, "LIST", "secret/metadata", { headers: { [header]: "60" } });
       expect(status).to.equal(400);

@@ -64,6 +64,29 @@ describe("mounts on the port for Vault's clients", () => {
     expect(Object.keys(ui.data.secret)).to.deep.equal(["app/", "secret/", "transit/"]);
   });
 
+  it("have no slash in their names: such a mount is neither made nor shown nor used", async () => {
+    const server = await startVaultServer();
+    const body = { type: "kv-v2" };
+    for (const name of ["team/kv", "team/other", "team%2fkv", "team/kv/", "team//kv", "team/keys", "a/b/c"]) {
+      for (const [method, path] of [
+        ["POST", `sys/mounts/${name}`],
+        ["PUT", `sys/mounts/${name}`],
+        ["GET", `sys/mounts/${name}`],
+        ["GET", `sys/mounts/${name.replace(/\/$/, "")}/tune`],
+        ["DELETE", `sys/mounts/${name}`],
+      ] as const) {
+        const { status, json } = await vault(server, method, path, method === "GET" ? {} : { body });
+        expect(status, `${method} ${path}`).to.equal(400);
+        expect(json.errors[0], `${method} ${path}`).to.match(/mount has no slash/);
+      }
+    }
+    expect((await vault(server, "POST", "sys/mounts/team/", { body })).status).to.equal(204);
+    for (const path of ["team/kv/data/foo", "team/kv/metadata/foo", "team/kv/keys/foo", "team/keys/encrypt/k"])
+      expect((await vault(server, "POST", path, { body: { data: {} } })).status, path).to.equal(404);
+    expect((await vault(server, "LIST", "secret/metadata")).status).to.equal(404);
+    expect((await vault(server, "LIST", "team/keys")).status).to.equal(404);
+  });
+
   it("exist under any name, and take the two engines there are", async () => {
     const server = await startVaultServer();
     const get = async (path: string) => (await vault(server, "GET", path)).json;

@@ -57,6 +57,32 @@ describe("Transit for Vault's clients", () => {
     expect([none.status, none.json]).to.deep.equal([404, { errors: [] }]);
   });
 
+  it("takes no operation of Vault for the end of a key's name", async () => {
+    await must("keys/whole");
+    const words = ["trim", "import", "import_version", "soft-delete", "soft-delete-restore", "csr", "set-certificate"];
+    const requests = words.flatMap((word) => [
+      ["POST", `keys/whole/${word}`],
+      ["PUT", `keys/whole/${word}`],
+      ["POST", `keys/new/${word}`],
+      ["GET", `keys/whole/${word}`],
+      ["DELETE", `keys/whole/${word}`],
+      ["POST", `keys/whole/${word}/rotate`],
+      ["POST", `keys/whole/${word}/config`],
+      ["POST", `keys/whole%2f${word}`],
+    ]);
+    for (const [method = "", path = ""] of requests) {
+      const answer = await ask(method, path, { body: { min_available_version: 1 } });
+      expect([answer.status, answer.json.errors.length], `${method} ${path}`).to.deep.equal([404, 1]);
+      expect(answer.json.errors[0], `${method} ${path}`).to.match(/^unsupported path: ./);
+    }
+    expect((await ask("GET", "keys/whole/rotate")).json.errors[0]).to.match(/must not end in/);
+    expect((await ask("DELETE", "keys/whole/config")).json.errors[0]).to.match(/must not end in/);
+    expect((await ask("LIST", "keys")).json.data.keys.filter((name: string) => name.includes("/"))).to.deep.equal([]);
+    await must("keys/trim");
+    expect((await ask("GET", "keys/trim")).json.data.name).to.equal("trim");
+    expect((await ask("GET", "keys/whole")).json.data.latest_version).to.equal(1);
+  });
+
   it("keeps a key that is created twice, and says so", async () => {
     const answer = await ask("POST", "keys/plain", { body: { type: "ed25519", exportable: true } });
     expect(answer.json.warnings).to.deep.equal(["key plain already existed"]);
