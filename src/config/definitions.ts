@@ -87,6 +87,10 @@ function dataDirectory(): string {
   return isAbsolute(data) ? data : join(homedir(), ".local", "share", "strongroom");
 }
 
+/** Time without activity after which the vault locks. */
+const defaultIdleTime = "15m";
+const readIdleMs = milliseconds(365 * 24 * 3600 * 1000);
+
 export const definitions: { readonly [K in keyof Settings]: Definition<Settings[K]> } = {
   home: {
     flag: "home",
@@ -153,7 +157,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "idle-timeout",
     variable: "STRONGROOM_IDLE_TIMEOUT",
     meaning: "time without activity after which the vault locks, such as 8h, or never",
-    shownDefault: "15m",
+    shownDefault: defaultIdleTime,
     fallback: () => null,
     read: durationOrNever(365 * 24 * 3600 * 1000),
   },
@@ -161,8 +165,8 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "idle-timeout-ms",
     variable: "STRONGROOM_IDLE_TIMEOUT_MS",
     meaning: "the same in milliseconds, or as 15m; 0 is never; --idle-timeout wins",
-    fallback: () => 900_000,
-    read: milliseconds(365 * 24 * 3600 * 1000),
+    fallback: () => readIdleMs(defaultIdleTime),
+    read: readIdleMs,
   },
   token: {
     flag: null,

@@ -1,5 +1,6 @@
 /** `strongroom service`: the server as the user's service, by systemd or launchd. */
 import { Argument, type Command } from "commander";
+import { definitions, shownDefaultOf } from "../../config/definitions.js";
 import { nonEmpty, onlyForActions } from "../lib/args.js";
 import { exitCodes } from "../lib/errors.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
@@ -25,7 +26,7 @@ export function define(command: Command): void {
     .addArgument(new Argument("<action>", "what to do with the service").choices(["install", "uninstall", "status"]))
     .option(
       "--idle-timeout <time>",
-      "install: when the vault locks without activity, such as 8h, or never (15m)",
+      `install: when the vault locks without activity, such as 8h, or never (${shownDefaultOf(definitions.idleTimeout)})`,
       nonEmpty,
     )
     .option("--print", "install: only print the service manager's file");

@@ -1,6 +1,6 @@
 /** What a service runs: this Node, this program, and the settings that this command sees, with absolute paths. */
 import { realpathSync } from "node:fs";
-import { definitions, type Settings } from "../../config/definitions.js";
+import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
 import { CommandFailure } from "../lib/errors.js";
 
@@ -36,9 +36,10 @@ export function planService(home: string | undefined, idleTimeout: string | unde
 
 /** Written in any case, so that the file says when the service locks. */
 function idleTimeoutFor(given: string | undefined): Readonly<Record<string, string>> {
-  if (given !== undefined) return { STRONGROOM_IDLE_TIMEOUT: given };
-  const isSet = process.env["STRONGROOM_IDLE_TIMEOUT"] || process.env["STRONGROOM_IDLE_TIMEOUT_MS"];
-  return isSet ? {} : { STRONGROOM_IDLE_TIMEOUT: "15m" };
+  const { variable } = definitions.idleTimeout;
+  if (given !== undefined) return { [variable]: given };
+  const isSet = process.env[variable] || process.env[definitions.idleTimeoutMs.variable];
+  return isSet ? {} : { [variable]: shownDefaultOf(definitions.idleTimeout) };
 }
 
 /** Returns the plan. DANGER: a line break in a value or a path would add lines of its own to the service manager's file. @throws CommandFailure usage */
