@@ -3,7 +3,8 @@ import { constants } from "node:fs";
 import { join } from "node:path";
 import { type FileOperations, noFollow, type OpenFile } from "../files/durable.js";
 import { fileNumbers } from "./files.js";
-import { type Bytes, fileNameOf, firstLine, parseHeaderLine, seqOf, textOf } from "./format.js";
+import { type Bytes, fileNameOf, firstLine, parseHeaderLine, seqOf } from "./format.js";
+import { linesIn } from "./groups.js";
 
 export type AuditRecord = { readonly seq: number; readonly time: string; readonly event: string } & {
   readonly [member: string]: unknown;
@@ -58,23 +59,23 @@ async function placeBefore(handle: OpenFile, after: number): Promise<number> {
 
 /** Returns the first record that begins in this piece, and where it does. */
 function firstRecordIn(bytes: Bytes): { readonly seq: number; readonly at: number } | null {
-  for (let at = bytes.indexOf(10) + 1; at > 0; at = bytes.indexOf(10, at) + 1) {
-    const seq = seqOf(textOf(bytes.subarray(at, at + 32)));
-    if (seq !== null) return { seq, at };
+  for (const { text, start } of linesIn(bytes, bytes.indexOf(10) + 1)) {
+    const seq = seqOf(text);
+    if (seq !== null) return { seq, at: start };
   }
   return null;
 }
 
 async function* recordsOf(handle: OpenFile, start: number): AsyncGenerator<AuditRecord, void, void> {
   for (let position = start; ; ) {
-    const bytes = await piece(handle, position);
-    const end = bytes.lastIndexOf(10) + 1;
-    if (end === 0) return;
-    for (const line of textOf(bytes.subarray(0, end - 1)).split("\n")) {
-      const record = parseRecord(line);
+    let read = 0;
+    for (const { text, next } of linesIn(await piece(handle, position))) {
+      const record = parseRecord(text);
       if (record !== null) yield record;
+      read = next;
     }
-    position += end;
+    if (read === 0) return;
+    position += read;
   }
 }
 

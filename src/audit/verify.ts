@@ -25,6 +25,7 @@ import {
   nextChain,
   parseHeaderLine,
 } from "./format.js";
+import { linesIn } from "./groups.js";
 import type { AuditEvent } from "./record.js";
 
 type ProblemCode =
@@ -108,7 +109,7 @@ export class LogVerifier {
     else this.#missingBetween(this.#newest + 1, file);
     this.#newest = file;
     this.#files++;
-    yield* this.#readLines(file, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    yield* this.#readLines(file, bytes);
   }
 
   /** Names a file whose number is far from all others. */
@@ -135,19 +136,17 @@ export class LogVerifier {
     };
   }
 
-  *#readLines(file: number, bytes: Buffer): Generator<void, void> {
+  *#readLines(file: number, bytes: Uint8Array): Generator<void, void> {
     const group: OpenGroup = { start: 0, first: null, last: 0, line: 1 };
-    let [start, number] = [0, 1];
-    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, start)) {
-      const line = bytes.toString("utf8", start, at);
-      const chain = chainOf(line);
-      if (number === 1) this.#header(file, line);
-      else if (chain === null) this.#record(line, number, group);
+    let number = 1;
+    for (const { text, start, next } of linesIn(bytes)) {
+      const chain = chainOf(text);
+      if (number === 1) this.#header(file, text);
+      else if (chain === null) this.#record(text, number, group);
       else {
         this.#endGroup(bytes.subarray(group.start, start), chain, number, group);
-        [group.start, group.first, group.line] = [at + 1, null, number + 1];
+        [group.start, group.first, group.line] = [next, null, number + 1];
       }
-      start = at + 1;
       number++;
       if (number % linesInStep === 0) yield;
     }

@@ -8,7 +8,8 @@ import type { CheckpointSignature, CheckpointVerdict, SignedCheckpoint } from ".
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
-import { findEnd, findLatestCheckpoint, type Group, GroupMaker, LogFiles, type LogPosition } from "./files.js";
+import { findEnd, findLatestCheckpoint } from "./end.js";
+import { type Group, GroupMaker, LogFiles, type LogPosition } from "./files.js";
 import {
   base64url,
   type CheckpointClaim,
