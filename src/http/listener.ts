@@ -24,7 +24,12 @@ import type { ErrorForm } from "./response.js";
 
 export type TlsPair = { readonly cert: string; readonly key: string };
 
-export type Listener = { readonly server: Server; readonly connections: OpenConnections };
+/** `serve` gives the handler of all requests; those that come before wait for it. */
+export type Listener = {
+  readonly server: Server;
+  readonly connections: OpenConnections;
+  readonly serve: (handle: Handle) => void;
+};
 
 /** Times in milliseconds. */
 export type Limits = {
@@ -97,7 +102,8 @@ export function createListener(
   closeStalled(server, limits.sendTimeout);
   refuseMalformedRequests(server, limits, api.errors);
   const onFull = warnOncePerMinute(log, limits.maxConnections);
-  return { server, connections: new OpenConnections(server, limits.maxConnections, onFull) };
+  const connections = new OpenConnections(server, limits.maxConnections, onFull);
+  return { server, connections, serve: awaitHandler(server) };
 }
 
 /** Node's timer sees every piece that leaves. A request that runs without one, a key derivation, is no stall. */
@@ -107,12 +113,24 @@ function closeStalled(server: HttpServer, sendTimeout: number): void {
   });
 }
 
-/** Sends every request to `handle`, which must be set before the event loop's next turn after `listen`. */
-export function handleRequests({ server }: Pick<Drainable, "server">, handle: Handle): void {
-  const serve = inTurn(handle);
+/**
+ * Returns what gives the handler of every request. Until then requests wait: a port is open before the application can know
+ * its number, and Node never answers a request for which nothing listens.
+ */
+function awaitHandler(server: HttpServer): Listener["serve"] {
+  let handler: Handle | null = null;
+  const waiting: (() => void)[] = [];
+  const serve = inTurn((req, res) => {
+    if (handler !== null) handler(req, res);
+    else waiting.push(() => handler?.(req, res));
+  });
   server.on("request", serve);
   server.on("checkContinue", serve); // 100 Continue is sent when the body is read
   server.on("checkExpectation", serve);
+  return (handle) => {
+    handler = handle;
+    for (const start of waiting.splice(0)) start();
+  };
 }
 
 /** A flood of connections must not flood the log. */
@@ -150,7 +168,10 @@ function whyNotListening(code: string | undefined, host: string, port: number, f
   return `cannot listen on ${host}, port ${port} (${code}): choose another address with --host`;
 }
 
-export type Drainable = { readonly server: HttpServer; readonly connections: Pick<OpenConnections, "closeUnused"> };
+export type Drainable = Pick<Listener, "serve"> & {
+  readonly server: HttpServer;
+  readonly connections: Pick<OpenConnections, "closeUnused">;
+};
 
 /** Accepts no new connections, waits at most `graceMs` for running requests, then closes all connections. */
 export async function drain({ server, connections }: Drainable, graceMs: number): Promise<void> {
@@ -189,7 +210,7 @@ export function createLocalListener(
   const closeUnused = () => {
     for (const socket of unused) socket.destroy();
   };
-  return { server, connections: { closeUnused } };
+  return { server, connections: { closeUnused }, serve: awaitHandler(server) };
 }
 
 /** Rejects with the system's error. */

@@ -15,7 +15,7 @@ import { removeTemps, systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { type Api, createApp, createLockouts, type Handle, type MessageClasses, nativeApi } from "../http/app.js";
 import type { Service } from "../http/endpoint.js";
-import { type Drainable, defaultLimits, drain, handleRequests } from "../http/listener.js";
+import { type Drainable, defaultLimits, drain } from "../http/listener.js";
 import { readLastProve } from "../last-prove.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
@@ -58,9 +58,9 @@ export async function serveStore(
   observed.vitals.setSources(vitalSources(vault, listeners, clock));
   const unserved = { close: () => closeUnserved(vault, listeners) };
   const parts = await openOrRelease(unserved, async () => serviceOf(home, settings, guarded, observed, clock));
-  const { address, ...ports } = await openOrRelease(unserved, () => listenOnPorts(listeners, settings, log));
-  const lockouts = createLockouts(clock, log, observed.audit, observed.observers);
-  const broker = await openOrRelease(unserved, () => startBroker(settings, guarded, observed, lockouts, around));
+  const { address, broker, lockouts, ...ports } = await openOrRelease(unserved, () =>
+    openPorts(listeners, settings, guarded, observed, around),
+  );
   const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
   const service = {
     ...parts,
@@ -90,12 +90,27 @@ export async function serveStore(
   };
 }
 
+/** The broker first: its thread takes a while, for which requests at the other ports would have to wait. */
+async function openPorts(
+  listeners: Listeners,
+  settings: Settings,
+  guarded: GuardedVault,
+  observed: Telemetry,
+  around: AllDependencies,
+) {
+  const lockouts = createLockouts(around.clock, around.log, observed.audit, observed.observers);
+  const broker = await startBroker(settings, guarded, observed, lockouts, around);
+  const unopened = { close: async () => broker?.stop() };
+  const found = await openOrRelease(unopened, () => listenOnPorts(listeners, settings, around.log));
+  return { ...found, broker, lockouts };
+}
+
 type AppMaker = (api: Api, classes: MessageClasses) => Handle;
 
 function serveRequests({ messages, secure, local, forVault }: Listeners, appOf: AppMaker): void {
   const app = appOf(nativeApi, messages);
-  for (const each of [secure, local]) handleRequests(each, app);
-  if (forVault) handleRequests(forVault.listener, appOf(forVault.api, forVault.messages));
+  for (const each of [secure, local]) each.serve(app);
+  forVault?.listener.serve(appOf(forVault.api, forVault.messages));
 }
 
 function reportStart({ audit, observers }: Telemetry, clock: Clock): void {

@@ -40,7 +40,7 @@ export function within<T>(ms: number, work: Promise<T>): Promise<T | "late"> {
   return withTimeout(systemClock, ms, work);
 }
 
-export async function openOrRelease<T>(opened: { close(): Promise<void> }, next: () => Promise<T>): Promise<T> {
+export async function openOrRelease<T>(opened: { close(): Promise<unknown> }, next: () => Promise<T>): Promise<T> {
   try {
     return await next();
   } catch (error) {
