@@ -167,7 +167,8 @@ export class VaultTransit {
     const { name, body } = wish;
     const work = async () => {
       const used = await this.#ask(wish, await this.#read(name));
-      return used ?? this.#names.run([name], () => repeating(() => this.#reserveAndUse(wish)));
+      if ("response" in used) return used;
+      return this.#names.run([name], () => repeating(() => this.#reserveAndUse(wish)));
     };
     return wipingAfter(body, this.#whileUnlocked(work));
   }
@@ -212,22 +213,24 @@ export class VaultTransit {
     return this.#whileUnlocked(() => this.#names.run([name], () => repeating(change)));
   }
 
-  /** Null: messages of the key must be reserved first. A null blob: there is no such key. */
-  async #ask(wish: Use, blob: Bytes | null): Promise<UseReply | null> {
-    const { response, status = 200 } = await this.#lockState.ask({ op: "useTransitKey", ...wish, blob });
-    return response && { response, status };
+  /** `lacking`: messages of these versions must be reserved first. A null blob: there is no such key. */
+  async #ask(wish: Use, blob: Bytes | null): Promise<UseReply | { readonly lacking: readonly number[] }> {
+    const used = await this.#lockState.ask({ op: "useTransitKey", ...wish, blob });
+    if (used.response === null) return { lacking: used.lacking };
+    return { response: used.response, status: used.status ?? 200 };
   }
 
   async #reserveAndUse(wish: Use): Promise<UseReply> {
     const { name } = wish;
     const blob = await this.#mustRead(name);
     const early = await this.#ask(wish, blob); // another use may have reserved enough
-    if (early !== null) return early;
-    const { blob: reserved } = await this.#lockState.ask({ op: "reserveMessages", name, blob });
+    if ("response" in early) return early;
+    const versions = early.lacking;
+    const { blob: reserved } = await this.#lockState.ask({ op: "reserveMessages", name, blob, versions });
     if (!(await this.#commit(name, reserved, blob))) throw changing(name);
     const used = await this.#ask(wish, reserved);
-    if (used === null) throw changing(name);
-    return used;
+    if ("response" in used) return used;
+    throw changing(name);
   }
 
   async #resealOnce(name: string, asItIs: boolean): Promise<boolean> {

@@ -83,6 +83,19 @@ describe("the messages of a transit key", () => {
     }
   });
 
+  it("end at 2^32 for an earlier version as well, which Vault's clients may name", async () => {
+    await mustCreateWorn("earlier", 2);
+    await must("keys/earlier/rotate");
+    const encrypt = (body: object) => vault(withPort(server()), "POST", "secret/encrypt/earlier", { body });
+    const inputs = (...versions: number[]) => versions.map((key_version) => ({ plaintext, key_version }));
+    expect((await encrypt({ batch_input: inputs(2, 1, 2, 1, 1) })).json.errors).to.deep.equal([refusal("earlier")]);
+    expect((await encrypt({ batch_input: inputs(2, 1, 2) })).status).to.equal(200);
+    expect((await encrypt({ plaintext, key_version: 1 })).json.data.key_version).to.equal(1);
+    expect((await encrypt({ plaintext, key_version: "1" })).json.errors).to.deep.equal([refusal("earlier")]);
+    expect((await encrypt({ batch_input: inputs(2, 3, 2) })).status).to.equal(400);
+    expect((await encrypt({ plaintext })).json.data.key_version).to.equal(2);
+  });
+
   it("are refused to a batch that is larger than what is left, and none of it is encrypted", async () => {
     await mustCreateWorn("few", 5);
     const refused = await post("encrypt/few", { batch: Array.from({ length: 6 }, () => ({ plaintext })) });

@@ -83,6 +83,54 @@ describe("Transit for Vault's clients", () => {
     expect((await ask("GET", "keys/whole")).json.data.latest_version).to.equal(1);
   });
 
+  describe("encrypts with the version that is named", () => {
+    before(async () => {
+      await must("keys/aged");
+      for (let version = 2; version <= 4; version++) await must("keys/aged/rotate");
+      await must("keys/aged/config", { min_decryption_version: 2 });
+      await must("keys/rsa-aged", { type: "rsa-2048" });
+      await must("keys/rsa-aged/rotate");
+    });
+
+    for (const [name, key_version] of [
+      ["aged", 2],
+      ["aged", "3"],
+      ["aged", 4],
+      ["rsa-aged", 1],
+    ] as const) {
+      it(`${key_version} of ${name}, also a data key and a rewrapped ciphertext`, async () => {
+        const made = await must(`encrypt/${name}`, { plaintext: message, key_version });
+        const again = await must(`rewrap/${name}`, { ciphertext: made.ciphertext, key_version });
+        const wrapped = await must(`datakey/plaintext/${name}`, { key_version });
+        for (const each of [made, again, wrapped]) {
+          expect(each).to.include({ key_version: Number(key_version) });
+          expect(each.ciphertext).to.match(new RegExp(`^vault:v${key_version}:`));
+        }
+        expect(await must(`decrypt/${name}`, { ciphertext: again.ciphertext })).to.deep.equal({ plaintext: message });
+        const { plaintext } = await must(`decrypt/${name}`, { ciphertext: wrapped.ciphertext });
+        expect(plaintext).to.equal(wrapped.plaintext);
+      });
+    }
+
+    it("within min_decryption_version and the newest alone", async () => {
+      const { ciphertext: newest } = await must("encrypt/aged", { plaintext: message });
+      const problem = "key_version must be a whole number from 2 to 4";
+      for (const key_version of [1, "1", 5, -1, "x", 1.5, true, "9".repeat(30)]) {
+        await mustFail("encrypt/aged", { plaintext: message, key_version }, problem);
+        await mustFail("rewrap/aged", { ciphertext: newest, key_version }, problem);
+        await mustFail("datakey/wrapped/aged", { key_version }, problem);
+      }
+    });
+
+    it("by each input of a batch", async () => {
+      const batch_input = [1, 2, 3, 4, 5, 0, "2"].map((key_version) => ({ plaintext: message, key_version }));
+      const partial = { batch_input, partial_failure_response_code: 200 };
+      const { batch_results } = await must("encrypt/aged", partial);
+      const versions = batch_results.map((result: { key_version?: number }) => result.key_version);
+      expect(versions).to.deep.equal([undefined, 2, 3, 4, undefined, 4, 2]);
+    });
+  });
+
   it("keeps a key that is created twice, and says so", async () => {
     const answer = await ask("POST", "keys/plain", { body: { type: "ed25519", exportable: true } });
     expect(answer.json.warnings).to.deep.equal(["key plain already existed"]);

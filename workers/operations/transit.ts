@@ -40,7 +40,7 @@ import {
 } from "../transit/private-keys.js";
 import { ResponseWriter } from "../transit/response-writer.js";
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
-import { countsMessages, randomResponse, uses } from "../transit/uses.js";
+import { countsMessages, encryptionVersion, messagesTaken, randomResponse, uses } from "../transit/uses.js";
 import {
   batchStatus,
   exported,
@@ -49,6 +49,7 @@ import {
   vaultFields,
   vaultHash,
   vaultRandom,
+  versionNamed,
   writeReference,
 } from "../transit/vault-form.js";
 import type { Context } from "./context.js";
@@ -224,25 +225,27 @@ async function runBatch(
   return { ok: true, response: out.written(), status: batchStatus(begun.body, use, failed, inputs.length) };
 }
 
-/** Reserves messages of the newest version, in a blob that is not stored yet. */
+/** Reserves messages of these versions, in a blob that is not stored yet. */
 export function reserveMessages(
   context: Context,
-  { name, blob }: RequestOf<"reserveMessages">,
+  { name, blob, versions }: RequestOf<"reserveMessages">,
 ): ResultOf<"reserveMessages"> {
   return withValid(context, (key) => {
     const opened = openKey(key, name, blob);
     if (opened === null) return damagedKey(name);
     const { info } = opened;
-    const version = info.versions.length;
-    const count = context.transit.messages.block(info, version);
-    if (count === 0) {
+    const blocks = new Map(versions.map((version) => [version, context.transit.messages.block(info, version)]));
+    for (const [version, count] of blocks) {
+      if (count > 0) continue;
       throw new Invalid(`version ${version} of the key ${name} has encrypted 2^32 messages, its limit: rotate the key`);
     }
-    const versions = info.versions.map((one, i) =>
-      i === version - 1 ? { ...one, messages: (one.messages ?? 0) + count } : one,
-    );
-    const reserved = sealKey(key, name, { ...opened, info: { ...info, versions } });
-    context.transit.messages.reserve(info, version, etagOfCurrent(reserved), count);
+    const counted = info.versions.map((one, i) => {
+      const count = blocks.get(i + 1);
+      return count === undefined ? one : { ...one, messages: (one.messages ?? 0) + count };
+    });
+    const reserved = sealKey(key, name, { ...opened, info: { ...info, versions: counted } });
+    const etag = etagOfCurrent(reserved);
+    for (const [version, count] of blocks) context.transit.messages.reserve(info, version, etag, count);
     return { ok: true, blob: reserved, headLength: metadataEnd(reserved) };
   });
 }
@@ -302,9 +305,11 @@ function begin(
   if (blob === null) return noTransitKey(name);
   const usable = new UsableKey(key, name, blob, context.transit);
   const { info } = usable;
-  const count = inputs?.length ?? 1;
-  if (countsMessages(use, usable) && !context.transit.messages.take(info, usable.latest, usable.etag, count)) {
-    return { ok: true, response: null };
+  if (countsMessages(use, usable)) {
+    const named = inputs?.map((input) => (form === undefined ? null : versionNamed(input)));
+    const taken = messagesTaken(usable, named ?? [fields && encryptionVersion(usable, fields)]);
+    const lacking = context.transit.messages.take(info, usable.etag, taken);
+    if (lacking.length > 0) return { ok: true, response: null, lacking };
   }
   if (fields === null) return { body, inputs: inputs ?? [], info, blob };
   const out = writerFor(request);

@@ -18,17 +18,21 @@ type Counter = { left: number; last: number; reservation: Reservation | null };
 export class Messages {
   readonly #counters = new Map<string, Counter>();
 
-  /** Takes messages of a version. Returns whether enough were reserved; if not, none is taken. `etag`: of the key's blob. */
-  take(info: KeyInfo, version: number, etag: string, count: number): boolean {
-    const counter = this.#counter(info, version);
-    if (counter.reservation?.etag === etag) {
+  /**
+   * Takes messages of versions: how many of each. Returns those of which too few were reserved; if there are any, none is taken.
+   * `etag`: of the key's blob.
+   */
+  take(info: KeyInfo, etag: string, wanted: ReadonlyMap<number, number>): readonly number[] {
+    const taken = [...wanted].map(([version, count]) => ({ version, count, counter: this.#counter(info, version) }));
+    for (const { counter } of taken) {
+      if (counter.reservation?.etag !== etag) continue;
       counter.left += counter.reservation.count;
       counter.last = counter.reservation.count;
       counter.reservation = null;
     }
-    if (counter.left < count) return false;
-    counter.left -= count;
-    return true;
+    const lacking = taken.filter(({ count, counter }) => counter.left < count).map(({ version }) => version);
+    if (lacking.length === 0) for (const { count, counter } of taken) counter.left -= count;
+    return lacking;
   }
 
   /** Returns how many messages to reserve: twice as many as the last time. Zero: the version has no more. */

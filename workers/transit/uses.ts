@@ -92,17 +92,35 @@ export function countsMessages(use: TransitUse, key: UsableKey): boolean {
   return key.info.type === "aes256-gcm96" && (use === "encrypt" || use === "rewrap" || use === "datakey");
 }
 
+/** Returns how many messages of each version are taken by inputs that name these; null: the newest. Others encrypt nothing. */
+export function messagesTaken(key: UsableKey, named: readonly (number | null)[]): ReadonlyMap<number, number> {
+  const taken = new Map<number, number>();
+  for (const name of named) {
+    const version = name ?? key.latest;
+    if (version > key.latest || version < key.info.minDecryptionVersion) continue;
+    taken.set(version, (taken.get(version) ?? 0) + 1);
+  }
+  return taken;
+}
+
+/** Returns the version that encrypts: of our own clients only the newest. @throws Invalid */
+export function encryptionVersion(key: UsableKey, fields: Fields): number {
+  const { latest } = key;
+  const { minDecryptionVersion } = key.info;
+  if (!fields.isForVault) {
+    if (fields.whole("keyVersion", 1, latest, latest) === latest) return latest;
+    throw new Invalid(`keyVersion must be ${latest}: a key encrypts with its newest version only`);
+  }
+  return fields.whole("keyVersion", minDecryptionVersion, latest, latest);
+}
+
 function versionOf(key: UsableKey, fields: Fields): number {
   return key.allowed(fields.whole("keyVersion", 1, Number.MAX_SAFE_INTEGER, key.latest));
 }
 
-/** With only the newest version, whose messages are counted. */
 function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Uint8Array {
   const { type } = key.info;
-  const version = key.latest;
-  if (fields.whole("keyVersion", 1, version, version) !== version) {
-    throw new Invalid(`keyVersion must be ${version}: a key encrypts with its newest version only`);
-  }
+  const version = encryptionVersion(key, fields);
   const aad = aadOf(key, fields);
   if (!isRsa(type)) return encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad);
   const most = mostOaepBytes(type);
@@ -190,11 +208,11 @@ function writeValidity(out: ResponseWriter, isValid: boolean): void {
   out.text(`"valid":${isValid}`);
 }
 
-/** Of the newest version. */
 function writeCiphertext(out: ResponseWriter, key: UsableKey, fields: Fields, bytes: Uint8Array): void {
-  beginShown(out, "ciphertext", key.latest);
+  const version = encryptionVersion(key, fields);
+  beginShown(out, "ciphertext", version);
   out.base64(bytes);
-  endShown(out, fields, key.latest);
+  endShown(out, fields, version);
 }
 
 /** Ciphertexts, signatures and MACs are written as Vault's clients know them. */

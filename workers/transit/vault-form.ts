@@ -121,6 +121,13 @@ function isNothing(value: JsonValue | undefined, neutral: readonly string[]): bo
   return text === "" || neutral.includes(String(text));
 }
 
+/** Returns the version that an input of a batch names; null: the newest, or something else, which is refused when it is used. */
+export function versionNamed(input: ListElement): number | null {
+  const named = input instanceof FoundFields ? input.get("key_version") : undefined;
+  const number = named instanceof JsonText && named.bytes.length < 10 ? Number(named.toString()) : named;
+  return typeof number === "number" && Number.isInteger(number) && number > 0 ? number : null;
+}
+
 /** Returns the status of a batch: that of Vault is an error where an input failed, unless the client wants another. */
 export function batchStatus(body: FoundFields, use: TransitUse, failed: number, count: number): number {
   if (failed === 0 || (use !== "encrypt" && use !== "decrypt")) return 200;
