@@ -1,17 +1,18 @@
-/** Where a message's body ends, found in the bytes as they stream past: they are never held, and never changed. */
+/** Where a message's body ends, found in the bytes as they stream past: they are never held. */
 import { type BodyLength, HeadError } from "./head.js";
 
-/** Longest line of a chunk's size, its extensions included; a client that needs more is not one. */
-const maxSizeLine = 256;
-
-/** Follows one body. `take` returns how many of the bytes belong to it; the rest is the next message. */
+/** Follows one body. */
 export interface BodyReader {
-  take(bytes: Uint8Array): number;
+  /** Returns how many of the bytes belong to the body, the rest being the next message, and what of them is passed on. */
+  take(bytes: Uint8Array): { readonly taken: number; readonly passed: readonly Uint8Array[] };
   readonly ended: boolean;
 }
 
-export function readerOf(length: BodyLength): BodyReader {
-  if (length === "chunked") return new ChunkedReader();
+/** A request's body is read strictly. Of a response's, whose head has gone out already, what every client reads is taken. */
+export type BodyOf = "request" | "response";
+
+export function readerOf(length: BodyLength, of: BodyOf): BodyReader {
+  if (length === "chunked") return new ChunkedReader(of);
   return new LengthReader(length === "until-close" ? Number.POSITIVE_INFINITY : length);
 }
 
@@ -26,30 +27,54 @@ class LengthReader implements BodyReader {
     return this.#left === 0;
   }
 
-  take(bytes: Uint8Array): number {
+  take(bytes: Uint8Array) {
     const taken = Math.min(this.#left, bytes.length);
     this.#left -= taken;
-    return taken;
+    return { taken, passed: [bytes.subarray(0, taken)] };
   }
 }
 
-/** Chunked coding (RFC 9112, section 7.1), without trailers: they could add headers behind the head that was checked. */
+/** `line`: the longest line of a chunk's size with its extensions, or of a trailer; `trailers`: all of them, in bytes. */
+const limits = {
+  request: { line: 256, trailers: 0, size: /^([0-9A-Fa-f]{1,12})(?:;[\t -~]*)?$/ },
+  response: { line: 16 * 1024, trailers: 64 * 1024, size: /^0{0,64}([0-9A-Fa-f]{1,12})[\t ]*(?:;[\t -~\x80-\xff]*)?$/ },
+} as const;
+
+const end = Buffer.from("\r\n");
+
+/**
+ * Chunked coding (RFC 9112, section 7.1). Trailers could add headers after the head was checked: a request with one is refused,
+ * and a response's are dropped.
+ */
 class ChunkedReader implements BodyReader {
+  readonly #limits: (typeof limits)[BodyOf];
   #state: "size" | "data" | "data-end" | "last" | "ended" = "size";
   #line = "";
   #left = 0;
+  #trailers = 0;
+
+  constructor(of: BodyOf) {
+    this.#limits = limits[of];
+  }
 
   get ended(): boolean {
     return this.#state === "ended";
   }
 
-  take(bytes: Uint8Array): number {
+  take(bytes: Uint8Array) {
     let at = 0;
-    while (at < bytes.length && this.#state !== "ended") {
+    while (at < bytes.length && !this.#isTrailing) {
       if (this.#state === "data") at += this.#skip(bytes.length - at);
       else this.#readByte(bytes[at++] ?? 0);
     }
-    return at;
+    const passed = bytes.subarray(0, at);
+    while (at < bytes.length && !this.ended) this.#readByte(bytes[at++] ?? 0);
+    return { taken: at, passed: this.ended ? [passed, end] : [passed] };
+  }
+
+  /** Whether the last chunk is over: what follows are trailers and the end. */
+  get #isTrailing(): boolean {
+    return this.#state === "last" || this.#state === "ended";
   }
 
   #skip(available: number): number {
@@ -62,7 +87,7 @@ class ChunkedReader implements BodyReader {
   /** Collects a line; a bare CR or LF is refused where the line is read. */
   #readByte(byte: number): void {
     this.#line += String.fromCharCode(byte);
-    if (this.#line.length > maxSizeLine) throw new HeadError("a line of the chunked body is too long");
+    if (this.#line.length > this.#limits.line) throw new HeadError("a line of the chunked body is too long");
     if (byte !== 0x0a) return;
     const line = this.#line;
     this.#line = "";
@@ -71,15 +96,23 @@ class ChunkedReader implements BodyReader {
   }
 
   #endLine(line: string): void {
-    if (this.#state !== "size") {
-      if (line !== "")
-        throw new HeadError(this.#state === "last" ? "trailers are not supported" : "a chunk is longer than it says");
-      this.#state = this.#state === "last" ? "ended" : "size";
-      return;
-    }
-    const [, digits] = /^([0-9A-Fa-f]{1,12})(?:;[\t -~]*)?$/.exec(line) ?? [];
+    if (this.#state === "last") this.#endTrailer(line);
+    else if (this.#state === "size") this.#endSize(line);
+    else if (line !== "") throw new HeadError("a chunk is longer than it says");
+    else this.#state = "size";
+  }
+
+  #endSize(line: string): void {
+    const [, digits] = this.#limits.size.exec(line) ?? [];
     if (digits === undefined) throw new HeadError("the size of a chunk is invalid");
     this.#left = Number.parseInt(digits, 16);
     this.#state = this.#left === 0 ? "last" : "data";
+  }
+
+  #endTrailer(line: string): void {
+    if (line === "") this.#state = "ended";
+    else if (this.#limits.trailers === 0) throw new HeadError("trailers are not supported");
+    this.#trailers += line.length;
+    if (this.#trailers > this.#limits.trailers) throw new HeadError("the trailers are too long");
   }
 }

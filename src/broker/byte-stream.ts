@@ -1,6 +1,6 @@
 /** A socket read piece by piece, with back pressure, and written so that what was written can be wiped. */
 import type { Duplex } from "node:stream";
-import { headLength, maxHeadBytes } from "./head.js";
+import { headLength, maxRequestBytes } from "./head.js";
 
 /** Bytes that are held for a reader that is busy, before the socket is paused; and for a peer that takes them slowly. */
 const highWater = 256 * 1024;
@@ -56,20 +56,24 @@ export class ByteStream {
 
   /**
    * Returns the next message's head, its blank line included; null when the connection ends before it is whole.
+   * @param most longest head, in bytes
    * @throws HeadError for a head that is too long
    */
-  async readHead(): Promise<Uint8Array | null> {
-    let head: Uint8Array = new Uint8Array();
+  async readHead(most = maxRequestBytes): Promise<Uint8Array | null> {
+    let space = Buffer.alloc(0);
+    let held = 0;
     for (;;) {
-      const length = headLength(head);
-      if (length !== null) {
-        this.unread(head.subarray(length));
-        return head.subarray(0, length);
-      }
       const piece = await this.read();
       if (piece === null) return null;
-      head = Buffer.concat([head, piece.subarray(0, maxHeadBytes + 1)]);
-      this.unread(piece.subarray(maxHeadBytes + 1));
+      const taken = piece.subarray(0, most + 1 - held);
+      this.unread(piece.subarray(taken.length));
+      if (held + taken.length > space.length) space = Buffer.concat([space], 2 * (held + taken.length));
+      space.set(taken, held);
+      const length = headLength(space.subarray(0, held + taken.length), most, held);
+      held += taken.length;
+      if (length === null) continue;
+      this.unread(space.subarray(length, held));
+      return space.subarray(0, length);
     }
   }
 

@@ -1,7 +1,7 @@
 /** One request and its response on their way through the broker: only the head that carries a credential is changed. */
 import { type BodyReader, readerOf } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";
-import { HeadError, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
+import { HeadError, maxResponseBytes, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
 import type { Bytes } from "./messages.js";
 import { Refused, refusalOf } from "./refusal.js";
 
@@ -98,7 +98,7 @@ class RequestBody {
 
   async #send(client: ByteStream, upstream: ByteStream, head: RequestHead): Promise<boolean> {
     try {
-      if (await pump(client, upstream, readerOf(head.body))) return true;
+      if (await pump(client, upstream, readerOf(head.body, "request"))) return true;
     } catch (error) {
       if (!(error instanceof HeadError)) throw error;
       this.problem = error;
@@ -128,7 +128,7 @@ async function relayResponse(
 
 /** @throws HeadError when there is none, or one that two clients could read in two ways; nothing of it is sent then */
 async function nextResponse(upstream: ByteStream, { method, asksWebSocket }: RequestHead) {
-  const raw = await upstream.readHead();
+  const raw = await upstream.readHead(maxResponseBytes);
   if (raw === null) throw new HeadError("the upstream closed the connection without a response");
   const response = readResponseHead(raw, method);
   if (response.status === 101 && !asksWebSocket) throw new HeadError("the upstream upgraded a connection unasked");
@@ -136,7 +136,7 @@ async function nextResponse(upstream: ByteStream, { method, asksWebSocket }: Req
 }
 
 async function relayBody(upstream: ByteStream, client: ByteStream, { body, closes }: ResponseHead): Promise<Relayed> {
-  const isWhole = await pump(upstream, client, readerOf(body));
+  const isWhole = await pump(upstream, client, readerOf(body, "response"));
   return isWhole && !closes ? "whole" : "cut";
 }
 
@@ -145,16 +145,16 @@ async function pump(from: ByteStream, to: ByteStream, reader: BodyReader): Promi
   while (!reader.ended) {
     const piece = await from.read();
     if (piece === null) return false;
-    const taken = reader.take(piece);
+    const { taken, passed } = reader.take(piece);
     from.unread(piece.subarray(taken));
-    if (taken > 0 && !(await to.write(piece.subarray(0, taken)))) return false;
+    for (const bytes of passed) if (bytes.length > 0 && !(await to.write(bytes))) return false;
   }
   return true;
 }
 
 /** After an upgrade: bytes in both directions until one side ends, and what it has sent before. */
 async function joinStreams(client: ByteStream, upstream: ByteStream): Promise<false> {
-  const endless = () => readerOf("until-close");
+  const endless = () => readerOf("until-close", "response");
   const toUpstream = pump(client, upstream, endless());
   const toClient = pump(upstream, client, endless());
   await Promise.race([toUpstream, toClient]);

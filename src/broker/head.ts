@@ -3,13 +3,15 @@
  * refused, because the credential of a request is chosen by what this reader understood.
  *
  * Refused: bare CR or LF, folded lines, space before a colon, control characters, more than one Host, Content-Length or
- * Transfer-Encoding, both of the latter, any coding but chunked, any version but 1.1, heads over 16 KiB or 100 lines.
+ * Transfer-Encoding, both of the latter, any coding but chunked, any version but 1.1, requests with heads over 16 KiB or 100
+ * lines. A response's head may be longer, as far as clients read it.
  */
 
-/** Longest head, its blank line included, in bytes. */
-export const maxHeadBytes = 16 * 1024;
+/** Longest heads, their blank line included, in bytes. */
+export const maxRequestBytes = 16 * 1024;
+export const maxResponseBytes = 256 * 1024;
 
-const maxLines = 100;
+const maxLines = { request: 100, response: 1_000 } as const;
 const [cr, lf, sp, tab, colon] = [0x0d, 0x0a, 0x20, 0x09, 0x3a];
 
 /** How long a message's body is: in bytes, in chunks, or until the connection closes (responses only). */
@@ -46,26 +48,28 @@ export class HeadError extends Error {
 
 /**
  * Returns the length of the head at the start of `bytes`, its blank line included, or null when more bytes are needed.
+ * @param most longest head, in bytes
+ * @param known how many of the bytes were searched before, for one that comes in pieces
  * @throws HeadError for a head that is too long
  */
-export function headLength(bytes: Uint8Array): number | null {
-  for (let at = bytes.indexOf(lf); at >= 0; at = bytes.indexOf(lf, at + 1)) {
+export function headLength(bytes: Uint8Array, most = maxRequestBytes, known = 0): number | null {
+  for (let at = bytes.indexOf(lf, Math.max(0, known - 2)); at >= 0; at = bytes.indexOf(lf, at + 1)) {
     // A bare LF ends the head here too: `readLines` refuses it then, and nothing behind it is taken for a head.
-    if (bytes[at + 1] === lf) return checkedLength(at + 2);
-    if (bytes[at + 1] === cr && bytes[at + 2] === lf) return checkedLength(at + 3);
+    if (bytes[at + 1] === lf) return checkedLength(at + 2, most);
+    if (bytes[at + 1] === cr && bytes[at + 2] === lf) return checkedLength(at + 3, most);
   }
-  if (bytes.length > maxHeadBytes) throw new HeadError("the head is longer than 16 KiB");
+  checkedLength(bytes.length, most);
   return null;
 }
 
-function checkedLength(length: number): number {
-  if (length > maxHeadBytes) throw new HeadError("the head is longer than 16 KiB");
+function checkedLength(length: number, most: number): number {
+  if (length > most) throw new HeadError(`the head is longer than ${most / 1024} KiB`);
   return length;
 }
 
 /** Reads a whole request head, its blank line included. @throws HeadError */
 export function readRequestHead(bytes: Uint8Array): RequestHead {
-  const [first, ...lines] = readLines(bytes);
+  const [first, ...lines] = readLines(bytes, maxLines.request);
   const { method, target } = readRequestLine(first ?? new Uint8Array());
   const fields = lines.map(readField);
   const connection = connectionOptions(fields);
@@ -87,7 +91,7 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
 
 /** Reads a whole response head; `method`: of its request. @throws HeadError */
 export function readResponseHead(bytes: Uint8Array, method: string): ResponseHead {
-  const [first, ...lines] = readLines(bytes);
+  const [first, ...lines] = readLines(bytes, maxLines.response);
   const [, minor, digits] = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: .*)?$/s.exec(latin1(first ?? new Uint8Array())) ?? [];
   if (digits === undefined) throw new HeadError("the status line is invalid");
   const fields = lines.map(readField);
@@ -103,7 +107,7 @@ export function readResponseHead(bytes: Uint8Array, method: string): ResponseHea
 }
 
 /** Splits a head into its lines, without the blank one. */
-function readLines(bytes: Uint8Array): Uint8Array[] {
+function readLines(bytes: Uint8Array, most: number): Uint8Array[] {
   const lines: Uint8Array[] = [];
   let start = 0;
   for (let at = 0; at < bytes.length; at++) {
@@ -117,7 +121,7 @@ function readLines(bytes: Uint8Array): Uint8Array[] {
   }
   const blank = lines.pop();
   if (blank?.length !== 0 || start !== bytes.length) throw new HeadError("the head does not end with a blank line");
-  if (lines.length > maxLines) throw new HeadError("the head has more than 100 lines");
+  if (lines.length > most) throw new HeadError(`the head has more than ${most} lines`);
   return lines;
 }
 

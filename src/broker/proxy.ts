@@ -1,6 +1,7 @@
 /**
  * The broker's connections: `CONNECT` to a bound host, whose TLS ends here and begins again at the upstream; `CONNECT` to
- * any other, which is tunnelled untouched or refused; and `/r/NAME/…`, for programs that take a base URL.
+ * any other, which is tunnelled untouched or refused; `/r/NAME/…`, for programs that take a base URL; and `http://`, without a
+ * credential.
  */
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
@@ -34,8 +35,8 @@ const reuseMs = 3_000;
 /** How long a client may take for its handshake, in milliseconds. */
 const handshakeMs = 10_000;
 
-/** Where a request goes, under which rights, and which of its headers carried the broker's token. */
-type Route = {
+/** Where a request goes with a credential, under which rights, and which of its headers carried the broker's token. */
+type BoundRoute = {
   readonly session: Session;
   readonly bound: BoundHost;
   /** The binding's, where the program used its route. */
@@ -43,6 +44,11 @@ type Route = {
   readonly target: string;
   readonly tokenHeaders: ReadonlySet<string>;
 };
+
+/** Where a request for `http://` goes, without a credential. */
+type PlainRoute = { readonly host: string; readonly port: number; readonly target: string };
+
+type Route = BoundRoute | PlainRoute;
 
 type FindRoute = (head: RequestHead) => Promise<Route>;
 
@@ -119,12 +125,12 @@ async function handshake(
 async function tunnel(
   client: ByteStream,
   socket: Socket,
-  { egress, allowed }: Session,
+  session: Session,
   host: string,
   port: number,
   { upstreams }: ProxyDependencies,
 ): Promise<void> {
-  if (egress !== "any" && !allowed.includes(host)) {
+  if (!mayReach(session, host)) {
     throw forbidden(
       `no binding for ${host}, port ${port}: add one with strongroom use add, or start the program with --allow-host ${host}`,
     );
@@ -141,7 +147,12 @@ async function tunnel(
   socket.pipe(upstream).pipe(socket);
 }
 
-/** Serves the requests of one connection in turn, each with a credential. */
+/** Whether the session may send requests without a credential to this host. */
+function mayReach({ egress, allowed }: Session, host: string): boolean {
+  return egress === "any" || allowed.includes(host);
+}
+
+/** Serves the requests of one connection in turn. */
 async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: ProxyDependencies): Promise<void> {
   const connection = new UpstreamConnection(deps.upstreams);
   let isUpstream = false;
@@ -153,7 +164,11 @@ async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: Pro
       const head = readRequestHead(raw);
       const route = await findRoute(head);
       isUpstream = true;
-      if (!(await serveRequest(client, head, route, connection, deps))) break;
+      const isOpen =
+        "bound" in route
+          ? await serveWithCredential(client, head, route, connection, deps)
+          : await servePlain(client, head, route, connection);
+      if (!isOpen) break;
     }
     client.socket.end();
   } catch (error) {
@@ -164,46 +179,49 @@ async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: Pro
 }
 
 /** Returns whether both connections can carry another request. */
-async function serveRequest(
+async function serveWithCredential(
   client: ByteStream,
   head: RequestHead,
-  { session, bound, name, target, tokenHeaders }: Route,
+  { session, bound, name, target, tokenHeaders }: BoundRoute,
   connection: UpstreamConnection,
   deps: ProxyDependencies,
 ): Promise<boolean> {
   const { host, port } = bound;
-  const { permit } = await granted(deps, "permit", {
-    session: session.id,
-    host,
-    port,
-    name,
-    method: head.method,
-    target,
-  });
-  let status = 502;
-  let hasBegun = false;
+  const use = { session: session.id, host, port, name, method: head.method, target };
+  const { permit } = await granted(deps, "permit", use);
+  let isRecorded = false;
+  const record = (status: number) => {
+    if (!isRecorded) deps.used(permit, status);
+    isRecorded = true;
+  };
   try {
     const upstream = await connection.open(bound);
     if (client.socket.destroyed) return false; // it gave up while a person or the upstream took their time
     // Only now, so that the credential is in memory for the shortest time, and never waits for a handshake.
     const rendered = await granted(deps, "render", { permit, fields: fieldsFor(head, tokenHeaders) });
     if (!(await upstream.writeAndWipe(rendered.head))) throw new HeadError("the upstream closed the connection");
-    const answered = (found: number) => {
-      status = found;
-      hasBegun = true;
-    };
-    const isWhole = await relay(client, upstream, head, answered);
-    connection.rest(isWhole);
-    return isWhole;
+    return await connection.relay(client, head, record);
   } catch (error) {
-    connection.close();
-    if (error instanceof Refused) status = error.refusal.status;
-    if (!hasBegun) throw error;
-    client.socket.destroy(); // too late for a response
-    return false;
+    if (error instanceof Refused) record(error.refusal.status);
+    throw error;
   } finally {
-    deps.used(permit, status);
+    record(502);
   }
+}
+
+/** As `serveWithCredential`, for a request that gets none. */
+async function servePlain(
+  client: ByteStream,
+  head: RequestHead,
+  { host, port, target }: PlainRoute,
+  connection: UpstreamConnection,
+): Promise<boolean> {
+  const upstream = await connection.openPlain(host, port);
+  const name = host.includes(":") ? `[${host}]` : host;
+  const start = `${head.method} ${target} HTTP/1.1\r\nHost: ${port === 80 ? name : `${name}:${port}`}\r\n`;
+  const bytes = Buffer.concat([Buffer.from(start), fieldsFor(head, none), Buffer.from("\r\n")]);
+  if (!(await upstream.write(bytes))) throw new HeadError("the upstream closed the connection");
+  return connection.relay(client, head, () => {});
 }
 
 async function granted<K extends QuestionKind>(
@@ -220,7 +238,7 @@ async function granted<K extends QuestionKind>(
 class UpstreamConnection {
   readonly #upstreams: Upstreams;
   #stream: ByteStream | null = null;
-  #host = "";
+  #place = "";
   #restedAt = 0;
 
   constructor(upstreams: Upstreams) {
@@ -228,19 +246,49 @@ class UpstreamConnection {
   }
 
   /** @throws EgressError, UpstreamError */
-  async open(bound: BoundHost): Promise<ByteStream> {
-    const host = `${bound.host}:${bound.port}`;
-    const isFresh = performance.now() - this.#restedAt < reuseMs && host === this.#host;
+  open(bound: BoundHost): Promise<ByteStream> {
+    return this.#open(`https ${bound.host} ${bound.port}`, () => this.#upstreams.open(bound));
+  }
+
+  /** As `open`, without TLS, to a public address only. */
+  openPlain(host: string, port: number): Promise<ByteStream> {
+    const target = { host, port, allowsPrivate: false };
+    return this.#open(
+      `http ${host} ${port}`,
+      async () => new ByteStream(await openTunnel(target, this.#upstreams.resolve)),
+    );
+  }
+
+  async #open(place: string, connect: () => Promise<ByteStream>): Promise<ByteStream> {
+    const isFresh = performance.now() - this.#restedAt < reuseMs && place === this.#place;
     if (this.#stream !== null && isFresh && this.#stream.isIdle) return this.#stream;
     this.close();
-    this.#host = host;
-    this.#stream = await this.#upstreams.open(bound);
+    this.#place = place;
+    this.#stream = await connect();
     return this.#stream;
   }
 
-  rest(isReusable: boolean): void {
-    if (isReusable) this.#restedAt = performance.now();
-    else this.close();
+  /**
+   * Relays the request whose head was sent, and returns whether both connections can carry another one.
+   * @param answered called with the upstream's status
+   */
+  async relay(client: ByteStream, head: RequestHead, answered: (status: number) => void): Promise<boolean> {
+    if (this.#stream === null) return false;
+    let hasBegun = false;
+    try {
+      const isWhole = await relay(client, this.#stream, head, (status) => {
+        hasBegun = true;
+        answered(status);
+      });
+      if (isWhole) this.#restedAt = performance.now();
+      else this.close();
+      return isWhole;
+    } catch (error) {
+      this.close();
+      if (!hasBegun) throw error;
+      client.socket.destroy(); // too late for a response
+      return false;
+    }
   }
 
   close(): void {
@@ -269,11 +317,9 @@ async function findNamedRoute(
   address: string,
   deps: ProxyDependencies,
 ): Promise<Route> {
+  if (!head.target.startsWith("/")) return findPlainRoute(head, socket, address, deps);
   const [, name, rest] = /^\/r\/([^/?]+)(\/.*|\?.*)?$/.exec(head.target) ?? [];
-  if (name === undefined) {
-    if (head.target.startsWith("/")) throw badRequest("nothing is here: use this port as a proxy, or /r/NAME/");
-    throw forbidden("cleartext HTTP carries no credential: use https");
-  }
+  if (name === undefined) throw badRequest("nothing is here: use this port as a proxy, or /r/NAME/");
   if (head.host === null || !deps.isOwnHost(head.host)) throw badRequest("the Host header is not the broker's address");
   if (head.fields.some((field) => field.name === "origin")) throw badRequest("web pages may not use the broker");
   const { token, tokenHeaders } = routeToken(head);
@@ -283,6 +329,28 @@ async function findNamedRoute(
   if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
   const target = rest === undefined ? "/" : rest.startsWith("/") ? rest : `/${rest}`;
   return { session, bound, name, target, tokenHeaders };
+}
+
+/** `http://HOST/rest` becomes `/rest` at a host that the session may reach without a credential, as package managers use them. */
+async function findPlainRoute(
+  head: RequestHead,
+  socket: Socket,
+  address: string,
+  deps: ProxyDependencies,
+): Promise<PlainRoute> {
+  const [, scheme, authority = "", rest = ""] = /^(https?):\/\/([^/?]+)(.*)$/.exec(head.target) ?? [];
+  const { host, port } = readAuthority(authority) ?? { host: "", port: null };
+  if (host === "") throw badRequest("the target must name a host");
+  const session = await sessionOf(proxyToken(head), address, deps);
+  deps.track(session.id, socket);
+  if (scheme === "https") throw forbidden("cleartext to the proxy carries no credential: use CONNECT for https");
+  if (!mayReach(session, host)) {
+    throw forbidden(
+      `cleartext HTTP carries no credential: use https, or start the program with --allow-host ${host} to send none`,
+    );
+  }
+  if (!namesHost(head.host, host, port ?? 80, 80)) throw badRequest("the Host header is not the target's host");
+  return { host, port: port ?? 80, target: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
 const routeTokenHeaders = ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"];
@@ -322,8 +390,8 @@ function connectTarget({ target, host: named }: RequestHead): { readonly host: s
   return { host, port };
 }
 
-/** Whether a Host header names this host and port; 443 may be left out. */
-function namesHost(header: string | null, host: string, port: number): boolean {
+/** Whether a Host header names this host and port; the scheme's own may be left out. */
+function namesHost(header: string | null, host: string, port: number, usual = 443): boolean {
   const named = readAuthority(header ?? "");
-  return named !== null && named.host === host && (named.port ?? 443) === port;
+  return named !== null && named.host === host && (named.port ?? usual) === port;
 }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { expect } from "chai";
 import { assert, asyncProperty, constantFrom, integer, array as listOf, oneof, string, tuple } from "fast-check";
-import { readerOf } from "../../src/broker/body.js";
+import { type BodyOf, readerOf } from "../../src/broker/body.js";
 import { HeadError, headLength, type RequestHead, readRequestHead, readResponseHead } from "../../src/broker/head.js";
 
 const bytes = (text: string) => Buffer.from(text, "latin1");
@@ -172,13 +172,18 @@ function readByNode(text: string): Promise<Seen | null> {
 }
 
 describe("the broker's reader of bodies", () => {
-  function consume(text: string, size: number): { readonly taken: number; readonly ended: boolean } | string {
-    const reader = readerOf("chunked");
-    let taken = 0;
+  type Consumed = { readonly taken: number; readonly ended: boolean; readonly passed: string };
+
+  function consume(text: string, size: number, of: BodyOf = "request"): Consumed | string {
+    const reader = readerOf("chunked", of);
+    let [taken, passed] = [0, ""];
     try {
-      for (let at = 0; at < text.length && !reader.ended; at += size)
-        taken += reader.take(bytes(text.slice(at, at + size)));
-      return { taken, ended: reader.ended };
+      for (let at = 0; at < text.length && !reader.ended; at += size) {
+        const found = reader.take(bytes(text.slice(at, at + size)));
+        taken += found.taken;
+        passed += Buffer.concat(found.passed).toString("latin1");
+      }
+      return { taken, ended: reader.ended, passed };
     } catch (error) {
       if (error instanceof HeadError) return error.message;
       throw error;
@@ -188,9 +193,42 @@ describe("the broker's reader of bodies", () => {
   for (const size of [1, 2, 3, 7, 100]) {
     it(`ends where the last chunk ends, read ${size} bytes at a time`, () => {
       const body = "5\r\nhello\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n";
-      expect(consume(`${body}GET / HTTP/1.1`, size)).to.deep.equal({ taken: body.length, ended: true });
+      const whole = { taken: body.length, ended: true, passed: body };
+      expect(consume(`${body}GET / HTTP/1.1`, size)).to.deep.equal(whole);
+      expect(consume(`${body}HTTP/1.1 200 OK`, size, "response")).to.deep.equal(whole);
+    });
+
+    it(`drops the trailers of a response, and refuses those of a request, read ${size} bytes at a time`, () => {
+      const [chunks, trailers] = ["5\r\nhello\r\n0\r\n", "Server-Timing: a;dur=1\r\nSet-Cookie: a=b\r\n\r\n"];
+      const body = chunks + trailers;
+      const passed = `${chunks}\r\n`;
+      expect(consume(`${body}HTTP/1.1 200 OK`, size, "response")).to.deep.equal({
+        taken: body.length,
+        ended: true,
+        passed,
+      });
+      expect(consume(body, size)).to.equal("trailers are not supported");
     });
   }
+
+  const readable = [
+    `5;${"x".repeat(1000)}\r\nhello\r\n0\r\n\r\n`,
+    "5 \r\nhello\r\n0 \r\n\r\n",
+    `${"0".repeat(16)}5\r\nhello\r\n0\r\n\r\n`,
+  ];
+  for (const text of readable) {
+    it(`passes on a response's chunks ${JSON.stringify(text).slice(0, 30)}, which clients read, but not a request's`, () => {
+      expect(consume(text, 7, "response")).to.deep.equal({ taken: text.length, ended: true, passed: text });
+      expect(consume(text, 7)).to.be.a("string");
+    });
+  }
+
+  it("refuses a response's trailers that do not end", () => {
+    expect(consume(`0\r\n${"X: y\r\n".repeat(20_000)}`, 100, "response")).to.equal("the trailers are too long");
+    expect(consume(`0\r\nX: ${"y".repeat(20_000)}`, 100, "response")).to.equal(
+      "a line of the chunked body is too long",
+    );
+  });
 
   const invalid = [
     "5\nhello\r\n0\r\n\r\n",

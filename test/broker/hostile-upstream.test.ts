@@ -32,7 +32,7 @@ const refused: readonly (readonly [what: string, response: string])[] = [
   ["space before a colon", "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\n"],
   ["another version", "HTTP/2.0 200 OK\r\n\r\n"],
   ["no status line", "220 mail.test ESMTP\r\n\r\n"],
-  ["a head of 20 KiB", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(20_000)}\r\n\r\n`],
+  ["a head of 300 KiB", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(300_000)}\r\n\r\n`],
   [
     "an upgrade that was not asked for",
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
@@ -78,6 +78,17 @@ describe("a hostile upstream's response with", () => {
     respond("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
     const asked = get(at, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__");
     expect(await sendThrough(agent, at, asked)).to.match(/^HTTP\/1.1 502 /);
+  });
+
+  it("trailers arrives without them, and one with a head of 100 KiB whole", async () => {
+    const { agent, at, respond } = rig();
+    const trailers = "Server-Timing: a;dur=1\r\nAuthorization: x\r\n";
+    const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Server-Timing\r\n\r\n";
+    respond(`${head}5\r\nhello\r\n0\r\n${trailers}\r\n`);
+    expect(await sendThrough(agent, at, get(at, "Connection: close"))).to.equal(`${head}5\r\nhello\r\n0\r\n\r\n`);
+    const long = `HTTP/1.1 200 OK\r\n${`Set-Cookie: ${"x".repeat(990)}\r\n`.repeat(100)}Content-Length: 4\r\n\r\nlong`;
+    respond(long);
+    expect(await sendThrough(agent, at, get(at, "Connection: close"))).to.equal(long);
   });
 
   it("a thousand others before it arrives", async () => {

@@ -5,13 +5,14 @@
 import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { Socket } from "node:net";
+import { createServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
+import { later, shared } from "../support/clean-up.js";
 import type { TestServer } from "../support/server.js";
 import { mustPut } from "../support/test-client.js";
 import {
@@ -154,6 +155,34 @@ function namesInside(table: string): void {
     const closed = once(upstream.server, "connection").then(([socket]) => once(socket as Socket, "close"));
     expect(await sendRaw(agent, `${head}early`)).to.match(/^HTTP\/1.1 400 /);
     expect(await Promise.race([closed.then(() => "closed"), sleep(10_000, "open")])).to.equal("closed");
+  });
+
+  it("to a public address is reached without a credential by http://, where the session may", async () => {
+    const { server, agent: free } = rig();
+    const seen: string[] = [];
+    const plain = createServer((req, res) => {
+      seen.push(`${req.method} ${req.url} ${req.headers.host} ${req.headers["proxy-authorization"]}`);
+      req.resume().on("end", () => res.end("plain"));
+    });
+    await new Promise<void>((resolve) => plain.listen(0, "0.0.0.0", resolve));
+    later(() => void plain.close());
+    const at = `deb.test:${(plain.address() as AddressInfo).port}`;
+    const ask = async (agent: Agent, target: string, host = at) => {
+      const head = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n${proxyAuthorization(agent)}\r\nConnection: close\r\n\r\n`;
+      return (await sendRaw(agent, head)).replace(/\r\n.*\r\n\r\n/s, " ");
+    };
+    resolveTo("deb.test", publicAddress);
+    const listed = await startAgent(server, { allowHosts: ["deb.test"] });
+    for (const agent of [free, listed])
+      expect(await ask(agent, `http://${at}/a?b=c`)).to.equal("HTTP/1.1 200 OK plain");
+    expect(await ask(listed, `http://${at}?b=c`)).to.equal("HTTP/1.1 200 OK plain");
+    expect(await ask(await startAgent(server), `http://${at}/none`)).to.match(/^HTTP\/1.1 403 .*--allow-host deb.test/);
+    expect(await ask(listed, `http://${at}/host`, "evil.test")).to.match(/^HTTP\/1.1 400 /);
+    expect(await ask(listed, `http://x@${at}/user`)).to.match(/^HTTP\/1.1 400 /);
+    expect(await ask({ ...listed, token: "wrong" }, `http://${at}/token`)).to.match(/^HTTP\/1.1 407 /);
+    resolveTo("deb.test", privateAddress);
+    expect(await ask(free, `http://${at}/private`)).to.match(/^HTTP\/1.1 403 .*private/);
+    expect(seen).to.deep.equal([...Array(2).fill(`GET /a?b=c ${at} undefined`), `GET /?b=c ${at} undefined`]);
   });
 
   it("to a private address gets the credential where the binding says private", async () => {
