@@ -69,7 +69,7 @@ describe("recipes of other packagers are read by", () => {
 });
 
 describe("the files for containers", () => {
-  const steps = readFileSync("Containerfile", "utf8").replace(/\\\n/g, "").split("\n");
+  const steps = readFileSync("packaging/container/Containerfile", "utf8").replace(/\\\n/g, "").split("\n");
   const instructions = steps.filter((step) => step !== "" && !step.startsWith("#"));
   const argumentOf = (name: string) =>
     instructions
@@ -89,14 +89,14 @@ describe("the files for containers", () => {
 
   it("pass hadolint", function () {
     if (!isInstalled("hadolint", "--version")) this.skip();
-    const { status, stdout } = spawnSync("hadolint", ["Containerfile"], { encoding: "utf8" });
+    const { status, stdout } = spawnSync("hadolint", ["packaging/container/Containerfile"], { encoding: "utf8" });
     expect(status, stdout).to.equal(0);
   });
 
   it("run the server on loopback only, with the least rights, in compose.yaml", () => {
-    const { services, volumes } = parse(readFileSync("compose.yaml", "utf8"));
+    const { services, volumes } = parse(readFileSync("packaging/container/compose.yaml", "utf8"));
     const { strongroom } = services;
-    expect(strongroom.build).to.deep.equal({ context: ".", dockerfile: "Containerfile" });
+    expect(strongroom.build).to.deep.equal({ context: "../..", dockerfile: "packaging/container/Containerfile" });
     expect(strongroom.ports).to.deep.equal(["127.0.0.1:13100:13100"]);
     expect(strongroom).to.deep.include({ read_only: true, cap_drop: ["ALL"], ulimits: { core: 0 } });
     expect(strongroom.volumes).to.deep.equal([`vault:${argumentOf("VOLUME")}`]);
@@ -106,7 +106,11 @@ describe("the files for containers", () => {
   it("are built where podman is", function () {
     this.timeout(600_000);
     if (process.env["STRONGROOM_BUILD_IMAGE"] === undefined || !isInstalled("podman", "info")) this.skip();
-    const { status, stderr } = spawnSync("podman", ["build", "--tag", "strongroom-test", "."], { encoding: "utf8" });
+    const { status, stderr } = spawnSync(
+      "podman",
+      ["build", "--tag", "strongroom-test", "-f", "packaging/container/Containerfile", "."],
+      { encoding: "utf8" },
+    );
     expect(status, stderr).to.equal(0);
   });
 });
