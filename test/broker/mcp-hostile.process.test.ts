@@ -13,7 +13,8 @@ import type { TestServer } from "../support/server.js";
 import { mustPut, mustSucceed, send } from "../support/test-client.js";
 import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
 
-const value = "hostile-client-s3cr3t-value";
+const value = "Hx7q2RkV9mT4wZ8cLp3NsB6yDf1JgA5e";
+const nextValue = "uE5tK8vYc2XnW7rQ4hM9jS1bG6zPd3Fa";
 
 type Rig = {
   readonly server: TestServer;
@@ -247,10 +248,10 @@ describe("strongroom mcp with a hostile client", function () {
     const session = await new Session(rig().server).begin();
     const asked = call(session, "request", { url: `https://localhost:${rig().upstream.port}/slow` });
     await rig().arrived();
-    await mustPut(rig().server, "app/key", { value: "another-s3cr3t-value" });
+    await mustPut(rig().server, "app/key", { value: nextValue });
     rig().respond();
     expect(JSON.stringify(await asked)).to.contain("HTTP 200");
-    expect(session.shown).not.to.contain(value).and.not.contain("another-s3cr3t-value");
+    expect(session.shown).not.to.contain(value).and.not.contain(nextValue);
     await mustPut(rig().server, "app/key", { value });
   });
 

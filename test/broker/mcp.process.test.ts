@@ -11,8 +11,54 @@ import { mustGet, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
 
 /** With characters that JSON, URLs and base64 write in another way. */
-const value = 'mcp/"secret"+value&7f3a?';
-const basic = "basic-secret-5c11";
+const value = 'Zk4/"q9+vX&7f3aB?Rt8wL2%pQ6<mN5>cJ1=dH0yU/sE7gV';
+const basic = "Vt5Qm8Wc2Ry7Kx4Hb9Nz3Lp6Jd1Gf0Sa";
+
+/** Of a person, or a program that counts: an agent could try all of them. */
+const guessable = ["482913", "correct-horse-battery-staple-2024", "postgres://app:hunter2@db.example.com:5432/app"];
+
+const wrapped = (text: string, width: number, end: string) =>
+  text.replaceAll(new RegExp(`.{${width}}`, "g"), `$&${end}`);
+const eachByte = (show: (hex: string) => string) =>
+  Array.from(Buffer.from(value), (byte) => show(hexOf(byte))).join("");
+const hexOf = (byte: number) => byte.toString(16).padStart(2, "0");
+const base64Of = (text: string | Buffer) => Buffer.from(text).toString("base64");
+const htmlOf = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&#34;");
+
+/** Forms in which programs repeat a value; each on lines of its own. */
+const forms: Readonly<Record<string, string | Buffer>> = {
+  "as it is": value,
+  "on wrapped lines": wrapped(value, 10, "\n"),
+  JSON: JSON.stringify(value),
+  "JSON with escaped slashes": JSON.stringify(value).replaceAll("/", "\\/"),
+  "JSON for HTML": JSON.stringify(value).replace(/[&<>+]/g, (one) => `\\u00${hexOf(one.charCodeAt(0))}`),
+  "JSON in JSON": JSON.stringify(JSON.stringify(value)),
+  "escapes of each byte": eachByte((hex) => `\\x${hex}`),
+  "a URL": encodeURIComponent(value),
+  "a URL in small letters": encodeURIComponent(value).replace(/%../g, (one) => one.toLowerCase()),
+  "a URL with some escapes": value.replaceAll("/", "%2f"),
+  "a URL in a URL": encodeURIComponent(encodeURIComponent(value)),
+  "escapes of a URL for each byte": eachByte((hex) => `%${hex}`),
+  HTML: htmlOf(value),
+  "HTML of JSON": htmlOf(JSON.stringify(value)),
+  "HTML with numbers": eachByte((hex) => `&#x${hex};`),
+  ...Object.fromEntries([0, 1, 2].map((n) => [`base64 after ${n} bytes`, base64Of(`${"x".repeat(n)}${value}xyz`)])),
+  "base64 on lines": wrapped(base64Of(`me:${value}`), 19, "\r\n"),
+  "base64 on lines in JSON": JSON.stringify(wrapped(base64Of(`me:${value}`), 19, "\n")),
+  "base64 in a URL": encodeURIComponent(base64Of(value)),
+  base64url: Buffer.from(`x${value}`).toString("base64url"),
+  "base64 of UTF-16": base64Of(Buffer.from(value, "utf16le")),
+  hex: Buffer.from(value).toString("hex"),
+  "hex in capitals": Buffer.from(value).toString("hex").toUpperCase(),
+  "hex with colons": eachByte((hex) => `${hex}:`),
+  "UTF-16": Buffer.from(value, "utf16le"),
+  "UTF-16, big-endian": Buffer.from(value, "utf16le").swap16(),
+  "quoted-printable": `${value.replaceAll("=", "=3D").slice(0, 20)}=\r\n${value.replaceAll("=", "=3D").slice(20)}`,
+};
+
+const formText = Buffer.concat(
+  Object.entries(forms).flatMap(([name, form]) => [`<<${name}>> `, form, "\n"].map((each) => Buffer.from(each))),
+);
 
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly client: Client };
 
@@ -38,22 +84,25 @@ function pathWithMcp(): string {
   return `${directory}:${process.env["PATH"] ?? ""}`;
 }
 
+/** What is shown ends within the value that follows. */
+const filler = Buffer.alloc(64 * 1024 - 20, "- ");
+
 describe("strongroom mcp", function () {
   this.timeout(0);
 
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream(["localhost"], (req, res) => {
       const authorization = String(req.headers.authorization ?? req.headers["x-api-key"]);
-      const forms = [authorization, encodeURIComponent(authorization), Buffer.from(authorization).toString("hex")];
-      const all = [...forms, ...[0, 1, 2].map((n) => Buffer.from("x".repeat(n) + authorization).toString("base64"))];
-      req.resume().on("end", () => res.setHeader("X-Echo", encodeURIComponent(authorization)).end(JSON.stringify(all)));
+      res.setHeader("X-Echo", encodeURIComponent(authorization));
+      const body = req.url === "/key" ? formText : Buffer.from(authorization);
+      req.resume().on("end", () => res.end(req.url === "/long" ? Buffer.concat([filler, Buffer.from(value)]) : body));
     });
     const server = await startWithBroker([upstream]);
     await mustPut(server, "app/key", { value });
     await mustPut(server, "app/basic", { value: basic });
     await mustPut(server, "other/key", { value: "of-another-agent" });
     const place = { host: "localhost", port: upstream.port, private: true };
-    await bind(server, "app/key", { ...place, paths: ["/key"], header: "x-api-key", format: "{}" });
+    await bind(server, "app/key", { ...place, paths: ["/key", "/long"], header: "x-api-key", format: "{}" });
     await bind(server, "app/basic", { ...place, paths: ["/basic"], basic: "me" });
     await bind(server, "other/key", { host: "other.test" });
     return { server, upstream, client: await startClient(server) };
@@ -101,12 +150,46 @@ describe("strongroom mcp", function () {
       .to.match(/^HTTP 200\n/)
       .and.to.contain("***");
     expect(upstream.seen.at(-1)?.headers).to.include({ "x-api-key": value });
-    for (const form of [encodeURIComponent(value), Buffer.from(value).toString("hex"), value.slice(0, 12)])
-      expect(answer).not.to.contain(form);
+    expect(answer).to.match(/x-echo: \*\*\*\n/);
+    for (const name of Object.keys(forms)) {
+      const [, after = ""] = answer.split(`<<${name}>> `);
+      const [shown = ""] = after.split("<<");
+      expect(shown.replaceAll("\0", ""), name).to.match(/^[^*]{0,8}\*\*\*[^*]{0,8}$/);
+    }
+    const long = await call("request", { url: `https://localhost:${upstream.port}/long` });
+    expect(long).to.match(/- \*\*\*\n\[cut here\]$/);
     const second = await call("request", { url: `https://localhost:${upstream.port}/basic` });
     expect(second)
       .to.contain("***")
       .and.not.contain(Buffer.from(`me:${basic}`).toString("base64").replace(/.?=*$/, ""));
+  });
+
+  it("shows the same for a right and a wrong guess of a value that can be guessed: nothing", async () => {
+    const { server, upstream } = rig();
+    const at = `https://localhost:${upstream.port}/pin`;
+    for (const pin of guessable) {
+      await mustPut(server, "app/pin", { value: pin });
+      await bind(server, "app/pin", {
+        host: "localhost",
+        port: upstream.port,
+        private: true,
+        paths: ["/pin"],
+        basic: "me",
+      });
+      const asked = await Promise.all(
+        [pin, "another"].map((body) => call("request", { url: at, method: "POST", body })),
+      );
+      expect(asked[0]).to.match(/^HTTP 200\nThe rest is withheld, whatever it is: the value of app\/pin/);
+      const programs = existsSync("/usr/bin/bwrap") ? ["printf", "false"] : [];
+      const ran = await Promise.all(programs.map((program) => call("run", { command: [program, pin] })));
+      for (const [answers, wanted] of [
+        [asked, 1],
+        [ran, Math.min(1, ran.length)],
+      ] as const)
+        expect(new Set(answers).size, pin).to.equal(wanted);
+      expect([...asked, ...ran].join()).not.to.contain(pin);
+    }
+    mustSucceed(await send(server, { method: "DELETE", path: "/v1/secrets/app/pin" }));
   });
 
   it("says why a request was refused", async () => {

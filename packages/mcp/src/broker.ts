@@ -20,6 +20,8 @@ export type Received = {
   readonly body: Buffer;
   /** Whether more of the body follows. */
   readonly isCut: boolean;
+  /** Whether the broker has refused to connect: nothing of it comes from the host. */
+  readonly isRefusal: boolean;
 };
 
 const timeoutMs = 120_000;
@@ -103,7 +105,7 @@ function openTunnel({ port, token }: Agent, { hostname, port: to }: URL): Promis
 }
 
 function refusal(status: number, body: Buffer): Received {
-  return { status, headers: { "strongroom-broker": "refused" }, body, isCut: false };
+  return { status, headers: { "strongroom-broker": "refused" }, body, isCut: false, isRefusal: true };
 }
 
 async function exchange(socket: Socket, { certificate }: Agent, sent: Sent): Promise<Received> {
@@ -149,5 +151,6 @@ async function receive(response: IncomingMessage): Promise<Received> {
   }
   const { statusCode: status = 502, headers } = response;
   const shown = Object.entries(headers).map(([name, value]) => [name, String(value)] as const);
-  return { status, headers: Object.fromEntries(shown), body: Buffer.concat(pieces), isCut: length > maxBodyBytes };
+  const isCut = length > maxBodyBytes;
+  return { status, headers: Object.fromEntries(shown), body: Buffer.concat(pieces), isCut, isRefusal: false };
 }

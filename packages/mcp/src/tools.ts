@@ -5,7 +5,8 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { z } from "zod";
 import type { StrongroomClient } from "../../../src/client/client.js";
 import type { Broker, Scope } from "./broker.js";
-import { isWithin, type Mask, maskOf } from "./mask.js";
+import { randomParts } from "./guessable.js";
+import { isWithin, type Mask, masked, maskOf, withheldBecause } from "./mask.js";
 
 export type Dependencies = {
   readonly client: StrongroomClient;
@@ -72,7 +73,7 @@ function addGenerate(server: McpServer, { client, scope }: Dependencies): void {
     ({ path, length, description }) =>
       told(async () => {
         if (!isWithin(scope, path)) throw new Error(`${path} is outside of what this server was started with (--use)`);
-        const value = Buffer.from(Array.from({ length }, () => alphabet.charCodeAt(randomInt(alphabet.length))));
+        const value = randomValue(length);
         const stored = await client.put(path, value, {
           type: "password",
           ifAbsent: true,
@@ -84,11 +85,21 @@ function addGenerate(server: McpServer, { client, scope }: Dependencies): void {
   );
 }
 
+/** Where it is long enough, one that can be masked later. */
+function randomValue(length: number): Buffer {
+  for (let attempt = 0; ; attempt++) {
+    const value = Buffer.from(Array.from({ length }, () => alphabet.charCodeAt(randomInt(alphabet.length))));
+    if (attempt === 10 || randomParts(value.toString("latin1")).length > 0) return value;
+    value.fill(0);
+  }
+}
+
 function addRequest(server: McpServer, { client, broker, scope }: Dependencies): void {
   server.registerTool(
     "request",
     {
-      description: "Sends an HTTPS request to a host that a secret is bound to; the credential is added on the way.",
+      description:
+        "Sends an HTTPS request to a host that a secret is bound to; the credential is added on the way. Returns status, headers and body, with *** for a credential that the host repeats; only the status where the credential is short or could be guessed.",
       inputSchema: {
         url: z.string().describe("https URL"),
         method: z
@@ -101,19 +112,27 @@ function addRequest(server: McpServer, { client, broker, scope }: Dependencies):
     },
     ({ url, method, headers, body }) =>
       told(async () => {
-        const to = new URL(url);
-        if (to.protocol !== "https:" || to.username !== "" || to.password !== "")
-          throw new Error("the URL must be https, without a user");
-        if (Object.keys(headers).some((name) => /^(?:if-)?range$/i.test(name)))
-          throw new Error("send the request without Range: a part of a credential could not be hidden");
-        const before = await maskOf(client, scope);
+        const to = destinationOf(url, headers);
+        const before = await maskOf(client, scope, to);
         const response = await broker.send({ url: to, method, headers, body });
-        const mask = await maskOf(client, scope, before); // a value may have changed in between
+        const mask = await maskOf(client, scope, to, before); // a value may have changed in between
+        const withheld = response.isRefusal ? null : withheldBecause(mask);
+        if (withheld !== null) return `HTTP ${response.status}\nThe rest is ${withheld}`;
         const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}`);
-        const text = mask.hide(response.body.toString("utf8"), response.isCut);
-        return `HTTP ${response.status}\n${mask.hide(lines.join("\n"))}\n\n${shortened(text, response.isCut)}`;
+        const text = shown(mask, response);
+        return `HTTP ${response.status}\n${masked(mask, Buffer.from(lines.join("\n"), "latin1"))}\n\n${text}`;
       }),
   );
+}
+
+/** @throws Error for a request that is not sent */
+function destinationOf(url: string, headers: Readonly<Record<string, string>>): URL {
+  const to = new URL(url);
+  if (to.protocol !== "https:" || to.username !== "" || to.password !== "")
+    throw new Error("the URL must be https, without a user");
+  if (Object.keys(headers).some((name) => /^(?:if-)?range$/i.test(name)))
+    throw new Error("send the request without Range: a part of a credential could not be hidden");
+  return to;
 }
 
 function addRun(server: McpServer, deps: Dependencies): void {
@@ -121,7 +140,7 @@ function addRun(server: McpServer, deps: Dependencies): void {
     "run",
     {
       description:
-        "Runs a program in a sandbox whose only network is the broker, which adds the credentials to its requests.",
+        "Runs a program in a sandbox whose only network is the broker, which adds the credentials to its requests. Returns exit status, standard output and standard error, with *** for a credential in them; nothing of these where a credential of this server is short or could be guessed.",
       inputSchema: {
         command: z.array(z.string()).min(1).describe("the program and its arguments; no shell"),
         input: z.string().default("").describe("standard input"),
@@ -132,14 +151,16 @@ function addRun(server: McpServer, deps: Dependencies): void {
       told(async () => {
         const before = await maskOf(deps.client, deps.scope);
         const { status, stdout, stderr } = await runSandboxed(deps, wanted);
-        const mask = await maskOf(deps.client, deps.scope, before);
+        const mask = await maskOf(deps.client, deps.scope, undefined, before);
+        const withheld = withheldBecause(mask);
+        if (withheld !== null) return `The program has ended. Its exit status and output are ${withheld}`;
         return `exit status ${status}\n--- standard output\n${shown(mask, stdout)}\n--- standard error\n${shown(mask, stderr)}`;
       }),
   );
 }
 
 type Wanted = { readonly command: readonly string[]; readonly input: string; readonly timeoutSeconds: number };
-type Output = { readonly text: string; readonly isCut: boolean };
+type Output = { readonly body: Buffer; readonly isCut: boolean };
 type Ran = { readonly status: string; readonly stdout: Output; readonly stderr: Output };
 
 function runSandboxed(
@@ -172,17 +193,13 @@ function collect(stream: NodeJS.ReadableStream): () => Output {
     if (length <= maxShownBytes) pieces.push(piece);
     length += piece.length;
   });
-  return () => ({ text: Buffer.concat(pieces).toString("utf8"), isCut: length > maxShownBytes });
+  return () => ({ body: Buffer.concat(pieces), isCut: length > maxShownBytes });
 }
 
-function shown(mask: Mask, { text, isCut }: Output): string {
-  return shortened(mask.hide(text, isCut), isCut);
-}
-
-/** Masked before it is cut: a part of a value would not be recognized. */
-function shortened(masked: string, isCut: boolean): string {
-  const text = masked.slice(0, maxShownBytes);
-  return isCut || text.length < masked.length ? `${text}\n[cut here]` : text;
+function shown(mask: Mask, { body, isCut }: Output): string {
+  const isLonger = isCut || body.length > maxShownBytes;
+  const text = masked(mask, body.subarray(0, maxShownBytes), isLonger);
+  return isLonger ? `${text}\n[cut here]` : text;
 }
 
 /** The result of a tool: its text, or what failed. The client's errors never repeat a value. */

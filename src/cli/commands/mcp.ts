@@ -17,8 +17,10 @@ const details = `
 Coding agents start it, and talk to it on standard input and output (MCP):
   claude mcp add strongroom -- strongroom mcp --use app/
 Its tools are list (paths and hosts), generate (stores a new secret), request
-(sends an HTTPS request) and run (runs a program in the sandbox). Credentials
-are added by the server's broker; no tool returns a value.
+(sends an HTTPS request) and run (runs a program in the sandbox, and returns its
+exit status and output). Credentials are added by the server's broker; no tool
+returns a value. Where one is short or could be guessed, request returns only
+the status, and run nothing.
 
 It is a package of its own:  npm install --global strongroom-mcp`;
 
