@@ -22,6 +22,7 @@ import { dirname, join, resolve } from "node:path";
 import { writeList } from "../prove/program.js";
 import { readManifest } from "../src/manifest.js";
 import { type Arch, fetchNode, nodeVersion } from "./node-runtime.js";
+import { stagePackage } from "./packed-manifest.js";
 
 const { version } = readManifest();
 const maintainer = "Strongroom maintainers <maintainers@strongroom.example>";
@@ -35,7 +36,9 @@ const work = mkdtempSync(join(tmpdir(), "strongroom-package-"));
 function packageInto(directory: string, arch: Arch): void {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
-  const npmPackage = pack([], directory);
+  const staged = join(work, "npm");
+  stagePackage(staged);
+  const npmPackage = pack([staged], directory);
   run("npm", ["run", "--silent", "copy", "-w", "strongroom-client"]);
   pack(["-w", "strongroom-client"], directory);
   run("npm", ["run", "--silent", "copy", "-w", "strongroom-mcp"]);

@@ -2,6 +2,7 @@
  * Programs as they are, with only the environment of `agent run`: curl, git, Python, Node, SSE and WebSocket here; Go, gh and
  * the SDKs of providers in the long form, which installs them (npm run test:long -- agents).
  */
+
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { lookup } from "node:dns/promises";
@@ -13,6 +14,7 @@ import type { Duplex } from "node:stream";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect } from "chai";
+import { stagePackage } from "../../packaging/packed-manifest.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
 import { type Ended, environment, run } from "../support/process.js";
 import type { TestServer } from "../support/server.js";
@@ -363,10 +365,11 @@ const load = (name) => require(require.resolve(name, { paths: [process.cwd()] })
         execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
       const pack = (from: string) =>
         join(directory, npm(from, "pack", "--ignore-scripts", "--silent", "--pack-destination", directory));
-      const mcp = join(directory, "mcp");
+      const [program, mcp] = [join(directory, "program"), join(directory, "mcp")];
+      stagePackage(program);
       cpSync("packages/mcp", mcp, { recursive: true });
       cpSync("dist/mcp", join(mcp, "dist"), { recursive: true }); // as its prepack does
-      npm(directory, "install", "--no-audit", "--no-fund", "--prefix", directory, pack("."), pack(mcp));
+      npm(directory, "install", "--no-audit", "--no-fund", "--prefix", directory, pack(program), pack(mcp));
       const { server } = rig();
       const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url });
       const command = join(directory, "node_modules", ".bin", "strongroom");

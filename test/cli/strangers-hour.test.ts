@@ -2,10 +2,12 @@
  * A stranger's first hour on a terminal of 80 x 24 (tmux), in one script whose steps build on each other: first secret, import,
  * run, browse, tokens, service, backup, restore, upgrade, lock, doctor. `npm run test:long -- stranger` runs it.
  */
+
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { stagePackage } from "../../packaging/packed-manifest.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { freePort, postgresPrograms, startPostgres, urlOf } from "../support/postgres.js";
 import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
@@ -17,7 +19,9 @@ const passphrase: Reaction = [/Passphrase of the vault:\s*$/m, `${strong}\n`];
 function install(home: string): string {
   const prefix = join(home, "installed");
   const npm = (...args: readonly string[]) => execFileSync("npm", args, { encoding: "utf8", stdio: "pipe" }).trim();
-  const file = join(home, npm("pack", "--ignore-scripts", "--silent", "--pack-destination", home));
+  const staged = join(home, "package");
+  stagePackage(staged);
+  const file = join(home, npm("pack", "--ignore-scripts", "--silent", "--pack-destination", home, staged));
   npm("install", "-g", "--offline", "--no-audit", "--no-fund", "--prefix", prefix, file);
   return join(prefix, "bin");
 }

@@ -1,4 +1,5 @@
 /** The published package: complete without repository and development dependencies, and free of tests. */
+
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { expect } from "chai";
 import { extract, list } from "tar";
 import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { renderNotice } from "../../packaging/notice.js";
+import { stagePackage } from "../../packaging/packed-manifest.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, startProcess } from "../support/process.js";
 import { mustInit, mustPut } from "../support/test-client.js";
@@ -22,7 +24,9 @@ const execute = promisify(execFile);
 
 async function pack(): Promise<string> {
   const directory = temporaryDirectory();
-  const args = ["pack", "--ignore-scripts", "--silent", "--pack-destination", directory];
+  const staged = join(directory, "staged");
+  stagePackage(staged);
+  const args = ["pack", "--ignore-scripts", "--silent", "--pack-destination", directory, staged];
   const { stdout } = await execute("npm", args, { env: environment({}) });
   return join(directory, stdout.trim());
 }
@@ -50,7 +54,9 @@ describe("the package", () => {
   });
 
   it("needs no other package and runs no script when it is installed", () => {
-    for (const file of ["package.json", "packages/client/package.json"]) {
+    const staged = temporaryDirectory();
+    stagePackage(staged);
+    for (const file of [join(staged, "package.json"), "packages/client/package.json"]) {
       const { scripts = {}, ...fields } = JSON.parse(readFileSync(file, "utf8"));
       expect(fields).not.to.have.any.keys("dependencies", "optionalDependencies", "peerDependencies");
       expect(scripts).not.to.have.any.keys("preinstall", "install", "postinstall");
