@@ -60,6 +60,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/vault",
     protocol,
     "workers/go-values",
+    "workers/vault-members",
   ],
   "src/server": [
     "node:*",
@@ -211,6 +212,7 @@ const entrances: readonly string[] = [
   "workers/check/words",
   "workers/go-values",
   "workers/use-rules",
+  "workers/vault-members",
 ];
 
 type Import = readonly [from: string, to: string];

@@ -1,6 +1,5 @@
 /** Endpoints for Vault's clients: a row each, of the same type as the native ones. See `VaultTable` for `*`, PUT and LIST. */
 import { change, read } from "../audit/record.js";
-import type { Endpoint } from "../http/endpoint.js";
 import { anyUse, transitRows } from "../http/transit-rows.js";
 import {
   changingVersions,
@@ -17,6 +16,7 @@ import {
   writeMetadata,
   writeSecret,
 } from "./kv.js";
+import type { VaultEndpoint } from "./members.js";
 import {
   enableMount,
   listMounts,
@@ -32,7 +32,7 @@ import { createToken, logIn, lookUp, lookUpSelf, renew, renewSelf, revoke, revok
 import { hash, listKeyNames, random, transitHandlers } from "./transit.js";
 
 // biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
-const endpoints: readonly Endpoint[] = [
+const endpoints: readonly VaultEndpoint[] = [
   { operation: "health", at: "GET /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
   { operation: "sealStatus", at: "GET /v1/sys/seal-status", scope: "open", guard: "none", audit: null, handle: sealStatus },
   { operation: "leader", at: "GET /v1/sys/leader", scope: "open", guard: "none", audit: null, handle: leader },
@@ -66,6 +66,8 @@ const endpoints: readonly Endpoint[] = [
   { operation: "listKeys", at: "LIST /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("list"), handle: listKeys },
 
   { operation: "lookUpSelf", at: "GET /v1/auth/token/lookup-self", scope: "any", guard: "unlocked", audit: null, handle: lookUpSelf },
+  { operation: "lookUpSelf", at: "POST /v1/auth/token/lookup-self", scope: "any", guard: "unlocked", audit: null, handle: lookUpSelf },
+  { operation: "lookUpByGet", at: "GET /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null, handle: lookUpSelf },
   { operation: "lookUp", at: "POST /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null, handle: lookUp },
   { operation: "renewSelf", at: "POST /v1/auth/token/renew-self", scope: "any", guard: "unlocked", audit: null, handle: renewSelf },
   { operation: "renew", at: "POST /v1/auth/token/renew", scope: "any", guard: "unlocked", audit: null, handle: renew },

@@ -5,10 +5,11 @@ import { VaultError } from "../errors.js";
 import { readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
 import { authorizePath, secretPathOf, seesMetadata, stillValid, visibleRanges } from "../http/guards.js";
-import { contextOf, queryOf } from "../http/request.js";
+import { contextOf } from "../http/request.js";
 import { parsed } from "../http/response.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
+import { numberIn, pageOf } from "./members.js";
 import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 
 /** Sends the newest version, or the one that `version` names; of a deleted or destroyed one its metadata, with 404. */
@@ -104,20 +105,15 @@ function versionOf(req: Request): number | null {
   return version;
 }
 
-function numberIn(req: Request, name: string): number {
-  const text = queryOf(req, [name]).get(name) ?? "0";
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new VaultError("BAD_REQUEST", `the parameter ${name} must be a whole number`);
-}
-
 /** Sends the names in a folder; those of folders end in a slash. A folder that has none is not found. */
 export async function listKeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const folder = folderOf(parameter);
   const keys = await keysIn(service.vault.secrets, folder, visibleRanges(req).within, stillValid(req));
+  const page = pageOf(req, keys);
   contextOf(req).prefix = folder;
-  contextOf(req).count = keys.length;
-  if (keys.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");
-  sendObject(res, { keys });
+  contextOf(req).count = page.length;
+  if (page.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");
+  sendObject(res, { keys: page });
 }
 
 /** Returns the prefix of the paths in a folder, whether its name ends in a slash or not. */

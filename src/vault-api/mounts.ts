@@ -3,6 +3,7 @@
  * folder is a mount of KV, version 2, and any other name can be used as one.
  */
 import type { Request, Response } from "express";
+import { mountConfigMembers } from "../../workers/vault-members.js";
 import { VaultError } from "../errors.js";
 import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";
@@ -10,6 +11,7 @@ import { stillValid, visibleRanges } from "../http/guards.js";
 import { callerOf } from "../http/request.js";
 import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
+import { type BodyMembers, checkMembers, membersOf } from "./members.js";
 import { sendNothing, sendObject } from "./response.js";
 import { wholeVault } from "./table.js";
 import { mountName } from "./unsupported.js";
@@ -81,11 +83,12 @@ export async function listMountsForUi(service: Service, req: Request, res: Respo
 export async function enableMount(_service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   wholeName(parameter);
   const body = await readBody(req, res, maxBodyBytes, ownMemory);
-  const { type, options } = membersOf(body);
-  const isKv = type === "kv-v2" || (type === "kv" && versionIn(options) !== "1");
-  if (!isKv && type !== "transit") {
-    throw new VaultError("BAD_REQUEST", "only the engines kv, version 2, and transit can be enabled");
-  }
+  const { type, options, config } = membersOf(body, "enableMount");
+  checkMembers(mountConfigMembers, objectIn("config", config));
+  const { version, ...others } = objectIn("options", options);
+  const isKv = (type === "kv-v2" && String(version ?? 2) === "2") || (type === "kv" && String(version) === "2");
+  if (!isKv && type !== "transit") throw new VaultError("BAD_REQUEST", twoEngines);
+  if (Object.keys(others).length > 0) throw new VaultError("BAD_REQUEST", "options can only be version here");
   sendNothing(res);
 }
 
@@ -94,18 +97,14 @@ export function refuseMountChange(_service: Service, _req: Request, _res: Respon
   throw new VaultError("BAD_REQUEST", "mounts have no state here: they cannot be tuned, moved or disabled");
 }
 
-function versionIn(options: unknown): string | null {
-  if (typeof options !== "object" || options === null || !("version" in options)) return null;
-  return String(options.version);
-}
+const twoEngines =
+  "only kv, version 2, and transit can be enabled: use the type kv-v2 or transit; kv without options.version is version 1";
 
-/** The body says which engine is meant, and nothing secret. @throws VaultError BAD_REQUEST */
-function membersOf(body: Uint8Array): Readonly<Record<string, unknown>> {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(body).toString());
-    if (typeof parsed === "object" && parsed !== null) return parsed as Readonly<Record<string, unknown>>;
-  } catch {}
-  throw new VaultError("BAD_REQUEST", "the body must be a JSON object");
+/** @throws VaultError BAD_REQUEST */
+function objectIn(name: string, value: unknown): BodyMembers {
+  if (value === undefined || value === null || value === "") return {};
+  if (typeof value === "object" && !Array.isArray(value)) return { ...value };
+  throw new VaultError("BAD_REQUEST", `${name} must be a JSON object`);
 }
 
 function firstSegment(path: string): string {

@@ -10,7 +10,7 @@ import { sendNothing, sendPlain } from "./response.js";
 const vaultVersion = "1.15.0+strongroom";
 
 /** Parameters that replace a status; each is a number from 200 to 599. */
-const codes = { uninitialized: "uninitcode", sealed: "sealedcode" } as const;
+const codes = { uninitialized: "uninitcode", sealed: "sealedcode", active: "activecode" } as const;
 
 export function initialized({ vault }: Service, _req: Request, res: Response): void {
   sendPlain(res, { initialized: vault.report.state().initialized });
@@ -54,7 +54,8 @@ export const unseal = withPassphrase(
 export function health({ vault }: Service, req: Request, res: Response): void {
   const { initialized, locked } = vault.report.state();
   const codeOf = (name: (typeof codes)[keyof typeof codes], usual: number) => statusCode(req, name) ?? usual;
-  const status = initialized ? (locked ? codeOf(codes.sealed, 503) : 200) : codeOf(codes.uninitialized, 501);
+  const unlocked = () => (locked ? codeOf(codes.sealed, 503) : codeOf(codes.active, 200));
+  const status = initialized ? unlocked() : codeOf(codes.uninitialized, 501);
   const replication = { replication_performance_mode: "disabled", replication_dr_mode: "disabled" };
   const server = { server_time_utc: Math.trunc(Date.now() / 1000), version: vaultVersion, cluster_name: "strongroom" };
   const state = { initialized, sealed: locked, standby: false, performance_standby: false };
@@ -62,8 +63,8 @@ export function health({ vault }: Service, req: Request, res: Response): void {
 }
 
 function statusCode(req: Request, name: string): number | null {
-  const text = queryOf(req, [name]).get(name);
-  if (text === undefined) return null;
+  const text = queryOf(req, [name]).get(name) ?? "";
+  if (text === "") return null;
   if (/^[2-5]\d\d$/.test(text)) return Number(text);
   throw new VaultError("BAD_REQUEST", `the parameter ${name} must be a status from 200 to 599`);
 }

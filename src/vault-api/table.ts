@@ -3,6 +3,7 @@
  * whole vault, and the second decides what the path is for.
  */
 import { type Endpoint, EndpointTable, type Found, hasParameter, parseQuery, type Target } from "../http/endpoint.js";
+import { asksForList, checkQuery, type VaultEndpoint } from "./members.js";
 
 /** First segments that are no mounts. */
 const systems = new Set(["sys", "auth", "identity", "cubbyhole"]);
@@ -14,8 +15,8 @@ export class VaultTable {
   readonly #table: EndpointTable;
 
   /** In the path of a row, `*` stands for a mount, and the parameter gets the mount's folder in front. */
-  constructor(rows: readonly Endpoint[]) {
-    this.#table = new EndpointTable(rows);
+  constructor(rows: readonly VaultEndpoint[]) {
+    this.#table = new EndpointTable(rows.map(checkingQuery));
   }
 
   get patterns(): readonly string[] {
@@ -34,6 +35,14 @@ export class VaultTable {
   }
 }
 
+function checkingQuery(row: VaultEndpoint): Endpoint {
+  const handle: Endpoint["handle"] = (service, req, res, parameter) => {
+    checkQuery(row, req);
+    return row.handle(service, req, res, parameter);
+  };
+  return { ...row, handle };
+}
+
 /** Returns the mount, if the path has one, and the path with `*` in its place. */
 function mountOf(path: string): readonly [mount: string | null, path: string] {
   const end = path.indexOf("/", 4);
@@ -49,5 +58,9 @@ function methodOf(method: string, query: string): string {
 }
 
 function isList(query: string): boolean {
-  return hasParameter(query, "list") && ["true", "1"].includes(parseQuery(query, ["list"]).get("list") ?? "");
+  try {
+    return hasParameter(query, "list") && asksForList(parseQuery(query, ["list"]).get("list"));
+  } catch {
+    return false; // the handler refuses the query
+  }
 }

@@ -1,7 +1,7 @@
 /** Handlers of `auth`: what the token is, its end, child tokens, and the login with a token's name and value. */
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
-import { goFlag, goSeconds, wholeSeconds } from "../../workers/go-values.js";
+import { goSeconds, wholeSeconds } from "../../workers/go-values.js";
 import type { Scope } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
@@ -11,6 +11,7 @@ import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";
 import { bearerOf } from "../http/guards.js";
 import { callerOf, contextOf, onlyHeader } from "../http/request.js";
+import { type BodyMembers, membersOf } from "./members.js";
 import { sendNothing, sendObject } from "./response.js";
 
 const maxBodyBytes = 64 * 1024;
@@ -24,48 +25,53 @@ export function tokenOf(req: IncomingMessage): string | undefined {
   return onlyHeader(req.rawHeaders, "x-vault-token") || bearerOf(req); // an empty header is none, as in Vault
 }
 
-export function lookUpSelf(service: Service, req: Request, res: Response): void {
+export async function lookUpSelf(service: Service, req: Request, res: Response): Promise<void> {
+  membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "lookUpSelf");
   sendObject(res, describe(service, shownOf(service, req), presented(req)));
 }
 
-/** The root token may look up any, another one itself. */
+/** The root token may look up any, another one itself; without a token in the body it is the caller's. */
 export async function lookUp(service: Service, req: Request, res: Response): Promise<void> {
-  const { text, shown } = await namedToken(service, req, res);
+  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "lookUp");
+  const { text, shown } = namedToken(service, req, members["token"] || presented(req));
   sendObject(res, describe(service, shown, text));
 }
 
 /** A token's life cannot be extended: returns what is left of it. */
 export async function renewSelf(service: Service, req: Request, res: Response): Promise<void> {
-  await readBody(req, res, maxBodyBytes, ownMemory); // `increment`
+  checkIncrement(membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "renewSelf"));
   sendObject(res, null, { auth: authOf(service, shownOf(service, req), presented(req)) });
 }
 
 export async function renew(service: Service, req: Request, res: Response): Promise<void> {
-  const { text, shown } = await namedToken(service, req, res);
+  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "renew");
+  checkIncrement(members);
+  const { text, shown } = namedToken(service, req, members["token"]);
   sendObject(res, null, { auth: authOf(service, shown, text) });
 }
 
 export async function revokeSelf(service: Service, req: Request, res: Response): Promise<void> {
-  await readBody(req, res, maxBodyBytes, ownMemory);
+  membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "revokeSelf");
   await revokeShown(service, req, res, shownOf(service, req));
 }
 
 /** The root token may revoke any, another one itself. */
 export async function revoke(service: Service, req: Request, res: Response): Promise<void> {
-  const { shown } = await namedToken(service, req, res);
+  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "revoke");
+  const { shown } = namedToken(service, req, members["token"]);
   await revokeShown(service, req, res, shown);
 }
 
 export async function createToken(service: Service, req: Request, res: Response): Promise<void> {
-  const wish = readChild(membersOf(await readBody(req, res, maxBodyBytes, ownMemory)), callerOf(req) === "root");
-  const made = await service.tokens.createChild(presented(req), wish);
-  sendMade(service, req, res, made);
+  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "createToken");
+  const made = await service.tokens.createChild(presented(req), readChild(members, callerOf(req) === "root"));
+  sendMade(service, req, res, made, isNothing(members["meta"]) ? null : ["meta is not kept: nothing will show it"]);
 }
 
 /** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
 export async function logIn(service: Service, req: Request, res: Response): Promise<void> {
   const { credentials, tokens, tokenLockout } = service;
-  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory));
+  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "logIn");
   const { role_id: name, secret_id: text } = members;
   if (typeof name !== "string" || name === "") throw new VaultError("BAD_REQUEST", "missing role_id");
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing secret_id");
@@ -81,9 +87,19 @@ export async function logIn(service: Service, req: Request, res: Response): Prom
   sendMade(service, req, res, made);
 }
 
-function sendMade(service: Service, req: Request, res: Response, { text, shown }: NewToken): void {
+function sendMade(
+  service: Service,
+  req: Request,
+  res: Response,
+  { text, shown }: NewToken,
+  warnings: readonly string[] | null = null,
+): void {
   contextOf(req).subject = shown.name;
-  sendObject(res, null, { auth: authOf(service, shown, text) });
+  sendObject(res, null, { auth: authOf(service, shown, text), warnings });
+}
+
+function isNothing(value: unknown): boolean {
+  return (value ?? "") === "" || (typeof value === "object" && Object.keys(value ?? {}).length === 0);
 }
 
 async function revokeShown({ tokens }: Service, req: Request, res: Response, shown: Shown): Promise<void> {
@@ -102,13 +118,13 @@ function shownOf({ tokens }: Service, req: Request): Shown {
   return caller === "root" ? caller : tokens.show(caller);
 }
 
+/** A renewal extends nothing: what it asks for must only be a duration. @throws VaultError BAD_REQUEST */
+function checkIncrement({ increment }: BodyMembers): void {
+  secondsOf("increment", increment);
+}
+
 /** Returns the token that a body names. @throws VaultError FORBIDDEN, BAD_REQUEST */
-async function namedToken(
-  service: Service,
-  req: Request,
-  res: Response,
-): Promise<{ readonly text: string; readonly shown: Shown }> {
-  const { token: text } = membersOf(await readBody(req, res, maxBodyBytes, ownMemory));
+function namedToken(service: Service, req: Request, text: unknown): { readonly text: string; readonly shown: Shown } {
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing token");
   if (text === presented(req)) return { text, shown: shownOf(service, req) };
   if (callerOf(req) !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
@@ -159,48 +175,8 @@ function authOf({ tokens }: Service, shown: Shown, text: string): object {
   };
 }
 
-type Members = { readonly [name: string]: unknown };
-
-/** Without a body there are none. DANGER: the parser's own error would quote the body. */
-function membersOf(body: Uint8Array): Members {
-  if (body.length === 0) return {};
-  try {
-    const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
-    if (parsed === null) return {};
-    if (typeof parsed === "object" && !Array.isArray(parsed)) return { ...parsed };
-  } catch {
-    // refused as any other body that is not an object
-  }
-  throw new VaultError("BAD_REQUEST", "failed to parse JSON input");
-}
-
-/** What would give a token other rights or another end than the client thinks, and whether a value asks for nothing. */
-const refused: Readonly<Record<string, (value: unknown) => boolean>> = {
-  id: isEmpty,
-  role_name: isEmpty,
-  no_parent: isOff,
-  no_default_policy: isOff,
-  num_uses: (value) => isEmpty(value) || value === 0 || value === "0",
-  period: (value) => goSeconds(value) === 0,
-  entity_alias: isEmpty,
-  type: (value) => ["service", "default", "", "default-service"].some((neutral) => neutral === value),
-};
-
-function isEmpty(value: unknown): boolean {
-  return value === "";
-}
-
-function isOff(value: unknown): boolean {
-  return goFlag(value) === false;
-}
-
 /** @throws VaultError BAD_REQUEST */
-function readChild(members: Members, isRoot: boolean): ChildRequest {
-  for (const [name, asksForNothing] of Object.entries(refused)) {
-    const value = members[name];
-    if (value === undefined || value === null || asksForNothing(value)) continue;
-    throw new VaultError("BAD_REQUEST", `${name} is not supported: leave it out`);
-  }
+function readChild(members: BodyMembers, isRoot: boolean): ChildRequest {
   const { display_name: label, policies, ttl, lease, explicit_max_ttl: most } = members;
   const wanted = secondsOf("ttl", ttl) || secondsOf("lease", lease) || defaultSeconds;
   const limit = secondsOf("explicit_max_ttl", most) || wanted;

@@ -13,6 +13,7 @@ import {
   visibleRanges,
 } from "../http/guards.js";
 import { contextOf } from "../http/request.js";
+import { pageOf } from "./members.js";
 import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 import { wholeVault } from "./table.js";
 import { operationInKeyName, Unsupported } from "./unsupported.js";
@@ -58,9 +59,13 @@ export async function listKeyNames(service: Service, req: Request, res: Response
   const names = await service.vault.transit.names(folder, visibleRanges(req).within);
   requireValidToken(req);
   contextOf(req).secretPath = null;
-  contextOf(req).count = names.length;
-  if (names.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
-  sendObject(res, { keys: names.map((name) => name.slice(folder.length)) });
+  const keys = pageOf(
+    req,
+    names.map((name) => name.slice(folder.length)),
+  );
+  contextOf(req).count = keys.length;
+  if (keys.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
+  sendObject(res, { keys });
 }
 
 async function deleteKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {

@@ -203,8 +203,10 @@ describe("KV on the port for Vault's clients", () => {
       await must("DELETE", `secret/data/${path}`, undefined, 204);
       await must("POST", `secret/delete/${path}`, { versions: [1] }, 204);
       await must("DELETE", `secret/metadata/${path}`, undefined, 204);
-      for (const versions of [undefined, [], ["x"], "1", [0]])
+      for (const versions of [undefined, null, "", [], ["x"], "x", "1,x", 0, -1, true, {}, [0], [[1]]])
         await must("POST", `secret/destroy/${path}`, { versions }, 400);
+      for (const versions of [1, "1", "1,2", " 1 , 2 ", ["1", 2]])
+        await must("POST", `secret/delete/${path}`, { versions }, 204);
     });
 
     it("end with delete_version_after, on both ports", async () => {

@@ -83,6 +83,13 @@ export class FoundFields {
     return found.hasEscapes ? decodeString(text, inScratch) : new JsonText(text, true);
   }
 
+  /** Names of the fields that the object has. */
+  names(): readonly string[] {
+    const names: string[] = [];
+    for (let field = this.#first; field !== null; field = field.next) names.push(field.name);
+    return names;
+  }
+
   #find(name: string): Field | null {
     let field = this.#first;
     while (field !== null && field.name !== name) field = field.next;

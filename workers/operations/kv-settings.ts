@@ -1,10 +1,13 @@
 /** Settings that clients of Vault's KV engine give a secret: the body that changes them, and durations in Go's form. */
+import { goFlag, goSeconds, wholeSeconds } from "../go-values.js";
 import { isNullText, nameOf } from "../json/json-object.js";
 import { readMembers } from "../json/json-reader.js";
 import { byteLength, textOf } from "../memory.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
+import { vaultMembers } from "../vault-members.js";
 import type { KvSettings } from "./entry.js";
+import { refusedMember } from "./kv-members.js";
 
 /** As in Vault, but for the size of all together: they are in the head that lists read. */
 const [mostCustom, maxNameBytes, maxTextBytes, maxCustomBytes] = [64, 128, 512, 8192];
@@ -21,6 +24,8 @@ export function changedSettings(
 ): KvSettings | Refusal {
   const members = readMembers(body);
   if (members === null) return badRequest("the body must be one JSON object in UTF-8");
+  const foreign = refusedMember(members, vaultMembers.writeMetadata);
+  if (foreign !== null) return badRequest(foreign);
   let settings: KvSettings = { ...before, changedAt: new Date(now).toISOString() };
   for (const member of members) {
     const change = changes.get(nameOf(member));
@@ -46,26 +51,22 @@ const changes: ReadonlyMap<string, Change> = new Map<string, Change>([
 ]);
 
 function changeMaxVersions(value: unknown): KvSettings | string {
-  const number = value === null ? 0 : Number(value);
-  return Number.isInteger(number) && number >= 0 ? { maxVersions: number } : "max_versions must be a whole number";
+  const text = String(value ?? "0") || "0";
+  const isWhole = typeof value !== "object" || value === null;
+  return isWhole && /^\d{1,15}$/.test(text) ? { maxVersions: Number(text) } : "max_versions must be a whole number";
 }
 
 /** `vault write` sends texts. */
 function changeCasRequired(value: unknown): KvSettings | string {
-  const flag = flags.get(value);
-  return flag === undefined ? "cas_required must be true or false" : { casRequired: flag };
+  const flag = goFlag(value ?? false);
+  return flag === null ? "cas_required must be true or false" : { casRequired: flag };
 }
 
-const flags: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
-  ...[true, "true", "1"].map((value) => [value, true] as const),
-  ...[false, "false", "0", null].map((value) => [value, false] as const),
-]);
-
 function changeDeleteVersionAfter(value: unknown): KvSettings | string {
-  const seconds = value === null ? 0 : secondsOf(value);
-  return seconds === null
+  const seconds = goSeconds(value ?? 0);
+  return seconds === null || seconds < 0 || seconds > maxSeconds
     ? "delete_version_after must be a duration such as 3h25m19s"
-    : { deleteVersionAfter: seconds };
+    : { deleteVersionAfter: wholeSeconds(seconds) };
 }
 
 function changeCustom(value: unknown, { custom = {} }: KvSettings, isPatch: boolean): KvSettings | string {
@@ -96,23 +97,6 @@ const notCustom = `custom_metadata must be an object of at most ${mostCustom} pr
 
 function isShortText(text: unknown, mostBytes: number): text is string {
   return typeof text === "string" && text !== "" && byteLength(text) <= mostBytes && !/\p{C}/u.test(text);
-}
-
-const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-
-/** Reads seconds, or a duration as Go writes it, down to seconds. */
-function secondsOf(value: unknown): number | null {
-  const text = String(value);
-  const seconds = /^\d{1,10}$/.test(text) ? Number(text) : secondsOfParts(text);
-  return seconds !== null && seconds <= maxSeconds ? seconds : null;
-}
-
-function secondsOfParts(text: string): number | null {
-  if (!/^(?:\d{1,10}[smhd])+$/.test(text)) return null;
-  let seconds = 0;
-  for (const [, number, unit = ""] of text.matchAll(/(\d+)([smhd])/g))
-    seconds += Number(number) * (unitSeconds[unit] ?? 0);
-  return seconds;
 }
 
 /** Writes a duration as Go does: 3h25m19s. */

@@ -15,6 +15,7 @@ import { type Member, readElements, readMembers } from "../json/json-reader.js";
 import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
 import type { Refusal, RequestOf, ResultOf, WorkerSettings } from "../protocol.js";
 import { badRequest, casMismatch, casRequired, damaged, damagedVersion, noSecret } from "../refusals.js";
+import { vaultMembers } from "../vault-members.js";
 import type { Context } from "./context.js";
 import {
   type Described,
@@ -26,6 +27,7 @@ import {
   withAttributes,
 } from "./entry.js";
 import { contentOfData, customOrNull, dataOf, readReply, versionJson } from "./kv-data.js";
+import { refusedMember } from "./kv-members.js";
 import { changedSettings, durationText } from "./kv-settings.js";
 import { type Known, knownVersions, versionIn } from "./versions.js";
 
@@ -74,10 +76,14 @@ type Write = { readonly data: Uint8Array };
 function readWrite(body: Uint8Array, last: Described | null): Write | Refusal {
   const members = readMembers(body);
   if (members === null) return badRequest("the body must be one JSON object in UTF-8");
+  const foreign = refusedMember(members, vaultMembers.writeSecret);
+  if (foreign !== null) return badRequest(foreign);
   const data = memberOf(members, "data");
   if (data === undefined) return badRequest(`no data provided: ${noData}`);
   if (!isObjectText(data)) return badRequest(noData);
   const options = memberOf(members, "options");
+  if (options !== undefined && !isObjectText(options) && !isNullText(options))
+    return badRequest("options must be a JSON object");
   const cas = options && memberOf(readMembers(options) ?? [], "cas");
   return whyNotCas(cas, last) ?? { data };
 }
@@ -197,14 +203,26 @@ function unversioned(now: number): OpenedVersion {
 
 const mostVersions = 1000;
 
-/** Reads the numbers of versions from a body: they may be texts. */
+/** Reads the numbers of versions from a body: numbers or texts in an array, one alone, or a text with commas. */
 export function kvVersions(_: Context, { body }: RequestOf<"kvVersions">): ResultOf<"kvVersions"> {
   return withScratch(() => {
-    const elements = readElements(body, "versions", mostVersions) ?? [];
-    const texts = elements.map(({ start, end }) => (end - start > 17 ? "" : textOf(body.subarray(start, end))));
+    const members = readMembers(body) ?? [];
+    const foreign = refusedMember(members, vaultMembers.deleteVersions);
+    if (foreign !== null) return badRequest(foreign);
+    const texts = textsOfVersions(body, memberOf(members, "versions"));
     const numbers = texts.map((text) => Number(/^"?([1-9]\d{0,14})"?$/.exec(text)?.[1] ?? 0));
     if (numbers.length > 0 && !numbers.includes(0)) return { ok: true, versions: numbers };
-    if (elements.length === 0) return badRequest("No version number provided: send versions, an array of numbers");
+    if (texts.length === 0) return badRequest("No version number provided: send versions, an array of numbers");
     return badRequest("versions must be an array of numbers of versions");
   });
+}
+
+function textsOfVersions(body: Uint8Array, versions: Uint8Array | undefined): readonly string[] {
+  if (versions === undefined || isNullText(versions)) return [];
+  const elements = readElements(body, "versions", mostVersions);
+  if (elements !== null) {
+    return elements.map(({ start, end }) => (end - start > 17 ? "" : textOf(body.subarray(start, end))));
+  }
+  const written = versions.length > 17 * mostVersions ? "-" : textOf(versions).replace(/^"|"$/g, "").trim();
+  return written === "" ? [] : written.split(",").map((text) => text.trim());
 }

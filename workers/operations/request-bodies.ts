@@ -14,8 +14,10 @@ import {
 } from "../body-limits.js";
 import { readElements, readObject } from "../json/json-reader.js";
 import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
+import { textOf } from "../memory.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
+import { refusalOf, vaultMembers } from "../vault-members.js";
 import { bodyFields, bodyValidators, secretTypes } from "./body-validators.js";
 import { isBase64 } from "./value.js";
 
@@ -158,9 +160,21 @@ const oneKind = `an operation must be a JSON object with one of ${operationKinds
 function unsealReader(validate: Validator): Reader<UnlockBody> {
   const problem = `key must be the passphrase or the text of a key: a string of 1 to ${maxPassphraseBytes} bytes of UTF-8`;
   return (body) => {
-    const passphrase = readObject(body, ["key"], inPlace)?.get("key");
+    const found = readObject(body, ["key", "reset", "migrate"], inPlace);
+    const problems = ["reset", "migrate"].map((name) => {
+      const value = found?.get(name);
+      return refusalOf(vaultMembers.unlock, name, value instanceof JsonText ? shortText(value) : value);
+    });
+    const refusal = problems.find((text) => text !== null);
+    if (refusal !== undefined) return badRequest(refusal);
+    const passphrase = found?.get("key");
     return judged<UnlockBody>(validate, { passphrase }, { passphrase: problem });
   };
+}
+
+/** DANGER: a client may have put its passphrase anywhere, of which no string may be made. */
+function shortText({ bytes }: JsonText): string {
+  return bytes.length <= 5 ? textOf(bytes) : "a long text";
 }
 
 /** Decodes in place, which destroys the body's JSON, so it finds all texts first. */

@@ -43,9 +43,11 @@ import { DamagedKey, UsableKey } from "../transit/usable-key.js";
 import { countsMessages, encryptionVersion, messagesTaken, randomResponse, uses } from "../transit/uses.js";
 import {
   batchStatus,
+  checkBesideBatch,
   exported,
   parseVaultBody,
   shownVaultKey,
+  type TransitOperation,
   vaultFields,
   vaultHash,
   vaultRandom,
@@ -63,7 +65,7 @@ export async function createTransitKey(
   context: Context,
   { name, exists, body, now, form }: RequestOf<"createTransitKey">,
 ): Promise<ResultOf<"createTransitKey">> {
-  const wish = withValid(context, () => wishOf(fieldsOf(context, body, form)), form);
+  const wish = withValid(context, () => wishOf(fieldsOf(context, body, form, "createTransitKey")), form);
   if ("ok" in wish) return wish;
   if (exists) return sameTransitKey(name);
   const createdAt = new Date(now).toISOString();
@@ -94,7 +96,7 @@ export async function changeTransitKey(
       const info = openKeyInfo(key, name, blob);
       if (info === null) return damagedKey(name);
       if (info.versions.length === mostKeyVersions) throw new Invalid(`a key has at most ${mostKeyVersions} versions`);
-      const hasMaterial = fieldsOf(context, body, form).has("key");
+      const hasMaterial = fieldsOf(context, body, form, "rotateTransitKey").has("key");
       return { type: info.type, exportable: info.exportable, hasMaterial };
     },
     form,
@@ -252,13 +254,13 @@ export function reserveMessages(
 
 export function randomBytes(context: Context, { body, form }: RequestOf<"randomBytes">): ResultOf<"randomBytes"> {
   return withValid(context, () => {
-    const fields = fieldsOf(context, body, form);
+    const fields = fieldsOf(context, body, form, "random");
     return { ok: true, response: form === undefined ? randomResponse(fields) : vaultRandom(fields) };
   });
 }
 
 export function hashBytes(context: Context, { body, form }: RequestOf<"hashBytes">): ResultOf<"hashBytes"> {
-  return withValid(context, () => ({ ok: true, response: vaultHash(fieldsOf(context, body, form)) }), form);
+  return withValid(context, () => ({ ok: true, response: vaultHash(fieldsOf(context, body, form, "hash")) }), form);
 }
 
 export function oneTimeCode(
@@ -301,22 +303,32 @@ function begin(
   const inputs = parsed.inputs();
   const body = parsed.fields;
   if (form !== undefined && inputs?.length === 0) throw new Invalid("missing batch input to process");
-  const fields = inputs === null ? inputFields(context, body, form) : null;
+  if (form !== undefined && inputs !== null) checkBesideBatch(body, use);
+  const fields = inputs === null ? inputFields(context, body, form, use) : null;
   if (blob === null) return noTransitKey(name);
   const usable = new UsableKey(key, name, blob, context.transit);
   const { info } = usable;
-  if (countsMessages(use, usable)) {
-    const named = inputs?.map((input) => (form === undefined ? null : versionNamed(input)));
-    const taken = messagesTaken(usable, named ?? [fields && encryptionVersion(usable, fields)]);
-    const lacking = context.transit.messages.take(info, usable.etag, taken);
-    if (lacking.length > 0) return { ok: true, response: null, lacking };
-  }
+  const named = inputs?.map((input) => (form === undefined ? null : versionNamed(input)));
+  const lacking = takeMessages(context, use, usable, named ?? [fields]);
+  if (lacking.length > 0) return { ok: true, response: null, lacking };
   if (fields === null) return { body, inputs: inputs ?? [], info, blob };
   const out = writerFor(request);
   out.text("{");
   uses[use](usable, fields, out);
   out.text("}");
   return { ok: true, response: out.written() };
+}
+
+/** Takes a message for each input, given by its fields or by the version that it names; returns versions that have too few. */
+function takeMessages(
+  { transit }: Context,
+  use: TransitUse,
+  usable: UsableKey,
+  inputs: readonly (Fields | number | null)[],
+): readonly number[] {
+  if (!countsMessages(use, usable)) return [];
+  const named = inputs.map((input) => (input instanceof Fields ? encryptionVersion(usable, input) : input));
+  return transit.messages.take(usable.info, usable.etag, messagesTaken(usable, named));
 }
 
 /** Writes the JSON of the results of a slice of the inputs, or of their errors; returns how many failed. */
@@ -330,12 +342,11 @@ function runInputs(
   out: ResponseWriter,
 ): number {
   const usable = new UsableKey(key, name, blob, context.transit);
-  const batch = { batch: body, use };
   let failed = 0;
   for (const [i, input] of inputs.slice(from, from + most).entries()) {
     out.text(from + i === 0 ? "{" : ",{");
     try {
-      uses[use](usable, inputFields(context, input, form, batch), out);
+      uses[use](usable, inputFields(context, input, form, use, body), out);
     } catch (error) {
       if (!(error instanceof Invalid)) throw error;
       failed++;
@@ -366,20 +377,26 @@ function withValid<T>(context: Context, operation: (key: SealingKey) => T, form?
 }
 
 /** @throws Invalid */
-function fieldsOf(context: Context, body: Uint8Array, form?: VaultForm): Fields {
+function fieldsOf(
+  context: Context,
+  body: Uint8Array,
+  form: VaultForm | undefined,
+  operation: TransitOperation,
+): Fields {
   const { fields } = form === undefined ? parseBody(body) : parseVaultBody(body);
-  return inputFields(context, fields, form);
+  return inputFields(context, fields, form, operation);
 }
 
 /** @throws Invalid */
 function inputFields(
   { settings }: Context,
   input: ListElement,
-  form?: VaultForm,
-  batch?: { readonly batch: FoundFields; readonly use: TransitUse },
+  form: VaultForm | undefined,
+  operation: TransitOperation,
+  batch?: FoundFields,
 ): Fields {
   if (form === undefined) return Fields.of(input, settings.maxValueBytes);
-  return vaultFields(input, settings.maxValueBytes, form, batch);
+  return vaultFields(input, settings.maxValueBytes, form, operation, batch);
 }
 
 function wishOf(fields: Fields): Wish {
@@ -410,7 +427,7 @@ function madePart(type: KeyType): Uint8Array {
 }
 
 function importedPart(context: Context, type: KeyType, body: Uint8Array): Uint8Array {
-  const part = importPrivatePart(type, fieldsOf(context, body).bytes("key"));
+  const part = importPrivatePart(type, fieldsOf(context, body, undefined, "createTransitKey").bytes("key"));
   if (part === "damaged") {
     throw new Invalid("the private key is damaged: its parts do not belong together; use an intact copy");
   }
@@ -463,7 +480,9 @@ function configure(context: Context, { name, blob, body, form }: RequestOf<"chan
       const opened = openKey(key, name, blob);
       if (opened === null) return damagedKey(name);
       const { info } = opened;
-      const fields = fieldsOf(context, body, form);
+      const fields = fieldsOf(context, body, form, "configureTransitKey");
+      if (form !== undefined && fields.flag("exportable", info.exportable) !== info.exportable)
+        throw new Invalid("exportable is said when a key is made, and never changes: make a new key");
       // Vault's clients may send 0 for 1.
       const least = form === undefined ? 1 : 0;
       const first = fields.whole("minDecryptionVersion", least, info.versions.length, info.minDecryptionVersion);

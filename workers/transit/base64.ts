@@ -16,7 +16,7 @@ values["_".charCodeAt(0)] = 63;
  * Decodes either alphabet, with or without padding, into scratch memory. Returns null when the text is malformed: another
  * character, a wrong length, or bits behind the last byte.
  */
-export function fromBase64(text: Uint8Array): Uint8Array | null {
+export function fromBase64(text: Uint8Array, allowsBitsBehind = false): Uint8Array | null {
   const length = lengthWithoutPadding(text);
   if (length === null || length % 4 === 1) return null;
   const bytes = scratch(Math.floor((length * 3) / 4));
@@ -37,12 +37,23 @@ export function fromBase64(text: Uint8Array): Uint8Array | null {
   const a = valueAt(text, i);
   const b = valueAt(text, i + 1);
   const c = length - i === 3 ? valueAt(text, i + 2) : 0;
-  const isWhole = length - i === 3 ? (c & 3) === 0 : (b & 15) === 0;
+  const isWhole = allowsBitsBehind || (length - i === 3 ? (c & 3) === 0 : (b & 15) === 0);
   if ((a | b | c) > 63 || !isWhole) return null;
   bytes[at++] = (a << 2) | (b >> 4);
   if (at < bytes.length) bytes[at] = (b << 4) | (c >> 2);
   return bytes;
 }
+
+/** As `fromBase64`, and takes what Go's decoder takes as well: line breaks anywhere, and bits behind the last byte. */
+export function fromGoBase64(text: Uint8Array): Uint8Array | null {
+  if (!text.includes(lineFeed) && !text.includes(carriageReturn)) return fromBase64(text, true);
+  const joined = scratch(text.length);
+  let length = 0;
+  for (const byte of text) if (byte !== lineFeed && byte !== carriageReturn) joined[length++] = byte;
+  return fromBase64(joined.subarray(0, length), true);
+}
+
+const [lineFeed, carriageReturn] = [0x0a, 0x0d];
 
 /** More than 63: no letter of the alphabets. */
 function valueAt(text: Uint8Array, i: number): number {

@@ -2,12 +2,14 @@
  * Bodies of requests to transit keys: fields by name, each checked where it is read. Binary fields are base64, decoded into
  * scratch memory.
  */
+
+import { goFlag } from "../go-values.js";
 import { FoundFields, type JsonValue, type ListElement, readObjectWithList } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import { utf8 } from "../memory.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
-import { fromBase64 } from "./base64.js";
+import { fromBase64, fromGoBase64 } from "./base64.js";
 
 const mostInputs = 1000;
 
@@ -82,7 +84,8 @@ export class Fields {
   optionalBytes(name: string): Uint8Array | undefined {
     if (!this.has(name)) return undefined;
     const value = this.#fields.get(name);
-    const bytes = value instanceof JsonText ? fromBase64(value.bytes) : null;
+    const decode = this.isForVault ? fromGoBase64 : fromBase64;
+    const bytes = value instanceof JsonText ? decode(value.bytes) : null;
     if (bytes === null) throw new Invalid(`${this.#called(name)} must be a string in base64`);
     if (bytes.length > this.#maxBytes)
       throw new Invalid(`${this.#called(name)} must have at most ${this.#maxBytes} bytes`);
@@ -117,7 +120,7 @@ export class Fields {
   flag(name: string, absent: boolean): boolean {
     const value = this.#fields.get(name);
     if (value === undefined) return absent;
-    const flag = this.#labels !== null && value instanceof JsonText ? writtenFlags.get(value.toString()) : value;
+    const flag = this.#labels === null ? value : goFlag(value instanceof JsonText ? value.toString() : value);
     if (typeof flag !== "boolean") throw new Invalid(`${this.#called(name)} must be true or false`);
     return flag;
   }
@@ -140,13 +143,6 @@ export class Fields {
     return new Invalid((!this.has(name) && this.#labels?.missing[name]) || problem);
   }
 }
-
-const writtenFlags = new Map([
-  ["true", true],
-  ["1", true],
-  ["false", false],
-  ["0", false],
-]);
 
 function writtenNumber(text: JsonText): number | null {
   return text.bytes.length <= mostDigits && /^[0-9]+$/.test(text.toString()) ? Number(text.toString()) : null;

@@ -17,7 +17,7 @@ import {
   verify,
   verifyHmac,
 } from "./algorithms.js";
-import { fromBase64, toBase64 } from "./base64.js";
+import { fromBase64, fromGoBase64, toBase64 } from "./base64.js";
 import { type Fields, Invalid } from "./body.js";
 import { isAsymmetric, isRsa } from "./private-keys.js";
 import type { ResponseWriter } from "./response-writer.js";
@@ -54,6 +54,8 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
   },
 
   verify: (key, fields, out) => {
+    if (fields.isForVault && fields.has("hmac") && fields.has("signature"))
+      throw new Invalid("provide one of signature or hmac");
     if (fields.has("hmac")) return writeValidity(out, verifyMac(key, fields));
     mustBe(key, "verify", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
     const { version, bytes } = parsed(key, fields, "signature");
@@ -241,7 +243,8 @@ function parsed(
 ): { readonly version: number; readonly bytes: Uint8Array } {
   const text = fields.text(name);
   const head = headOf(text);
-  const bytes = head && fromBase64(text.subarray(head.length));
+  const decode = fields.isForVault ? fromGoBase64 : fromBase64;
+  const bytes = head && decode(text.subarray(head.length));
   if (bytes) return { version: key.allowed(head.version), bytes };
   const kind = name === "hmac" ? "HMAC" : name;
   throw new Invalid(

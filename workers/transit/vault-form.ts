@@ -8,6 +8,7 @@ import { JsonText, writeString } from "../json/json-string.js";
 import { allocate, concat, randomize, scratchOf, takeOver, textOf, utf8, wipe } from "../memory.js";
 
 import type { Bytes, TransitUse, VaultForm } from "../protocol.js";
+import { type Members, perInput, refusalOf, transitMemberNames, vaultMembers } from "../vault-members.js";
 import { toBase64 } from "./base64.js";
 import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
 import type { KeyInfo, KeyType, OpenedKey } from "./key-format.js";
@@ -47,36 +48,35 @@ const labels: FieldLabels = {
   },
 };
 
-/** What we do not do, and the values that ask for nothing. */
-const refused: Readonly<Record<string, readonly string[]>> = {
-  derived: ["false"],
-  convergent_encryption: ["false"],
-  context: [],
-  nonce: [],
-  allow_plaintext_backup: ["false"],
-  auto_rotate_period: ["0", "0s"],
-  min_encryption_version: ["0"],
-  key_size: ["0", "32"],
-};
-
 /** A salt as long as the digest, or of a length that the server chooses. */
 const usualSalts = ["auto", "hash", "-1"];
 
 /** Fields of a batch that count for each of its inputs. */
 const ofWholeBatch = ["hash", "marshaling", "signatureAlgorithm", "prehashed", "keyVersion", "saltLength"];
 
+/** Fields in which an empty text is a value, and not the default. */
+const mayBeEmpty: ReadonlySet<string> = new Set(["plaintext", "input"]);
+
 const [batchField, statusField, referenceField] = ["batch_input", "partial_failure_response_code", "reference"];
-const [vaultEntries, refusedEntries] = [Object.entries(vaultNames), Object.entries(refused)];
-const vaultFieldNames = [
-  ...Object.keys(vaultNames),
-  ...Object.keys(refused),
-  ...[batchField, statusField, referenceField],
-];
+const vaultEntries = Object.entries(vaultNames);
 
 /** @throws Invalid */
 export function parseVaultBody(body: Uint8Array): ParsedBody {
   const isNull = textOf(body.subarray(0, 5)).trim() === "null";
-  return parseBody(isNull ? body.subarray(0, 0) : body, vaultFieldNames, batchField);
+  return parseBody(isNull ? body.subarray(0, 0) : body, transitMemberNames, batchField);
+}
+
+/** What a body is for. */
+export type TransitOperation =
+  | TransitUse
+  | "createTransitKey"
+  | "rotateTransitKey"
+  | "configureTransitKey"
+  | "random"
+  | "hash";
+
+function membersFor(operation: TransitOperation): Members {
+  return vaultMembers[operation === "datakey" ? "dataKey" : operation];
 }
 
 /** Of a body, or of an input of a batch with the fields that the batch has for all. @throws Invalid */
@@ -84,12 +84,13 @@ export function vaultFields(
   input: ListElement,
   maxBytes: number,
   { given }: VaultForm,
-  { batch, use }: { readonly batch?: ListElement; readonly use?: TransitUse } = {},
+  operation: TransitOperation,
+  batch?: FoundFields,
 ): Fields {
-  const fields = ourFields(input);
-  const forAll = use === "sign" || use === "hmac" || use === "verify";
-  if (batch !== undefined && forAll) {
-    for (const [name, value] of ourFields(batch)) {
+  const members = membersFor(operation);
+  const fields = ourFields(input, members);
+  if (batch !== undefined && countsForAll(operation)) {
+    for (const [name, value] of ourFields(batch, members)) {
       if (ofWholeBatch.includes(name) && !fields.has(name)) fields.set(name, value);
     }
   }
@@ -99,18 +100,48 @@ export function vaultFields(
   return new Fields(fields, maxBytes, labels);
 }
 
-function ourFields(input: ListElement): Map<string, JsonValue> {
+/** Whether members of a body count for each input of its batch. */
+function countsForAll(operation: TransitOperation): boolean {
+  return operation === "sign" || operation === "hmac" || operation === "verify";
+}
+
+/** Checks what a body has next to a batch. @throws Invalid */
+export function checkBesideBatch(body: FoundFields, use: TransitUse): void {
+  checkMembers(body, membersFor(use));
+  const wanted = readable(body.get(statusField));
+  if (wanted !== null && wanted !== "" && !(Number(wanted) >= 200 && Number(wanted) <= 599))
+    throw new Invalid(`${statusField} must be a status from 200 to 599`);
+  if (countsForAll(use)) return;
+  for (const name of perInput) {
+    if (isNothing(body.get(name), ["0"])) continue;
+    throw new Invalid(`${name} counts for one input: give it with each of ${batchField}`);
+  }
+}
+
+/** @throws Invalid */
+function checkMembers(input: FoundFields, members: Members): void {
+  for (const name of input.names()) {
+    const problem = refusalOf(members, name, readable(input.get(name)));
+    if (problem !== null) throw new Invalid(problem);
+  }
+}
+
+/** Returns a value for a comparison; of containers and long texts only that there is something. */
+function readable(value: JsonValue | undefined): unknown {
+  if (value instanceof JsonText) return value.bytes.length < 64 ? value.toString() : "a long text";
+  return typeof value === "string" ? [value] : (value ?? null);
+}
+
+function ourFields(input: ListElement, members: Members): Map<string, JsonValue> {
   const fields = new Map<string, JsonValue>();
   if (input === null) return fields;
   if (!(input instanceof FoundFields))
     throw new Invalid("an input must be a JSON object", "failed to parse JSON input");
-  for (const [name, neutral] of refusedEntries) {
-    if (input.has(name) && !isNothing(input.get(name), neutral))
-      throw new Invalid(`${name} is not supported: leave it out`);
-  }
+  checkMembers(input, members);
   for (const [theirs, ours] of vaultEntries) {
     const value = input.has(theirs) ? input.get(theirs) : null;
-    if (value !== undefined && value !== null) fields.set(ours, value);
+    if (value === undefined || value === null || (isNothing(value, []) && !mayBeEmpty.has(ours))) continue;
+    fields.set(ours, value);
   }
   return fields;
 }
@@ -131,9 +162,7 @@ export function versionNamed(input: ListElement): number | null {
 /** Returns the status of a batch: that of Vault is an error where an input failed, unless the client wants another. */
 export function batchStatus(body: FoundFields, use: TransitUse, failed: number, count: number): number {
   if (failed === 0 || (use !== "encrypt" && use !== "decrypt")) return 200;
-  const wanted = body.get(statusField);
-  const number = wanted instanceof JsonText ? Number(textOf(wanted.bytes.subarray(0, 4))) : wanted;
-  return failed < count && typeof number === "number" && number >= 200 && number <= 599 ? number : 400;
+  return failed < count ? Number(readable(body.get(statusField)) ?? 0) || 400 : 400;
 }
 
 /** Adds to the members of an input's result the reference that the client gave. */
@@ -141,6 +170,7 @@ export function writeReference(out: ResponseWriter, input: ListElement): void {
   const reference = input instanceof FoundFields ? input.get(referenceField) : undefined;
   out.text(',"reference":');
   if (reference instanceof JsonText) out.bytes(writeString(reference.bytes));
+  else if (typeof reference === "number") out.text(`"${reference}"`);
   else out.text('""');
 }
 

@@ -1,0 +1,69 @@
+/** Parameters and members of requests, against the table of what becomes of each. */
+import type { Request } from "express";
+import { goFlag } from "../../workers/go-values.js";
+import { type Members, refusalOf, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
+import { VaultError } from "../errors.js";
+import type { Endpoint } from "../http/endpoint.js";
+import { queryOf } from "../http/request.js";
+
+/** A row of the table: an operation without a row in `vaultMembers` does not compile. */
+export type VaultEndpoint = Endpoint<VaultOperation>;
+
+/** The members of a body that holds no secret value. */
+export type BodyMembers = { readonly [name: string]: unknown };
+
+/** Returns the members of a body; without a body there are none. @throws VaultError BAD_REQUEST for what is refused */
+export function membersOf(body: Uint8Array, operation: VaultOperation): BodyMembers {
+  const members = parse(body);
+  checkMembers(vaultMembers[operation], members);
+  return members;
+}
+
+/** @throws VaultError BAD_REQUEST */
+export function checkMembers(known: Members, members: BodyMembers): void {
+  for (const [name, value] of Object.entries(members)) {
+    const problem = refusalOf(known, name, value);
+    if (problem !== null) throw new VaultError("BAD_REQUEST", problem);
+  }
+}
+
+/** Checks the query of a request whose parameters are not in its body. @throws VaultError BAD_REQUEST */
+export function checkQuery({ operation, at }: VaultEndpoint, req: Request): void {
+  if (/^(?:POST|PATCH) /.test(at)) return;
+  const known = vaultMembers[operation];
+  checkMembers(known, Object.fromEntries(queryOf(req, [...known.keys()])));
+}
+
+/** DANGER: the parser's own error would quote the body. */
+function parse(body: Uint8Array): BodyMembers {
+  if (body.length === 0) return {};
+  try {
+    const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
+    if (parsed === null) return {};
+    if (typeof parsed === "object" && !Array.isArray(parsed)) return { ...parsed };
+  } catch {
+    // refused as any other body that is not an object
+  }
+  throw new VaultError("BAD_REQUEST", "failed to parse JSON input");
+}
+
+/** Returns a whole number of the query; without one, or with an empty text, 0. @throws VaultError BAD_REQUEST */
+export function numberIn(req: Request, name: string): number {
+  const text = queryOf(req, [name]).get(name) || "0";
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new VaultError("BAD_REQUEST", `the parameter ${name} must be a whole number`);
+}
+
+/** Returns the names of a list that its query asks for: those after `after`, at most `limit`. @throws VaultError BAD_REQUEST */
+export function pageOf(req: Request, names: readonly string[]): readonly string[] {
+  const after = queryOf(req, ["after"]).get("after") ?? "";
+  const limit = numberIn(req, "limit");
+  const following =
+    after === "" ? names : names.filter((name) => Buffer.compare(Buffer.from(name), Buffer.from(after)) > 0);
+  return limit === 0 ? following : following.slice(0, limit);
+}
+
+/** Whether a GET is a LIST: its parameter `list` is true. */
+export function asksForList(text: string | undefined): boolean {
+  return text !== undefined && goFlag(text) === true;
+}
