@@ -45,7 +45,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's response, and blobs into list entries.
- *   `open` is packed: see `Call`. `expiries` reads from heads when secrets expire. `assess` judges values.
+ *   `open` is packed: see `Call`. `assess` judges values.
  * - `setUses` changes the hosts that a secret may be used for, `describeUses` lists them, and `render` makes the head of a
  *   request to one of them, with the secret in it.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
@@ -58,7 +58,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   found so, and may be written as it is.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
- * - `check` opens all versions in a blob, and refuses when one is damaged.
+ * - `check` opens all versions in a blob, refuses when one is damaged, and says when the secret expires.
  * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
  *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
  *   only of an exportable key. `checkTransitDeletion` refuses where the key must not be deleted.
@@ -189,7 +189,11 @@ interface Operations {
     request: { op: "prune"; path: string; blob: Bytes; reread?: boolean };
     response: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
   };
-  check: { request: { op: "check"; path: string; blob: Bytes; isKey?: boolean }; response: Done | Refusal };
+  check: {
+    request: { op: "check"; path: string; blob: Bytes; isKey?: boolean };
+    /** Milliseconds since 1970; null for a secret that does not expire. */
+    response: { readonly ok: true; readonly expiresAt: number | null } | Refusal;
+  };
   setUses: {
     request: { op: "setUses"; path: string; blob: Bytes; add: Binding | null; removeHost: string | null };
     response: SealResult | Refusal;
@@ -222,11 +226,6 @@ interface Operations {
       deletedAt?: readonly number[];
     };
     response: DescribeResult | Refusal;
-  };
-  expiries: {
-    request: { op: "expiries"; paths: readonly string[]; heads: readonly Head[] };
-    /** Milliseconds since 1970; null for one that does not expire, or is damaged. */
-    response: { readonly ok: true; readonly times: readonly (number | null)[] } | Refusal;
   };
   assess: {
     request: {
@@ -473,8 +472,6 @@ export type SealResult = {
   readonly ok: true;
   readonly blob: Bytes;
   readonly headLength: number;
-  /** In milliseconds since 1970; null: it does not expire; undefined: it was not looked at. */
-  readonly expiresAt?: number | null;
   readonly response: Bytes;
   readonly etag: string;
 };

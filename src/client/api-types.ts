@@ -896,20 +896,11 @@ export interface VaultStatus {
   readonly lastLock: LastLock;
   /** Version of the server. */
   readonly version: string;
-  readonly expiry?: ExpiryCounts;
   readonly rotation?: RotationProgress;
   /** False while the database does not respond. `secretCount` is then the last known number. */
   readonly storageAvailable?: boolean;
   /** Why the storage is not available, and what to do. */
   readonly storageProblem?: string;
-}
-
-/** Numbers of secrets that have expired or soon will. Missing while the vault is locked, and for a few seconds after an unlock. Nothing is deleted when it expires. */
-export interface ExpiryCounts {
-  /** Secrets that have expired. */
-  readonly expired: number;
-  /** Secrets that will expire within 30 days. */
-  readonly within30Days: number;
 }
 
 /** Why and when the vault was last locked. While it is unlocked: the time before. */

@@ -207,10 +207,6 @@ export const shapes = {
     path: "string",
     message: "string",
   },
-  ExpiryCounts: {
-    expired: "integer",
-    within30Days: "integer",
-  },
   ExportedTransitKey: {
     name: "string",
     type: "string",
@@ -502,7 +498,6 @@ export const shapes = {
     lastActivity: "time",
     lastLock: "LastLock",
     version: "string",
-    "expiry?": "ExpiryCounts",
     "rotation?": "RotationProgress",
     "storageAvailable?": "boolean",
     "storageProblem?": "string",

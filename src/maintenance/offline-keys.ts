@@ -19,9 +19,6 @@ import { KeyWorker } from "../vault/key-worker.js";
 /** Bytes of a blob that its structure check needs. */
 export const headBytes = 9;
 
-/** Enough of a blob for all of its sealed metadata. */
-const metadataBytes = 32 * 1024;
-
 /** Whether a server can use a header. */
 export type HeaderCheck = (header: Bytes) => Promise<boolean>;
 
@@ -37,7 +34,7 @@ export class Keys {
 
   /** Whether the header is valid. */
   async understands(header: Bytes): Promise<boolean> {
-    return succeeds(this.#judge.call({ op: "load", header: copyOf(header) }));
+    return (await unlessDamaged(this.#judge.call({ op: "load", header: copyOf(header) }))) !== null;
   }
 
   async faultsOf(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
@@ -70,19 +67,14 @@ export class Keys {
     return this.#opener?.generation ?? null;
   }
 
-  /** Whether the blob is the secret, or the transit key, at this path of the unlocked vault, with all of its versions. */
-  async opens(path: string, blob: Bytes, isKey = false): Promise<boolean> {
+  /**
+   * Opens all versions of the secret, or of the transit key, at this path of the unlocked vault. Returns when the secret
+   * expires, in milliseconds since 1970, or null for one that does not. Returns null if a version is damaged.
+   */
+  async check(path: string, blob: Bytes, isKey = false): Promise<{ readonly expiresAt: number | null } | null> {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
-    return succeeds(worker.call({ op: "check", path, blob, isKey }));
-  }
-
-  /** Returns when the secret expires, in milliseconds since 1970; null for one that does not. */
-  async expiryOf(path: string, blob: Bytes): Promise<number | null> {
-    const worker = this.#opener?.worker;
-    if (worker === undefined) throw new Error("nothing was unlocked");
-    const head = Buffer.from(blob.buffer, blob.byteOffset, Math.min(blob.length, metadataBytes)).toString("latin1");
-    return (await worker.call({ op: "expiries", paths: [path], heads: [head] })).times[0] ?? null;
+    return unlessDamaged(worker.call({ op: "check", path, blob, isKey }));
   }
 
   /** Whether each text has the MAC that the unlocked vault's key worker made. */
@@ -129,13 +121,12 @@ function startWorker(): KeyWorker {
   return KeyWorker.start({ settings, clock: systemClock, crashed: () => {} });
 }
 
-/** Returns false when the key worker reports damage. */
-async function succeeds(call: Promise<unknown>): Promise<boolean> {
+/** Returns null when the key worker reports damage. */
+async function unlessDamaged<T>(call: Promise<T>): Promise<T | null> {
   try {
-    await call;
-    return true;
+    return await call;
   } catch (error) {
-    if (error instanceof VaultError && error.code === "INTEGRITY") return false;
+    if (error instanceof VaultError && error.code === "INTEGRITY") return null;
     throw error;
   }
 }

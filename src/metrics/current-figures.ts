@@ -8,8 +8,6 @@ export type CurrentFigures = {
   readonly unlocked: boolean;
   readonly secrets: number | null;
   readonly trashed: number | null;
-  /** Null while it is not known. */
-  readonly expiring: { readonly expired: number; readonly within7Days: number; readonly within30Days: number } | null;
   readonly idleMs: number;
   readonly idleTimeoutMs: number;
   readonly tokens: number;
@@ -45,27 +43,9 @@ function ofVault(figures: CurrentFigures): Family[] {
       "Secrets in the trash; missing while the storage fails.",
       ...(trashed === null ? [] : [trashed]),
     ),
-    ...ofExpiry(figures),
     gauge("strongroom_idle_seconds", "Time since the last activity.", idleMs / 1000),
     gauge("strongroom_idle_timeout_seconds", "Idle time after which the vault locks; 0: never.", idleTimeoutMs / 1000),
     gauge("strongroom_client_tokens", "Client tokens.", tokens),
-  ];
-}
-
-function ofExpiry({ expiring }: CurrentFigures): Family[] {
-  const unknown = "missing while the vault is locked";
-  const soon = gauge("strongroom_secrets_expiring", `Secrets that expire within 7 or 30 days; ${unknown}.`);
-  const samples =
-    expiring === null
-      ? []
-      : [
-          { labels: { within: "7d" }, value: expiring.within7Days },
-          { labels: { within: "30d" }, value: expiring.within30Days },
-        ];
-  const expired = expiring === null ? [] : [expiring.expired];
-  return [
-    gauge("strongroom_secrets_expired", `Secrets that have expired; ${unknown}.`, ...expired),
-    { ...soon, samples },
   ];
 }
 

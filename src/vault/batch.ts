@@ -271,9 +271,9 @@ export class Batches {
 }
 
 function written(path: string, sealed: SealResult, expected: Expected | undefined): StepResult {
-  const { blob, headLength, expiresAt, response } = sealed;
+  const { blob, headLength, response } = sealed;
   const changes = [{ path, blob, ...(expected && { expected }) }];
-  return { response, changes, sealed: { path, blob, headLength, expiresAt } };
+  return { response, changes, sealed: { path, blob, headLength } };
 }
 
 async function settledValue<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {

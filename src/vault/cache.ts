@@ -18,29 +18,19 @@ export type CachedStoreOptions = {
 };
 
 /** A blob that was made for a path, with the length of its head. */
-export type SealedBlob = Pick<SealResult, "blob" | "headLength"> & SecretChange;
+export type SealedBlob = Pick<SealResult, "blob" | "headLength"> & { readonly path: string };
 
-export type ResealedBlob = Pick<SealResult, "blob" | "headLength"> & {
-  readonly path: string;
-  readonly currentLength: number;
-};
+export type ResealedBlob = SealedBlob & { readonly currentLength: number };
 
-/** A change of a secret. `expiresAt`: of what it writes, null for what does not expire or is removed; undefined: unknown. */
-export type SecretChange = { readonly path: string; readonly expiresAt?: number | null | undefined };
-
-export type CommitWatcher = {
-  /** Is awaited before the commit of changes that write secrets which expire, or may. */
-  readonly expiring?: () => Promise<void>;
-  /** Called when a commit has ended, whether it succeeded or not. */
-  readonly ended: (changes: readonly SecretChange[]) => void;
-};
+/** Called with the paths of secrets when a commit that changes them has ended, whether it succeeded or not. */
+export type PathWatcher = (paths: readonly string[]) => void;
 
 export class CachedStore {
   readonly store: SecretStore;
   /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
   readonly heads: CiphertextCache<Head>;
   readonly #keepsHistory: boolean;
-  readonly #watchers: CommitWatcher[] = [];
+  readonly #watchers: PathWatcher[] = [];
   /** Blobs without their earlier versions. A get that hits here reads no file. */
   readonly #currents: CiphertextCache<Bytes>;
   /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
@@ -55,7 +45,7 @@ export class CachedStore {
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
   }
 
-  watch(watcher: CommitWatcher): void {
+  watch(watcher: PathWatcher): void {
     this.#watchers.push(watcher);
   }
 
@@ -91,14 +81,6 @@ export class CachedStore {
     const head = this.heads.get(path);
     if (head !== undefined) return head;
     this.heads.missed();
-    const bytes = await this.store.read(path, headBytes);
-    return bytes && headOf(bytes, bytes.length);
-  }
-
-  /** As `head`, for background work: it leaves the cache and its figures as they are. */
-  async headAside(path: string): Promise<Head | null> {
-    const head = this.heads.peek(path);
-    if (head !== undefined) return head;
     const bytes = await this.store.read(path, headBytes);
     return bytes && headOf(bytes, bytes.length);
   }
@@ -152,17 +134,11 @@ export class CachedStore {
     sealed: readonly SealedBlob[],
     bases: readonly ReadVersion[] = [],
   ): Promise<CommitResult> {
-    let changed = secretChanges(changes, sealed);
-    if (changed.some(({ expiresAt }) => expiresAt !== null)) {
-      for (const watcher of this.#watchers) await watcher.expiring?.();
-    }
     try {
       return await this.#commit(changes, sealed, bases);
-    } catch (error) {
-      changed = changed.map(({ path }) => ({ path }));
-      throw error;
     } finally {
-      for (const watcher of this.#watchers) watcher.ended(changed);
+      const paths = changes.flatMap(({ space = "secrets", path }) => (space === "secrets" ? [path] : []));
+      for (const watcher of this.#watchers) watcher(paths);
     }
   }
 
@@ -212,15 +188,6 @@ export class CachedStore {
     this.heads.keep(path, headOf(blob, headLength));
     this.#written.keep(path, blob);
   }
-}
-
-/** Without the other spaces. */
-function secretChanges(changes: readonly Change[], sealed: readonly SealedBlob[]): readonly SecretChange[] {
-  return changes
-    .filter(({ space = "secrets" }) => space === "secrets")
-    .map(({ path, blob }) => {
-      return { path, expiresAt: blob === null ? null : sealed.find((one) => one.blob === blob)?.expiresAt };
-    });
 }
 
 /** Caches the current version of a blob that was read. */
@@ -289,11 +256,6 @@ export class CiphertextCache<C extends Bytes | string> {
     this.#entries.delete(path); // moves it to the end
     this.#entries.set(path, bytes);
     return bytes;
-  }
-
-  /** As `get`, but is neither a use nor a hit. */
-  peek(path: string): C | undefined {
-    return this.#entries.get(path);
   }
 
   /** Counts a miss: the caller makes or reads what it did not find. It may have looked more than once. */

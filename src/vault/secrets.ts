@@ -22,7 +22,7 @@ import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
 import type { Expected, SecretStore } from "../storage/secret-store.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
-import { CachedStore, type CommitWatcher } from "./cache.js";
+import { CachedStore, type PathWatcher } from "./cache.js";
 import { type CheckQuery, checkSecrets } from "./check.js";
 import {
   always,
@@ -43,7 +43,7 @@ import {
   unconditional,
 } from "./conditions.js";
 import { type Success, wipingAfter } from "./key-worker.js";
-import { type Heads, Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
+import { Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import { VaultTrash } from "./trash.js";
 
@@ -335,22 +335,6 @@ export class VaultSecrets {
     return this.#whileUnlocked(() => listNames(this.#store, query, limit));
   }
 
-  /** Returns names in ascending order, with the heads that storage returned with them. It is no request of a client. */
-  page(after: string, limit: number): Promise<{ readonly paths: readonly string[]; readonly heads: Heads }> {
-    return this.#aside(async () => {
-      const heads: Heads = new Map();
-      return { paths: await this.#cached.list("", after, limit, heads), heads };
-    });
-  }
-
-  /** Returns when secrets expire, in milliseconds since 1970; null for those that do not. It is no request of a client. */
-  expiries(paths: readonly string[], heads: Heads): Promise<readonly (number | null)[]> {
-    return this.#aside(async () => {
-      const found = await Promise.all(paths.map((path) => heads.get(path) ?? this.#headOrNone(path)));
-      return (await this.#lockState.ask({ op: "expiries", paths, heads: found })).times;
-    });
-  }
-
   /** See `checkSecrets`. */
   check(query: CheckQuery): ReturnType<typeof checkSecrets> {
     const whileUnlocked = <T>(work: () => Promise<T>) => this.#whileUnlocked(work);
@@ -358,9 +342,9 @@ export class VaultSecrets {
     return checkSecrets(parts, query);
   }
 
-  /** Watches changes of secrets that this server makes. */
-  watch(watcher: CommitWatcher): void {
-    this.#cached.watch(watcher);
+  /** Calls `changed` with the paths of each change of secrets that this server has made or tried. */
+  watch(changed: PathWatcher): void {
+    this.#cached.watch(changed);
   }
 
   /**
@@ -404,18 +388,10 @@ export class VaultSecrets {
     return this.#lock.shared(() => this.#paths.run([path], () => this.#repeatingIfShared(reseal)));
   }
 
-  /** Runs background work while the vault is unlocked. */
-  #aside<T>(work: () => Promise<T>): Promise<T> {
-    return this.#lock.shared(async () => {
-      this.#lockState.mustBeUnlocked();
-      return work();
-    });
-  }
-
   /** "" for a secret that is missing or no blob. */
   async #headOrNone(path: string): Promise<Head> {
     try {
-      return (await this.#cached.headAside(path)) ?? "";
+      return (await this.#cached.head(path)) ?? "";
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return "";
       throw error;
@@ -523,12 +499,12 @@ export class VaultSecrets {
     path: string,
     condition: Condition,
     previous: Bytes | Head | null,
-    { blob, headLength, expiresAt, response, etag }: SealResult,
+    { blob, headLength, response, etag }: SealResult,
   ): Promise<TaggedResponse> {
     requireOf(condition, path, previous);
     const isBased = this.#cached.isShared || isConditional(condition);
     const change = { path, blob, ...(isBased && { expected: expectedAs(previous) }) };
-    const { committed } = await this.#cached.commit([change], [{ path, blob, headLength, expiresAt }]);
+    const { committed } = await this.#cached.commit([change], [{ path, blob, headLength }]);
     if (!committed) throw conflictAt(condition, path);
     return { response, tag: etag };
   }

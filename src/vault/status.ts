@@ -3,7 +3,6 @@ import { type Clock, withTimeout } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore, Space } from "../storage/secret-store.js";
-import type { Expiring, ExpiryIndex } from "./expiry.js";
 import type { Header, ShownSlot } from "./header.js";
 import type { DerivationStats, LockState } from "./lock-state.js";
 import type { RotationProgress, RotationSweep } from "./rotation.js";
@@ -18,8 +17,6 @@ export type VaultStatus = {
   readonly lastActivity: string;
   /** While unlocked: the one before. */
   readonly lastLock: { readonly reason: LockReason; readonly at: string };
-  /** Unless it is not known: while locked, and shortly after an unlock. */
-  readonly expiry?: Pick<Expiring, "expired" | "within30Days">;
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
   /** False while storage does not answer: `secretCount` is then the last known number. */
@@ -36,8 +33,6 @@ export type VaultFigures = {
   readonly secrets: number | null;
   /** Secrets in the trash; null as above. */
   readonly trashed: number | null;
-  /** Null while it is not known. */
-  readonly expiring: Expiring | null;
   /** Since the last activity. */
   readonly idleMs: number;
   readonly derivations: DerivationStats;
@@ -52,7 +47,6 @@ type VaultReportParts = {
   readonly lockState: LockState;
   readonly secrets: VaultSecrets;
   readonly sweep: RotationSweep;
-  readonly expiry: ExpiryIndex;
   readonly clock: Clock;
   readonly idleTimeoutMs: number;
 };
@@ -83,13 +77,12 @@ export class VaultReport {
   }
 
   async status(): Promise<VaultStatus> {
-    const { store, lockState, sweep, expiry, idleTimeoutMs } = this.#parts;
+    const { store, lockState, sweep, idleTimeoutMs } = this.#parts;
     const state = this.state();
     const { count: secretCount, available } = await this.count();
     const { problem } = this.#secrets;
     const rotation = sweep.progress(secretCount);
     const { reason, at } = lockState.lastLock;
-    const expiring = expiry.count();
     return {
       ...state,
       secretCount,
@@ -97,7 +90,6 @@ export class VaultReport {
       idleTimeoutMs,
       lastActivity: new Date(lockState.lastActivity).toISOString(),
       lastLock: { reason, at: new Date(at).toISOString() },
-      ...(expiring && { expiry: { expired: expiring.expired, within30Days: expiring.within30Days } }),
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
       ...(!available && problem !== null && { storageProblem: problem }),
@@ -105,7 +97,7 @@ export class VaultReport {
   }
 
   async figures(): Promise<VaultFigures> {
-    const { header, lockState, secrets, expiry, clock } = this.#parts;
+    const { header, lockState, secrets, clock } = this.#parts;
     lockState.lockIfIdle();
     const counts = [this.#secrets.count(), this.#trash.count()].map((count) => count.catch(() => null)); // printed all the same
     const [secretCount, trashed] = (await Promise.all(counts)).map((one) => (one?.available ? one.count : null));
@@ -114,7 +106,6 @@ export class VaultReport {
       unlocked: lockState.unlocked,
       secrets: secretCount ?? null,
       trashed: trashed ?? null,
-      expiring: expiry.count(),
       idleMs: Math.max(0, clock.now() - lockState.lastActivity),
       derivations: lockState.derivations,
       keyWorkerCrashes: lockState.crashes,

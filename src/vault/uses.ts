@@ -32,10 +32,8 @@ export class UseIndex {
     this.#secrets = secrets;
     this.#clock = clock;
     this.#isShared = isShared;
-    secrets.watch({
-      ended: (changes) => {
-        for (const { path } of changes) this.#changed?.add(path);
-      },
+    secrets.watch((paths) => {
+      for (const path of paths) this.#changed?.add(path);
     });
   }
 

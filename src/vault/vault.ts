@@ -10,7 +10,6 @@ import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
 import type { BackupProcess, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import type { Permit } from "./conditions.js";
-import { ExpiryIndex } from "./expiry.js";
 import { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
 import { KeySlots } from "./keys.js";
@@ -63,7 +62,6 @@ export class Vault {
   readonly #header: Header;
   readonly #sweep: RotationSweep;
   readonly #trashSweep: TrashSweep;
-  readonly #expiry: ExpiryIndex;
   #recordStore: RecordStore | null = null;
 
   private constructor(options: VaultOptions) {
@@ -79,13 +77,11 @@ export class Vault {
       secrets.vaultReplaced();
       transit.vaultReplaced();
       this.uses.clear();
-      this.#expiry.clear();
       this.#recordStore?.vaultReplaced();
     };
     const header = new Header({ ...parts, vaultReplaced });
     const resignRecords = async () => this.#recordStore?.resign();
     const sweep = new RotationSweep({ ...parts, header, secrets, trash: secrets.trash, transit, resignRecords });
-    const expiry = new ExpiryIndex({ ...parts, secrets });
     this.#trashSweep = new TrashSweep({ ...settings, ...options, trash: secrets.trash });
     this.secrets = secrets;
     this.trash = secrets.trash;
@@ -95,7 +91,7 @@ export class Vault {
     const documentForRotation = async () => (await this.#recordStore?.documentForRotation()) ?? null;
     this.keys = new KeySlots({ ...parts, header, sweep, documentForRotation, scryptLogN });
     this.records = new VaultRecords(store, lockState, lock, header);
-    this.report = new VaultReport({ ...parts, header, secrets, sweep, expiry, idleTimeoutMs });
+    this.report = new VaultReport({ ...parts, header, secrets, sweep, idleTimeoutMs });
     this.#store = store;
     this.#settings = settings;
     this.#clock = clock;
@@ -106,7 +102,6 @@ export class Vault {
     this.#lockState = lockState;
     this.#header = header;
     this.#sweep = sweep;
-    this.#expiry = expiry;
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -209,7 +204,6 @@ export class Vault {
   /** Locks, waits for running operations, ends the key thread, and after `last` releases the claim on the files. */
   async close(last: () => Promise<unknown> = async () => {}): Promise<void> {
     this.#sweep.close();
-    this.#expiry.clear();
     this.#header.close();
     try {
       await this.#lockState.close();
@@ -233,7 +227,6 @@ export class Vault {
   #unlocked(event: "init" | "unlock"): void {
     this.#tell(event);
     this.#audit?.vaultUnlocked(event);
-    this.#expiry.wake();
   }
 
   #tell(event: "init" | "unlock" | "unlock-failed"): void {

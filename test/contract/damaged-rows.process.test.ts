@@ -14,7 +14,6 @@ import { requests } from "./requests.js";
 const noise = "decode(repeat('a7', 300), 'hex')";
 const header = (bytes: string) => `UPDATE strongroom.vault SET header = ${bytes}`;
 const tokens = (bytes: string) => `UPDATE strongroom.document SET tag = 'x', bytes = ${bytes} WHERE name = 'tokens'`;
-const expiry = `INSERT INTO strongroom.document SELECT vault, 'expiry', ${noise}, 'x' FROM strongroom.document`;
 const blobs = (bytes: string) =>
   `UPDATE strongroom.blob SET blob = ${bytes}; UPDATE strongroom.secret SET blob = ${bytes} WHERE path = 'a'`;
 
@@ -22,7 +21,7 @@ type Damage = readonly [what: string, edit: string];
 
 const damages: readonly Damage[] = [
   ["a header of noise", header(noise)],
-  ["an expiry, a secret, deleted ones and keys of noise", `${expiry}; ${blobs(noise)}`],
+  ["a secret, deleted ones and keys of noise", blobs(noise)],
 ];
 
 const furtherDamages: readonly Damage[] = [

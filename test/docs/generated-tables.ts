@@ -115,7 +115,6 @@ const noFigures: CurrentFigures = {
   unlocked: false,
   secrets: null,
   trashed: null,
-  expiring: null,
   idleMs: 0,
   idleTimeoutMs: 0,
   tokens: 0,

@@ -1,6 +1,5 @@
 /** Failing system calls in a server process: clear errors, whole values, full recovery. */
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { isMissing } from "../support/needs.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
@@ -27,11 +26,6 @@ function start(more: Readonly<Record<string, string>> = {}): Promise<ServerProce
   return startProcess([], { ...oneThread, ...more });
 }
 
-/** Waits for what a server does a second after an unlock: it would take a fault, or leave a temp file for a moment. */
-async function untilIdle(server: ServerProcess): Promise<void> {
-  while ((await mustStatus(server))["expiry"] === undefined) await sleep(50);
-}
-
 /** Makes a change during the fault, checks its visible effect, and records the result. */
 async function changeUnder(server: ServerProcess, fault: Fault, path: string, wanted: State, seen: Map<string, State>) {
   const before = await stateOf(server, path);
@@ -52,7 +46,6 @@ async function changeUnder(server: ServerProcess, fault: Fault, path: string, wa
 /** Forces an init during the fault; `next` is the new passphrase, or null when the old vault is still current. */
 async function initUnder(server: ServerProcess, fault: Fault): Promise<{ next: string | null; hits: number }> {
   await mustPut(server, "a", "of the old vault");
-  await untilIdle(server);
   const next = `passphrase of call ${fault.when}`;
   const { result, hits } = await withFault(server.child.pid ?? 0, fault, async () => {
     const answer = await send(server, { method: "POST", path: "/v1/init", body: { passphrase: next, force: true } });
@@ -73,7 +66,6 @@ async function mustRecover(
 ): Promise<Map<string, State>> {
   await mustPut(server, "a/b", "old");
   await mustPut(server, "a/c/d", "old");
-  await untilIdle(server);
   const seen = new Map<string, State>();
   const over = await changeUnder(server, fault, "a/b", "new", seen);
   expect(over.status).to.equal(putStatus);

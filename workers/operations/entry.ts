@@ -282,24 +282,16 @@ type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly
 export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, version }: Sealed): SealResult {
   const etag = etagOfCurrent(blob);
   const response = putResponse(path, valueBytes, supplied, version, etag);
-  return { ok: true, blob, headLength: metadataEnd(blob), expiresAt: expiryIn(supplied), response, etag };
+  return { ok: true, blob, headLength: metadataEnd(blob), response, etag };
 }
 
 /** As JSON has it nowhere but before a time of expiry: in a text its quotes are escaped. */
-const expiryMember = '"expiresAt":';
-const expiryMemberBytes = asBuffer(utf8(expiryMember));
+const expiryMember = asBuffer(utf8('"expiresAt":'));
 
 /** Returns when a secret expires, in milliseconds since 1970; of one that does not, no string is made. */
 export function expiryOf(metadata: Uint8Array): number | null {
-  if (!asBuffer(metadata).includes(expiryMemberBytes)) return null;
+  if (!asBuffer(metadata).includes(expiryMember)) return null;
   const { expiresAt } = readMetadata(metadata).metadata;
-  return expiresAt === undefined ? null : Date.parse(expiresAt);
-}
-
-/** `metadata`: JSON. Most secrets do not expire, and are not parsed again. */
-function expiryIn(metadata: string): number | null {
-  if (!metadata.includes(expiryMember)) return null;
-  const { expiresAt } = JSON.parse(metadata) as Metadata;
   return expiresAt === undefined ? null : Date.parse(expiresAt);
 }
 

@@ -17,7 +17,7 @@ import { usePacked } from "./packed-uses.js";
 import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
-import { changeMetadata, copy, describe, expiries, inspect, move, plan, seal } from "./secrets.js";
+import { changeMetadata, copy, describe, inspect, move, plan, seal } from "./secrets.js";
 import {
   changeTransitKey,
   checkTransitDeletion,
@@ -38,7 +38,7 @@ const operations: OperationTable = {
   ...{ load, init, adopt, discard, unlock, lock, drain },
   ...{ keys, changePassphrase, createKey, deleteKey },
   ...{ rotate, reseal, finishRotation },
-  ...{ inspect, seal, describe, expiries, assess, plan, move, copy, changeMetadata },
+  ...{ inspect, seal, describe, assess, plan, move, copy, changeMetadata },
   ...{ history, openVersion, undo, changeVersions, prune, check },
   ...{ kvWrite, kvRead, kvMetadata, kvConfigure, kvVersions },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },

@@ -23,7 +23,6 @@ import {
   contentOf,
   contentOfBody,
   contentWith,
-  expiryOf,
   listEntry,
   metadataText,
   openSecret,
@@ -63,16 +62,6 @@ export function describe(
   return keyring.withKey((key) => {
     const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
     return describeBlobs(key, blobs, deletedAt ?? null, now);
-  });
-}
-
-export function expiries({ keyring }: Context, { paths, heads }: RequestOf<"expiries">): ResultOf<"expiries"> {
-  return keyring.withKey((key) => {
-    const opened = openMetadata(
-      key,
-      paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") })),
-    );
-    return { ok: true, times: opened.map((metadata) => metadata && expiryOf(metadata)) };
   });
 }
 

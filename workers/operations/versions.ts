@@ -24,6 +24,7 @@ import { forTransit } from "../transit/key-format.js";
 import type { Context } from "./context.js";
 import {
   contentOf,
+  expiryOf,
   getResponse,
   markedDeleted,
   markedDestroyed,
@@ -163,8 +164,9 @@ export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"ch
   return keyring.withKey((vaultKey) => {
     const key = isKey ? forTransit(vaultKey) : vaultKey;
     const earlier = splitBlob(blob)?.earlier ?? [];
-    const opens = openCurrent(key, path, blob) && earlier.every((version) => openSealed(key, path, version));
-    return opens ? { ok: true } : damaged(path);
+    const current = openCurrent(key, path, blob);
+    const opens = current !== null && earlier.every((version) => openSealed(key, path, version) !== null);
+    return opens ? { ok: true, expiresAt: expiryOf(current.metadata) } : damaged(path);
   });
 }
 

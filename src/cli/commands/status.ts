@@ -2,16 +2,7 @@
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { type ExitName, exitCodes } from "../lib/errors.js";
-import {
-  counted,
-  expiringText,
-  localTime,
-  type OutputFlags,
-  painter,
-  printable,
-  printJson,
-  withOutput,
-} from "../lib/output.js";
+import { counted, localTime, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
@@ -42,7 +33,7 @@ function stateOf({ initialized, locked }: VaultStatus): State {
 }
 
 function textOf(status: VaultStatus, state: State): string {
-  const { secretCount, expiry, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
+  const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
   const paint = painter(process.stdout);
   const first: { readonly [S in State]: string } = {
     ok: `the vault is ${paint("green", "unlocked")}`,
@@ -51,7 +42,6 @@ function textOf(status: VaultStatus, state: State): string {
   };
   const rows = [
     ["secrets", String(secretCount)],
-    ...(expiry === undefined ? [] : ([["expiring", expiringText(expiry)]] as const)),
     ["vault", vaultPath],
     ["port", String(port)],
     ["version", version],

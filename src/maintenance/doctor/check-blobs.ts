@@ -247,11 +247,9 @@ export async function opensNotingExpiry(
   stored: Bytes,
 ): Promise<boolean> {
   const blob = space === "trash" ? (readTrashed(stored)?.blob ?? stored) : stored;
-  if (!(await inspection.keys.opens(path, blob, space === "keys"))) return false;
-  if (space !== "secrets") return true;
-  const expiry = await inspection.keys.expiryOf(path, blob);
-  if (expiry !== null) inspection.expires(expiry);
-  return true;
+  const checked = await inspection.keys.check(path, blob, space === "keys");
+  if (space === "secrets" && typeof checked?.expiresAt === "number") inspection.expires(checked.expiresAt);
+  return checked !== null;
 }
 
 async function openOne(inspection: Inspection, { space, file, path }: SecretFile): Promise<void> {
