@@ -7,6 +7,8 @@ import { keyWorkerFile } from "../src/program-files.js";
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
 const [protocol, keyText] = ["workers/protocol", "workers/crypto/key-text"];
 const rules = "src/server/certificate-rules";
+/** The client is published alone, and so has the rules that all share. */
+const ownership = "src/client/ownership";
 const served = ["src/access", "src/audit", "src/client", "src/maintenance", "src/server", "src/storage"];
 
 /** A row covers a folder and its subfolders, and what they import of each other; the row nearest to a file counts. */
@@ -14,7 +16,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/*": ["node:*", protocol],
   "src/config": ["node:*", "env-paths", "src/*"],
   "src/paths": ["node:path", "src/*"],
-  "src/files": ["node:*", "src/*", "src/config"],
+  "src/files": ["node:*", "src/*", "src/config", ownership],
   "src/client": ["node:*"],
   "src/contract": ["src/*"],
   "src/storage": ["node:*", ...leaves, protocol],
@@ -159,6 +161,7 @@ const entrances: readonly string[] = [
   "src/client/client",
   "src/client/discovery",
   "src/client/fields",
+  ownership,
   "src/contract/document",
   "src/contract/names",
   "src/contract/operations",

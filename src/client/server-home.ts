@@ -1,16 +1,9 @@
-/**
- * Home directory of a server, as a client may trust it, by the server's own rules: it belongs to this user, and so does
- * what is in it; no other user can change it, and nothing in it is a link. Anything else may be another user's trap for
- * tokens and passphrases.
- */
+/** Home directory of a server, as a client may trust it: any other may be another user's trap for tokens and passphrases. */
 import { constants, type Stats } from "node:fs";
 import { lstat, open, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { StrongroomError, systemCode } from "./errors.js";
-
-/** Permissions that other users must not have. */
-const anyAccess = 0o077;
-const writing = 0o022;
+import { anyAccess, findWeakPlace, isPrivate, ownUid, quoted, weakPlaceText, writing } from "./ownership.js";
 
 /** Where a running server says that it listens. */
 type Announcement = { readonly url?: string | undefined; readonly socket?: string | undefined };
@@ -54,6 +47,8 @@ export class ServerHome {
     const home = await missingAsNull(this.path, stat(this.path)); // may be a link; what is in it may not
     if (home === null) return false;
     mustBePrivate(this.path, home, home.isDirectory(), anyAccess);
+    const weak = await findWeakPlace(this.path);
+    if (weak !== null) throw untrusted(weakPlaceText(this.path, weak));
     for (const directory of [join(this.path, "tls"), join(this.path, "vault")]) {
       const found = await missingAsNull(directory, lstat(directory));
       if (found !== null) mustBePrivate(directory, found, found.isDirectory(), anyAccess);
@@ -62,11 +57,12 @@ export class ServerHome {
   }
 }
 
-/** Whether there is a socket of this user's, in a directory to which no other user can write. */
+/** Whether there is a socket of this user's, in a directory to which no other user can write and which none can replace. */
 export async function isOwnSocket(path: string): Promise<boolean> {
   try {
     const [socket, directory] = [await lstat(path), await stat(dirname(path))];
-    return socket.isSocket() && isPrivate(socket, anyAccess) && isPrivate(directory, writing);
+    const isOwn = socket.isSocket() && isPrivate(socket, anyAccess) && isPrivate(directory, writing);
+    return isOwn && (await findWeakPlace(path)) === null;
   } catch {
     return false;
   }
@@ -99,17 +95,12 @@ async function missingAsNull<T>(path: string, attempt: Promise<T>): Promise<T | 
 
 function mustBePrivate(path: string, found: Stats, isRightKind: boolean, forbidden: number): void {
   if (!isRightKind) throw untrusted(`${path} is not what a server puts there: move it away, or choose another home`);
-  if (!isPrivate(found, 0)) {
+  if (ownUid !== null && found.uid !== ownUid) {
     throw untrusted(`${path} belongs to another user, and may be a trap: choose another home with STRONGROOM_HOME`);
   }
   if (!isPrivate(found, forbidden)) {
     throw untrusted(`other users can access ${path}: make sure that it is yours, then run  chmod go= ${quoted(path)}`);
   }
-}
-
-/** Windows has neither modes nor numeric owners. */
-function isPrivate({ uid, mode }: Stats, forbidden: number): boolean {
-  return process.platform === "win32" || (uid === process.getuid?.() && (mode & forbidden) === 0);
 }
 
 function untrusted(message: string): StrongroomError {
@@ -118,9 +109,4 @@ function untrusted(message: string): StrongroomError {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
-}
-
-/** Quotes a path for a shell. */
-function quoted(path: string): string {
-  return `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -1,6 +1,7 @@
 /** Home directory: creates what is missing, private to the user, and refuses what other users could read or write. */
 import { chmod, lstat, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { anyAccess, findWeakPlace, ownUid, weakPlaceText, writing } from "../client/ownership.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import { type FileOperations, makeDirectory, missingAsNull, systemFiles } from "./durable.js";
@@ -33,12 +34,13 @@ export async function openHome(path: string, files = systemFiles): Promise<Home>
   const home = homeAt(path);
   await refuseUnmakeable(path, () => makeWithParents(files, path));
   checkDirectory(path, await stat(path)); // the home may be a link, its contents may not
+  await refuseReplaceable(path);
   for (const directory of [home.tls, home.vault]) {
     await refuseUnmakeable(directory, () => makePrivate(files, directory));
     checkDirectory(directory, await lstat(directory));
   }
-  for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await checkFile(file, 0o077);
-  await checkFile(home.certificate, 0o022);
+  for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await checkFile(file, anyAccess);
+  await checkFile(home.certificate, writing);
   return home;
 }
 
@@ -53,18 +55,29 @@ async function refuseUnmakeable(path: string, make: () => Promise<void>): Promis
 
 /** One by one: a recursive mkdir never returns where the system reports an existing parent as missing, as in /proc. */
 async function makeWithParents(files: FileOperations, path: string): Promise<void> {
+  if ((await missingAsNull(stat(path))) !== null) return makePrivate(files, path);
   if ((await missingAsNull(stat(dirname(path)))) === null) await makeWithParents(files, dirname(path));
+  await refuseReplaceable(path);
   await makePrivate(files, path);
 }
 
-/** Makes a missing directory: durable, since puts in it are acknowledged, and private whatever the umask. */
+/** @throws StartError when another user can put something else in the place of a path */
+export async function refuseReplaceable(path: string): Promise<void> {
+  const weak = await findWeakPlace(path);
+  if (weak !== null) throw new StartError(weakPlaceText(path, weak));
+}
+
+/**
+ * Makes a missing directory: durable, since puts in it are acknowledged, and private whatever the umask. DANGER: the mode is
+ * changed by name, so nobody else may be able to replace the directory.
+ */
 async function makePrivate(files: FileOperations, path: string): Promise<void> {
   if (await makeDirectory(files, path)) await chmod(path, 0o700);
 }
 
 function checkDirectory(path: string, found: Found & { isDirectory(): boolean }): void {
   if (!found.isDirectory()) throw new StartError(`${path} is not a directory: move it away, then start again`);
-  checkPermissions(path, found, 0o077, "700");
+  checkPermissions(path, found, anyAccess, "700");
 }
 
 async function checkFile(path: string, forbidden: number): Promise<void> {
@@ -76,14 +89,14 @@ async function checkFile(path: string, forbidden: number): Promise<void> {
     throw error;
   }
   if (!found.isFile()) throw new StartError(`${path} is not a plain file: move it away, then start again`);
-  checkPermissions(path, found, forbidden, forbidden === 0o077 ? "600" : "644");
+  checkPermissions(path, found, forbidden, forbidden === anyAccess ? "600" : "644");
 }
 
 type Found = { readonly mode: number | bigint; readonly uid: number | bigint };
 
 function checkPermissions(path: string, found: Found, forbidden: number, wanted: string): void {
-  if (process.platform === "win32") return; // Windows has no modes
-  if (Number(found.uid) !== process.getuid?.()) {
+  if (ownUid === null) return; // Windows has no modes
+  if (Number(found.uid) !== ownUid) {
     throw new StartError(`${path} belongs to another user: change its owner (chown), or choose another home`);
   }
   if ((Number(found.mode) & forbidden) !== 0) {

@@ -42,7 +42,7 @@ describe("a home that another user made first", () => {
   /** Another user's own server, in a place that this user's settings name. It opens to any passphrase. */
   async function startTrap(extra: readonly string[]): Promise<{ readonly home: string; readonly stop: () => void }> {
     const place = temporaryDirectory();
-    chmodSync(place, 0o777);
+    chmodSync(place, 0o1777);
     const home = join(place, "home");
     const child = spawn(node, [mainFile, "serve", "--port", "0", "--home", home, ...extra], {
       uid: otherUser,
