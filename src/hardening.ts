@@ -1,5 +1,6 @@
 /** Protections of a process that handles secrets: no memory in core dumps, no debugger on SIGUSR1. */
 import { readFileSync, writeFileSync } from "node:fs";
+import { weaknessesOf, weaknessesOfStart } from "../prove/weaknesses.js";
 
 /** Linux, core(5): which mappings a core dump holds; children inherit it, also across exec. */
 const filterFile = "/proc/self/coredump_filter";
@@ -17,16 +18,19 @@ export function hardenProcess(): void {
   }
 }
 
-/** Returns a sentence for the log for each protection that is missing. */
+/** Returns all weaknesses of this process and its machine, as `strongroom prove` lists them. */
 export async function weaknesses(): Promise<readonly string[]> {
+  return weaknessesOf("self", await isDebugged());
+}
+
+/** Returns a sentence for the log for each protection that is missing because of how the process was started. */
+export async function missingProtections(): Promise<readonly string[]> {
+  return weaknessesOfStart("self", await isDebugged());
+}
+
+async function isDebugged(): Promise<boolean> {
   const { default: inspector } = await import("node:inspector"); // slow to load: not for every command
-  const weak: string[] = [];
-  if (!/^0+$/.test(readDumpFilter() ?? "none")) {
-    weak.push("memory may be written into a core dump: set ulimit -c 0");
-  }
-  if (inspector.url() !== undefined)
-    weak.push("the debugger is open: anyone who reaches its port can read every secret");
-  return weak;
+  return inspector.url() !== undefined;
 }
 
 function readDumpFilter(): string | null {

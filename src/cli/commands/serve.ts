@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Settings } from "../../config/definitions.js";
 import { readSettings, unknownVariables } from "../../config/settings.js";
-import { weaknesses } from "../../hardening.js";
+import { missingProtections } from "../../hardening.js";
 import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
@@ -50,7 +50,7 @@ async function serve(settings: Settings): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
   const [output, logOutput] = [new LogOutput(1, () => ""), new LogOutput(2, droppedLine)];
   const log = createLog(settings.logLevel, (line) => logOutput.write(line), Date.now);
-  for (const hint of await weaknesses()) log.warn({ event: "not-hardened", hint });
+  for (const hint of await missingProtections()) log.warn({ event: "not-hardened", hint });
   if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
   for (const name of unknownVariables(process.env)) {
     log.warn({ event: "unknown-variable", hint: `${name} is not a setting: strongroom serve --help lists them` });
