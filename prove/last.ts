@@ -2,23 +2,29 @@
  * What a run leaves in the home of the server that it looked at, for the review page: only those who can write in the home
  * can change it, which no token can.
  */
-import { chownSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Home } from "./home.js";
 import type { Report } from "./report.js";
 
 const lastFile = "last-prove.json";
 
-/** A home that this user may not write to keeps the file of an earlier run. */
-export function leaveLast(home: string, { at, verdict, checks }: Report): void {
-  const temporary = join(home, `.${lastFile}.${process.pid}`);
+/** The home's owner writes it, also when root looked. A home that the owner may not write to keeps the file of an earlier run. */
+export function leaveLast(home: Home, { at, verdict, checks }: Report): void {
+  const temporary = join(home.path, `.${lastFile}.${process.pid}`);
+  const failed = checks.filter(({ holds }) => !holds).length;
+  const text = JSON.stringify({ at, verdict, checks: checks.length, failed });
+  const write = () => {
+    try {
+      writeFileSync(temporary, `${text}\n`, { mode: 0o600, flag: "wx" });
+      renameSync(temporary, join(home.path, lastFile));
+    } catch {
+      rmSync(temporary, { force: true });
+    }
+  };
   try {
-    const failed = checks.filter(({ holds }) => !holds).length;
-    const text = JSON.stringify({ at, verdict, checks: checks.length, failed });
-    writeFileSync(temporary, `${text}\n`, { mode: 0o600, flag: "wx" });
-    const { uid, gid } = statSync(home);
-    if (process.getuid?.() === 0) chownSync(temporary, uid, gid);
-    renameSync(temporary, join(home, lastFile));
+    home.asOwner(write);
   } catch {
-    rmSync(temporary, { force: true });
+    // root may not act as the owner here
   }
 }

@@ -3,9 +3,10 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttackResult, attack, type OnProgress } from "./attacker.js";
 import type { Header, Keys } from "./format.js";
-import { CouldNotLook, copyMemory, type MemoryCopy } from "./memory.js";
+import { readPlain } from "./home.js";
+import { copyMemory, type MemoryCopy } from "./memory.js";
 import { filesOfProgram } from "./program.js";
-import type { Check, VaultState } from "./report.js";
+import { type Check, CouldNotLook, type VaultState } from "./report.js";
 import { type Found, type Secret, SecretSearch } from "./search.js";
 import type { Server } from "./server.js";
 import { isAsymmetricName } from "./transit-keys.js";
@@ -78,16 +79,26 @@ async function lookOnce({ pid, server, state, wanted, onProgress }: Circumstance
   const before = await momentOf(server, state);
   const sought = await wanted();
   if (sought === null) return null;
-  const copy = await copyMemory(pid);
+  const copy = await wholeCopy(pid);
   try {
     const after = await momentOf(server, state);
     const isSameHeader = (await wanted())?.header.signed.equals(sought.header.signed) === true;
     if (before === null || before !== after || !isSameHeader) return null;
+    const problem = problemOfCopy(copy, sought.header);
+    if (problem !== null) throw new CouldNotLook(`process ${pid}: ${problem}`);
     const judged = judge(copy, sought, state, isPublicIn(pid), onProgress);
     return { ...judged, stoodStillMs: copy.stoodStillMs, copiedBytes: copy.bytes.length };
   } finally {
     copy.bytes.fill(0);
   }
+}
+
+/** Once more when the process grew by more than a copy has room for. */
+async function wholeCopy(pid: number): Promise<MemoryCopy> {
+  const copy = await copyMemory(pid);
+  if (copy.missing === 0) return copy;
+  copy.bytes.fill(0);
+  return copyMemory(pid);
 }
 
 /** Equal before and after a copy if no key was derived and the state stayed; null while one is being derived. */
@@ -96,6 +107,20 @@ async function momentOf(server: Server | null, state: VaultState): Promise<strin
   const isLocked = await server.isLocked();
   if (state !== null && isLocked !== (state === "locked")) throw new CouldNotLook(`the vault did not stay ${state}`);
   return server.hasToken ? JSON.stringify(await server.derivations()) : "unknown";
+}
+
+/**
+ * Returns why nothing follows from what is not in a copy; null for all the memory of a server of this vault, which holds the
+ * vault's id in every state: as bytes, or in a text of the header.
+ */
+export function problemOfCopy({ bytes, regions, missing }: MemoryCopy, { vaultId }: Header): string | null {
+  const forms = [vaultId, Buffer.from(vaultId.toString("base64url"))];
+  const isIn = ({ offset, length }: MemoryCopy["regions"][number]) => {
+    const region = Buffer.from(bytes.buffer, bytes.byteOffset + offset, length);
+    return forms.some((form) => region.includes(form));
+  };
+  if (!regions.some(isIn)) return "this is not the memory of a server of this vault: the vault's id is not in it";
+  return missing > 0 ? `${missing} bytes of its memory are missing` : null;
 }
 
 /**
@@ -224,7 +249,7 @@ function canaryCheck(state: VaultState, found: readonly Found[]): Check {
 function isPublicIn(pid: number): (piece: Buffer) => boolean {
   let files: Buffer[] | null = null;
   return (piece) => {
-    files ??= [...mappedFiles(pid), ...filesOfProgram(pid)].map((file) => readFileSync(file));
+    files ??= [...mappedFiles(pid), ...filesOfProgram(pid)].map((file) => readPlain(file));
     return files.some((file) => file.includes(piece));
   };
 }

@@ -7,6 +7,8 @@ import { once } from "node:events";
 import { closeSync, existsSync, openSync, read, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
 import { promisify } from "node:util";
+import { readPlain } from "./home.js";
+import { CouldNotLook } from "./report.js";
 
 /** Bytes that follow each other in memory. `offset`: in the copy. */
 export type Region = { readonly address: number; readonly offset: number; readonly length: number };
@@ -16,10 +18,9 @@ export type MemoryCopy = {
   readonly regions: readonly Region[];
   /** Milliseconds for which the process stood still; 0 for a dump. */
   readonly stoodStillMs: number;
+  /** Bytes of memory that the copy should have and has not. */
+  readonly missing: number;
 };
-
-/** Why something cannot be looked at, and the command that could. */
-export class CouldNotLook extends Error {}
 
 type Range = { readonly start: number; readonly end: number };
 
@@ -43,10 +44,12 @@ export async function copyMemory(pid: number): Promise<MemoryCopy> {
     const changed = changedMappings(pid);
     const bytes = zeroed(lengthOf(presentRanges(pid, changed, pagemap)) + spareBytes);
     return await whileStopped(pid, async () => {
-      const regions = regionsOf(joined(presentRanges(pid, changed, pagemap)), bytes.length);
-      await readRegions(memory, regions, bytes);
+      const ranges = joined(presentRanges(pid, changed, pagemap));
+      const regions = regionsOf(ranges, bytes.length);
+      const unread = await readRegions(memory, regions, bytes);
       const end = regions.at(-1);
-      return { regions, bytes: bytes.subarray(0, end === undefined ? 0 : end.offset + end.length) };
+      const length = end === undefined ? 0 : end.offset + end.length;
+      return { regions, bytes: bytes.subarray(0, length), missing: lengthOf(ranges) - length + unread };
     });
   } catch (error) {
     throw isDenied(error) ? new CouldNotLook(commandThatCould(pid)) : error;
@@ -76,8 +79,13 @@ function isDenied(error: unknown): boolean {
 function commandThatCould(pid: number): string {
   return (
     `this user may not read the memory of process ${pid}. Run  sudo strongroom prove --as-attacker --pid ${pid} --home HOME ` +
-    `or make a dump with  sudo gdb -p ${pid} -batch -ex "set use-coredump-filter off" -ex "gcore FILE"  and pass it with --dump FILE`
+    `or make a dump with  ${gcore(pid)}  and pass it with --dump FILE`
   );
+}
+
+/** The command that makes a dump of a process whose core dumps have no memory. */
+export function gcore(pid: number | "PID"): string {
+  return `sudo gdb -p ${pid} -batch -ex "set use-coredump-filter off" -ex "gcore FILE"`;
 }
 
 /** Returns the addresses of the read-only mappings of files of which the process has changed pages. */
@@ -149,28 +157,36 @@ function regionsOf(ranges: readonly Range[], most: number): Region[] {
 const pieceBytes = 2 * 2 ** 20;
 const readPiece = promisify(read);
 
-/** Reads pieces in parallel, in the threads in which Node reads files: the processors of the stopped process are free. */
-async function readRegions(memory: number, regions: readonly Region[], bytes: Uint8Array): Promise<void> {
+/**
+ * Reads pieces in parallel, in the threads in which Node reads files: the processors of the stopped process are free. Returns
+ * how many bytes could not be read.
+ */
+async function readRegions(memory: number, regions: readonly Region[], bytes: Uint8Array): Promise<number> {
   const pieces = regions.flatMap(({ address, offset, length }) =>
     Array.from({ length: Math.ceil(length / pieceBytes) }, (_, i) => {
       const at = i * pieceBytes;
       return { address: address + at, offset: offset + at, length: Math.min(pieceBytes, length - at) };
     }),
   );
+  let unread = 0;
   await Promise.all(
     pieces.map(async (piece) => {
-      for (let done = 0; done < piece.length; ) done += await readPages(memory, bytes, piece, done);
+      for (let done = 0; done < piece.length; ) {
+        const length = await readPages(memory, bytes, piece, done);
+        if (length === 0) unread += pageBytes;
+        done += length || pageBytes;
+      }
     }),
   );
+  return unread;
 }
 
-/** A page that cannot be read counts as zeros. */
+/** Returns 0 for a page that cannot be read. */
 async function readPages(memory: number, bytes: Uint8Array, { address, offset, length }: Region, done: number) {
   try {
-    const { bytesRead } = await readPiece(memory, bytes, offset + done, length - done, address + done);
-    return bytesRead || pageBytes;
+    return (await readPiece(memory, bytes, offset + done, length - done, address + done)).bytesRead;
   } catch {
-    return pageBytes;
+    return 0;
   }
 }
 
@@ -244,32 +260,43 @@ function statOf(pid: number, thread: string): string {
   }
 }
 
-/** Reads a core dump as `gcore` writes it (ELF, 64 bits, little endian), or raw bytes. */
+/** Node reads no more in one piece. */
+const mostDumpBytes = 2 ** 31 - 1;
+
+/** Reads a core dump as `gcore` writes it (ELF, 64 bits, little endian), or raw bytes. @throws CouldNotLook */
 export function readDump(file: string): MemoryCopy {
+  const read = readPlain(file, mostDumpBytes);
   const bytes = new Uint8Array(new ArrayBuffer(0));
-  const read = readFileSync(file);
   const whole = read.buffer instanceof ArrayBuffer ? new Uint8Array(read.buffer, read.byteOffset, read.length) : bytes;
-  return {
-    bytes: whole,
-    regions: loadSegments(read) ?? [{ address: 0, offset: 0, length: read.length }],
-    stoodStillMs: 0,
-  };
+  const raw = { regions: [{ address: 0, offset: 0, length: read.length }], missing: 0 };
+  return { bytes: whole, stoodStillMs: 0, ...(loadSegments(read) ?? raw) };
 }
 
 const elfMagic = "7f454c460201";
 const coreType = 4;
 const loadType = 1;
+const writable = 2;
+const headerBytes = 56;
 
-function loadSegments(file: Buffer): Region[] | null {
-  if (file.subarray(0, 6).toString("hex") !== elfMagic || file.readUInt16LE(16) !== coreType) return null;
+/** Null for raw bytes. @throws CouldNotLook */
+function loadSegments(file: Buffer): Pick<MemoryCopy, "regions" | "missing"> | null {
+  if (file.subarray(0, 6).toString("hex") !== elfMagic || file.length < 64 || file.readUInt16LE(16) !== coreType)
+    return null;
   const [headersAt, size, count] = [Number(file.readBigUInt64LE(32)), file.readUInt16LE(54), file.readUInt16LE(56)];
+  if (count > 0 && (size < headerBytes || headersAt + count * size > file.length))
+    throw new CouldNotLook("the core dump is cut off");
   const regions: Region[] = [];
+  let missing = 0;
   for (let i = 0; i < count; i++) {
     const at = headersAt + i * size;
     const field = (offset: number) => Number(file.readBigUInt64LE(at + offset));
-    const [offset, address, length] = [field(8), field(16), field(32)];
-    const wanted = Math.min(length, file.length - offset);
-    if (file.readUInt32LE(at) === loadType && wanted > 0) regions.push({ address, offset, length: wanted });
+    const [offset, address, length, inMemory] = [field(8), field(16), field(32), field(40)];
+    if (file.readUInt32LE(at) !== loadType) continue;
+    const present = Math.max(0, Math.min(length, file.length - offset));
+    if (present > 0) regions.push({ address, offset, length: present });
+    // What is not writable may be left out: it is in the program's files.
+    const isWritable = (file.readUInt32LE(at + 4) & writable) !== 0;
+    missing += (isWritable ? Math.max(length, inMemory) : length) - present;
   }
-  return regions;
+  return { regions, missing };
 }

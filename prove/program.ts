@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { readPlain } from "./home.js";
 import type { Check } from "./report.js";
 import { shown } from "./surroundings.js";
 
@@ -38,7 +39,7 @@ export function filesOfProgram(pid: number): string[] {
 
 /** Compares the files of the package at `root` with the list at `trusted`, which may be another copy of the package. */
 export function checkProgram(root: string, trusted: string): { checks: Check[]; listHash: string } {
-  const list = readFileSync(join(trusted, listFile), "utf8");
+  const list = readPlain(join(trusted, listFile)).toString("utf8");
   const expected = new Map(
     list
       .trimEnd()
@@ -62,7 +63,7 @@ export function checkProgram(root: string, trusted: string): { checks: Check[]; 
 }
 
 function sha256(file: string): string {
-  return createHash("sha256").update(readFileSync(file)).digest("hex");
+  return createHash("sha256").update(readPlain(file)).digest("hex");
 }
 
 /** Returns the directory of the package whose command a process runs; null when its arguments name none. */
@@ -90,7 +91,8 @@ function pathOf(pid: number, word: string): string {
 function isPackage(directory: string): boolean {
   try {
     return (
-      (JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as { name?: string }).name === "strongroom"
+      (JSON.parse(readPlain(join(directory, "package.json")).toString("utf8")) as { name?: string }).name ===
+      "strongroom"
     );
   } catch {
     return false;

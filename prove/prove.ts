@@ -4,17 +4,19 @@ import { followCanary } from "./canary.js";
 import { findPlantedKey } from "./control.js";
 import { checkDisk } from "./disk.js";
 import { FormatError, type Header, type Keys, openHeader, parseHeader, wipeKeys } from "./format.js";
+import { Home, UntrustedHome } from "./home.js";
 import { leaveLast } from "./last.js";
-import { judge, type Look, lookAt, type Wanted } from "./looks.js";
-import { CouldNotLook, mustBeReadable, readDump } from "./memory.js";
+import { judge, type Look, lookAt, problemOfCopy, type Wanted } from "./looks.js";
+import { gcore, mustBeReadable, readDump } from "./memory.js";
 import { checkProgram, packageOf } from "./program.js";
-import type { Check, Report, Step, VaultState, Verdict } from "./report.js";
+import { type Check, CouldNotLook, type Report, type Step, type VaultState, type Verdict } from "./report.js";
 import { fewestBytes, type Secret } from "./search.js";
 import { checkHeader, checkSecrets } from "./secrets.js";
 import { findServer, passphraseBody, RequestError, readToken, Server } from "./server.js";
 import { databaseSource, homeSource, type Query, type Source, Unreadable } from "./source.js";
-import { checkSurroundings, machineFacts, weaknessesOf } from "./surroundings.js";
+import { checkSurroundings, sharedFiles } from "./surroundings.js";
 import { openTransitKeys, transitSecrets } from "./transit-keys.js";
+import { factsOfMachine, weaknessesOf } from "./weaknesses.js";
 
 export type ProveOptions = {
   readonly home: string;
@@ -52,7 +54,7 @@ export async function prove(options: ProveOptions): Promise<Report> {
     run.end();
   }
   const report = run.report(reason);
-  if (run.isOfHome) leaveLast(options.home, report);
+  if (run.provenHome !== null) leaveLast(run.provenHome, report);
   return report;
 }
 
@@ -72,9 +74,11 @@ class Run {
   readonly #options: ProveOptions;
   readonly #checks: Check[] = [];
   readonly #notShown: string[] = [];
+  #weaknesses: readonly string[] = [];
   readonly #looks: Look[] = [];
   readonly #begun = performance.now();
   #pid: number | null;
+  #home: Home | null = null;
   #server: Server | null = null;
   #header: Header | null = null;
   #keys: Keys | null = null;
@@ -85,18 +89,20 @@ class Run {
   #listHash: string | null = null;
 
   constructor(options: ProveOptions) {
-    const { home, header, query, pid } = options;
+    const { header, query, pid } = options;
     this.#options = options;
     this.#pid = pid;
-    this.#source = query === null ? homeSource(home, header) : databaseSource(query, header);
+    this.#source = query === null ? homeSource(() => this.#mustHome(), header) : databaseSource(query, header);
   }
 
   async process(): Promise<void> {
     if (process.platform !== "linux")
       throw new CouldNotLook("another process's memory can be read on Linux only: use --dump");
+    if (this.#pid !== null) mustBeReadable(this.#pid);
     const pid = this.#findProcess();
     mustBeReadable(pid);
-    this.#checks.push(...checkSurroundings(pid, this.#options.home, await this.#ports()));
+    this.#weaknesses = weaknessesOf(pid);
+    this.#checks.push(...checkSurroundings(pid, this.#home, await this.#ports()));
     this.#checkProgram(pid);
     const values = await this.#decode();
     await this.#lookAtMemory(pid);
@@ -104,9 +110,9 @@ class Run {
     this.#sayWhatIsNotShown();
   }
 
-  /** Whether it looked at the server of the home. */
-  get isOfHome(): boolean {
-    return this.#server !== null;
+  /** The home whose server it looked at; null when it looked at none, or at another process. */
+  get provenHome(): Home | null {
+    return this.#server === null ? null : this.#home;
   }
 
   async #lookAtMemory(pid: number): Promise<void> {
@@ -121,11 +127,14 @@ class Run {
   }
 
   async #searchDisk(pid: number, values: readonly Buffer[]): Promise<void> {
-    const { home, passphrase } = this.#options;
+    const { passphrase } = this.#options;
     this.#progress("files");
     const known = passphrase === null ? [] : this.#secretsOnDisk(passphrase, values);
     const secrets = [...known, ...this.#transit, ...this.#canary];
-    if (secrets.length > 0) this.#checks.push(...(await checkDisk(home, pid, secrets, this.#source)));
+    if (secrets.length === 0) return;
+    const { checks, unsearched } = await checkDisk(this.#home, pid, secrets, this.#source);
+    this.#checks.push(...checks);
+    for (const file of unsearched) this.#notShown.push(`What is in ${file}: it cannot be read`);
   }
 
   /** Judges a dump, where it is unknown whether the vault was locked. */
@@ -135,10 +144,13 @@ class Run {
     const wanted = await this.#wanted();
     if (wanted === null) throw new CouldNotLook(wrongPassphrase);
     const copy = readDump(file);
+    const problem = problemOfCopy(copy, wanted.header);
     const judged = judge(copy, wanted, this.#options.state, null, this.#progress("memory"));
     copy.bytes.fill(0);
     this.#looks.push({ ...judged, stoodStillMs: 0, copiedBytes: copy.bytes.length });
-    this.#checks.push(...judged.checks);
+    // What is not in such a dump shows nothing; what is in it does.
+    this.#checks.push(...judged.checks.filter(({ holds, found }) => problem === null || (!holds && Number(found) > 0)));
+    if (problem !== null) throw new CouldNotLook(`${file}: ${problem}. Make a dump with  ${gcore("PID")}`);
     if (this.#options.state === null) {
       this.#notShown.push("Whether the vault was locked when the dump was made: pass --state if you know it");
     }
@@ -146,15 +158,33 @@ class Run {
   }
 
   #findProcess(): number {
-    const { home, environment } = this.#options;
-    const entry = findServer(home);
+    const { home: path, environment } = this.#options;
+    const home = this.#openHome();
+    const entry = home && findServer(home);
     const pid = this.#pid ?? entry?.pid;
     if (pid === undefined) {
-      throw new CouldNotLook(`no server runs on ${home}: start it with  strongroom up, or choose another with --home`);
+      throw new CouldNotLook(`no server runs on ${path}: start it with  strongroom up, or choose another with --home`);
     }
     this.#pid = pid;
-    if (entry?.pid === pid) this.#server = new Server(entry, home, readToken(home, environment));
+    if (home !== null && entry?.pid === pid) this.#server = new Server(entry, home, readToken(home, environment));
     return pid;
+  }
+
+  /** Returns null when there is none. @throws UntrustedHome, after which a promise about its files has failed */
+  #openHome(): Home | null {
+    try {
+      this.#home ??= Home.open(this.#options.home);
+      return this.#home;
+    } catch (error) {
+      if (error instanceof UntrustedHome && error.shared !== null) this.#checks.push(sharedFiles([error.shared]));
+      throw error;
+    }
+  }
+
+  #mustHome(): Home {
+    const home = this.#openHome();
+    if (home === null) throw new CouldNotLook(`${this.#options.home}: no such file or directory`);
+    return home;
   }
 
   async #ports(): Promise<number[]> {
@@ -286,6 +316,7 @@ class Run {
       this.#notShown.push("The independent decoder, known keys and files on disk: they need the passphrase");
     else if (passphrase.length < fewestBytes)
       this.#notShown.push("Copies of the passphrase: one of less than 8 bytes cannot be told from other memory");
+    if (this.#home === null) this.#notShown.push(`Owners and modes of files: there is no ${this.#options.home}`);
     if (!lock) this.#notShown.push("The other state of the vault: pass --lock to go through lock and unlock");
     if (!canary) this.#notShown.push("What becomes of a value: pass --with-canary");
     if (this.#unsearchedKeys > 0)
@@ -298,7 +329,6 @@ class Run {
       "Node itself, which is not in the list of program files",
       "That the list of program files is the release's: compare its SHA-256 with the one that is published",
     );
-    this.#notShown.push(...weaknessesOf(machineFacts(this.#pid)));
   }
 
   #progress(step: string): OnProgress {
@@ -316,7 +346,10 @@ class Run {
       Math.max(0, ...this.#looks.map(({ attack }) => attack.schedules)),
     ];
     const machine = {
-      ...machineFacts(this.#pid),
+      system: `${process.platform} ${process.arch}`,
+      node: process.version,
+      ...factsOfMachine(),
+      pid: this.#pid,
       memoryMiB: Math.round(copied / 2 ** 20),
       keysTried: tried,
       keySchedules: schedules,
@@ -325,7 +358,8 @@ class Run {
       programListSha256: this.#listHash,
     };
     const checks = inOrder(this.#checks);
-    return { verdict, reason, at: new Date().toISOString(), checks, notShown: this.#notShown, machine };
+    const [at, notShown] = [new Date().toISOString(), this.#notShown];
+    return { verdict, reason, at, checks, notShown, weaknesses: this.#weaknesses, machine };
   }
 
   end(): void {

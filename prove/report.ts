@@ -24,8 +24,13 @@ export type Report = {
   readonly at: string;
   readonly checks: readonly Check[];
   readonly notShown: readonly string[];
+  /** What no promise covers, but decides what the promises are worth. */
+  readonly weaknesses: readonly string[];
   readonly machine: Readonly<Record<string, string | number | null>>;
 };
+
+/** Why something cannot be looked at, and the command that could. The verdict is then unknown. */
+export class CouldNotLook extends Error {}
 
 export const exitOf: Readonly<Record<Verdict, number>> = { holds: 0, fails: 12, unknown: 13 };
 
@@ -62,10 +67,23 @@ export function asText(report: Report, paint: Paint): string {
   const reason = report.reason === null ? [] : [report.reason];
   const machine = Object.entries(report.machine).map(([name, value]) => `${name} ${value ?? "unknown"}`);
   const end = [paint(colour[report.verdict], conclusions[report.verdict]), ...reason];
-  return [...lines, "", "Not shown by this run", ...notShown, "", paint("dim", machine.join(", ")), ...end, ""]
+  return [
+    ...lines,
+    ...(report.weaknesses.length > 0 ? ["", paint("yellow", weakHeading)] : []),
+    ...report.weaknesses.map((text) => `  - ${text}`),
+    "",
+    "Not shown by this run",
+    ...notShown,
+    "",
+    paint("dim", machine.join(", ")),
+    ...end,
+    "",
+  ]
     .join("\n")
     .replace(/^\n/, "");
 }
+
+const weakHeading = "Weaknesses of this machine, which no promise covers";
 
 function foundOf({ found, detail }: Check): string {
   return detail === undefined ? String(found) : `${found}: ${detail}`;
@@ -94,6 +112,7 @@ export function asMarkdown(report: Report): string {
     "# Strongroom: evidence",
     `${end.join(" ")} Checked at ${report.at}.`,
     ...tables,
+    ...(report.weaknesses.length > 0 ? [`## ${weakHeading}\n\n${list(report.weaknesses)}\n`] : []),
     `## Not shown by this run\n\n${list(report.notShown)}\n`,
     `## Machine\n\n${list(machineLines(report))}\n`,
   ].join("\n\n");
@@ -126,6 +145,7 @@ export function asHtml(report: Report): string {
   );
   const list = (texts: readonly string[]) =>
     `<ul>\n${texts.map((text) => `<li>${escapeHtml(text)}</li>`).join("\n")}\n</ul>`;
+  const weak = report.weaknesses.length > 0 ? `<h2>${weakHeading}</h2>\n${list(report.weaknesses)}\n` : "";
   const reason = report.reason === null ? "" : `<p>${escapeHtml(report.reason)}</p>`;
   return `<!doctype html>
 <html lang="en">
@@ -146,7 +166,7 @@ th, td { border: 1px solid #888; padding: 0.3rem 0.6rem; text-align: left; verti
 <p><strong>${conclusions[report.verdict]}</strong> Checked at ${escapeHtml(report.at)}.</p>
 ${reason}
 ${tables.join("\n")}
-<h2>Not shown by this run</h2>
+${weak}<h2>Not shown by this run</h2>
 ${list(report.notShown)}
 <h2>Machine</h2>
 ${list(machineLines(report))}

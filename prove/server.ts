@@ -1,33 +1,54 @@
 /** Requests to the server of a home, over its Unix socket or TLS with the certificate in the home, with its root token. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Home, missingAsNull, readPlain, UntrustedHome } from "./home.js";
+import { shown } from "./surroundings.js";
 
 export type Json = Readonly<Record<string, unknown>>;
 export type Response = { readonly status: number; readonly text: string; readonly json: Json };
 
 export type ServerEntry = { readonly pid: number; readonly url: string | null; readonly socket: string | null };
 
-/** Returns the live server that the vault's pid file names; null when there is none. */
-export function findServer(home: string): ServerEntry | null {
+/** Returns the live server that the vault's pid file names; null when there is none. @throws UntrustedHome */
+export function findServer(home: Home): ServerEntry | null {
+  const entry = entryIn(home.read("vault/server.pid"));
+  const pid = Number(entry?.["pid"]);
+  if (entry === null || !isSameProcess(pid, String(entry["started"]))) return null;
+  if (ownerOf(pid) !== home.owner)
+    throw new UntrustedHome(`process ${pid}, which vault/server.pid names, does not belong to the home's owner`);
+  const url = textOrNull(entry["url"]);
+  const socket = home.socket(textOrNull(entry["socket"]) ?? join(home.path, "strongroom.sock"));
+  if (socket === null && url !== null && !isLoopback(url))
+    throw new UntrustedHome(`${shown(url)} is not on this machine's loopback`);
+  return { pid, url, socket };
+}
+
+function entryIn(file: Buffer | null): Json | null {
   try {
-    const entry = JSON.parse(readFileSync(join(home, "vault", "server.pid"), "utf8")) as Json;
-    const pid = Number(entry["pid"]);
-    if (!isSameProcess(pid, String(entry["started"]))) return null;
-    const socket = textOrNull(entry["socket"]) ?? join(home, "strongroom.sock");
-    return { pid, url: textOrNull(entry["url"]), socket: existsSync(socket) ? socket : null };
+    return JSON.parse(file?.toString("utf8") ?? "null") as Json | null;
   } catch {
     return null;
   }
 }
 
+function isLoopback(url: string): boolean {
+  const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: "", hostname: "" };
+  return protocol === "https:" && /^(?:localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(hostname);
+}
+
+/** The user of a process (proc(5), the first number of Uid in status). */
+function ownerOf(pid: number): number {
+  return Number(/^Uid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]);
+}
+
 /** `started`: the boot's id and the start tick of the process (proc(5), field 22 of stat). */
 function isSameProcess(pid: number, started: string): boolean {
-  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  const stat = missingAsNull(() => readFileSync(`/proc/${pid}/stat`, "latin1")) ?? "";
   const tick = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  return started.endsWith(` ${tick}`);
+  return tick !== undefined && started.endsWith(` ${tick}`);
 }
 
 function textOrNull(value: unknown): string | null {
@@ -36,10 +57,10 @@ function textOrNull(value: unknown): string | null {
 
 export class Server {
   readonly #entry: ServerEntry;
-  readonly #home: string;
+  readonly #home: Home;
   readonly #token: string | null;
 
-  constructor(entry: ServerEntry, home: string, token: string | null) {
+  constructor(entry: ServerEntry, home: Home, token: string | null) {
     this.#entry = entry;
     this.#home = home;
     this.#token = token;
@@ -65,7 +86,7 @@ export class Server {
     const { url, socket } = this.#entry;
     if (socket !== null) return [httpRequest, { socketPath: socket, host: "localhost" }];
     const { hostname, port } = new URL(url ?? "https://localhost:13100");
-    const ca = readFileSync(join(this.#home, "tls", "cert.pem"));
+    const ca = this.#home.certificate() ?? undefined;
     return [httpsRequest, { host: hostname.replace(/^\[|\]$/g, ""), port, ca } as RequestOptions];
   }
 
@@ -122,11 +143,12 @@ async function collect(response: IncomingMessage): Promise<Response> {
 }
 
 /** Returns the root token of a home: `STRONGROOM_TOKEN`, `STRONGROOM_TOKEN_FILE`, or the home's; null when unreadable. */
-export function readToken(home: string, environment: NodeJS.ProcessEnv): string | null {
-  const given = environment["STRONGROOM_TOKEN"];
+export function readToken(home: Home, environment: NodeJS.ProcessEnv): string | null {
+  const { STRONGROOM_TOKEN: given, STRONGROOM_TOKEN_FILE: file } = environment;
   if (given) return given;
+  if (!file) return home.read("token")?.toString("utf8").trim() ?? null;
   try {
-    return readFileSync(environment["STRONGROOM_TOKEN_FILE"] || join(home, "token"), "utf8").trim();
+    return readPlain(file).toString("utf8").trim();
   } catch {
     return null;
   }

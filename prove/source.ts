@@ -1,6 +1,7 @@
 /** Where a vault's sealed bytes are: in files of a home (docs/on-disk.md, Names), or in rows of a database. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { type Home, missingAsNull, readPlain } from "./home.js";
 
 export type Space = "secrets" | "trash" | "keys";
 
@@ -20,49 +21,45 @@ export type Source = {
 export type Query = (text: string, values: readonly (string | number)[]) => Promise<readonly Row[]>;
 type Row = Readonly<Record<string, string | null>>;
 
-/** @param headerFile - null for the current vault's; the secrets and keys of another one are beside it */
-export function homeSource(home: string, headerFile: string | null): Source {
-  const current = () => join(home, "vault", readFileSync(join(home, "vault", "current"), "latin1").trim());
-  const vault = () => (headerFile === null ? current() : dirname(headerFile));
+/** A directory with a vault, by names in it: `entries` of a missing directory are none, a missing file is null. */
+type Folder = Pick<Home, "read" | "entries">;
+
+/** The vault of a home; with a header's file, the one in which that is. */
+export function homeSource(home: () => Home, headerFile: string | null): Source {
+  const [folder, vault] =
+    headerFile === null
+      ? [home, () => join("vault", (home().read("vault/current") ?? "").toString("latin1").trim())]
+      : [() => folderAt(dirname(headerFile)), () => ""];
   return {
-    header: async () => readFileSync(headerFile ?? join(vault(), "header.json")),
-    list: async (space) => sealedFiles(join(vault(), space), ""),
+    header: async () =>
+      headerFile === null ? mustRead(folder(), join(vault(), "header.json")) : readPlain(headerFile),
+    list: async (space) => sealedFiles(folder(), join(vault(), space), ""),
     rows: null,
   };
 }
 
-function sealedFiles(directory: string, prefix: string): Sealed[] {
-  return entriesOf(directory).flatMap((entry) => {
+function folderAt(path: string): Folder {
+  return {
+    read: (name) => missingAsNull(() => readPlain(join(path, name))),
+    entries: (name) => missingAsNull(() => readdirSync(join(path, name), { withFileTypes: true })) ?? [],
+  };
+}
+
+function mustRead(folder: Folder, name: string): Buffer {
+  const bytes = folder.read(name);
+  if (bytes === null) throw new Unreadable(`${name}: no such file, so there is no vault yet`);
+  return bytes;
+}
+
+function sealedFiles(folder: Folder, directory: string, prefix: string): Sealed[] {
+  return folder.entries(directory).flatMap((entry) => {
     const file = join(directory, entry.name);
     if (entry.name.startsWith(".")) return [];
-    if (entry.isDirectory()) return sealedFiles(file, `${prefix}${decodeURIComponent(entry.name)}/`);
+    if (entry.isDirectory()) return sealedFiles(folder, file, `${prefix}${decodeURIComponent(entry.name)}/`);
     if (!entry.name.endsWith(".sealed")) return [];
     const path = prefix + decodeURIComponent(entry.name.slice(0, -".sealed".length));
-    return [{ path, read: async () => bytesOrNull(file) }];
+    return [{ path, read: async () => folder.read(file) }];
   });
-}
-
-/** The directories of the trash and of keys are made when they are needed. */
-function entriesOf(directory: string) {
-  try {
-    return readdirSync(directory, { withFileTypes: true });
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
-function bytesOrNull(file: string): Buffer | null {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 /** Rows that are read in one query. */
@@ -76,7 +73,7 @@ export function databaseSource(ask: Query, headerFile: string | null): Source {
   const vault = "(SELECT vault FROM strongroom.current)";
   return {
     header: async () => {
-      if (headerFile !== null) return readFileSync(headerFile);
+      if (headerFile !== null) return readPlain(headerFile);
       const [row] = await query(`SELECT header FROM strongroom.vault WHERE id = ${vault}`, []);
       if (row === undefined) throw new Unreadable("the database has no vault yet");
       return bytesOf(row["header"]);

@@ -14,8 +14,11 @@ from docs/on-disk.md. It shares no code with Strongroom; both must agree on ever
    raw bytes, hex, base64, base64url, all of them also in UTF-16, and in pieces. So it is for transit keys of which the
    private part is given, which are also searched for as DER, PEM, and numbers in either byte order.
 
+A dump shows nothing by what is not in it unless it is the whole memory of a server of this vault: such a server holds the
+vault's id in every state, and a core dump must have the bytes of all writable memory.
+
 Output: the number of places that open the vault, and the number of copies of each known secret.
-Exit code: 0 nothing contradicts the promises, 12 a promise fails, 13 the files cannot be judged.
+Exit code: 0 nothing contradicts the promises, 12 a promise fails, 13 the files cannot be judged, or are not such a dump.
 """
 import argparse
 import base64
@@ -227,17 +230,32 @@ def derive(keys, use):
 # --- The dump ---------------------------------------------------------------------------------------------------------
 
 def read_dump(file):
-    """Returns (address, bytes) of each segment of a core dump (ELF, 64 bits, little endian), or of raw bytes."""
-    if file[:6] != b"\x7fELF\2\1" or struct.unpack_from("<H", file, 16)[0] != 4:
-        return [(0, file)]
+    """Returns (address, bytes) of each segment of a core dump (ELF, 64 bits, little endian), or of raw bytes, and how many
+    bytes of memory the dump lacks."""
+    if file[:6] != b"\x7fELF\2\1" or len(file) < 64 or struct.unpack_from("<H", file, 16)[0] != 4:
+        return [(0, file)], 0
     headers_at, = struct.unpack_from("<Q", file, 32)
     size, count = struct.unpack_from("<HH", file, 54)
-    segments = []
+    if count and (size < 56 or headers_at + count * size > len(file)):
+        raise Unreadable("the core dump is cut off")
+    segments, missing = [], 0
     for i in range(count):
-        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", file, headers_at + i * size)
-        if kind == 1 and length > 0:
-            segments.append((address, file[offset : offset + length]))
-    return segments
+        kind, flags, offset, address, _, length, in_memory = struct.unpack_from("<IIQQQQQ", file, headers_at + i * size)
+        if kind != 1:
+            continue
+        present = file[offset : offset + length]
+        if present:
+            segments.append((address, present))
+        missing += (max(length, in_memory) if flags & 2 else length) - len(present)  # what is not writable is in files
+    return segments, missing
+
+
+def problem_of(header, segments, missing):
+    """Returns why nothing follows from what is not in a dump, or None."""
+    forms = (header.vault_id, base64.urlsafe_b64encode(header.vault_id).rstrip(b"="))
+    if not any(form in memory for _, memory in segments for form in forms):
+        return "this is not the memory of a server of this vault: the vault's id is not in it"
+    return f"{missing} bytes of its memory are missing" if missing else None
 
 
 # --- The attacker's scan ----------------------------------------------------------------------------------------------
@@ -390,7 +408,7 @@ def forms_of_key(kind, part):
 
 def judge(arguments):
     header = Header(pathlib.Path(arguments.header).read_bytes())
-    segments = read_dump(pathlib.Path(arguments.dump).read_bytes())
+    segments, missing = read_dump(pathlib.Path(arguments.dump).read_bytes())
     secrets = {}
     if arguments.passphrase_file:
         secrets = open_header(header, re.sub(rb"\r?\n\Z", b"", pathlib.Path(arguments.passphrase_file).read_bytes()))
@@ -405,13 +423,13 @@ def judge(arguments):
         encodings = sum(count_known(segments, form, False, 0)[0] for form in whole)
         known[name] = known.get(name, 0) + sum(count for count, _ in found) + encodings
         encoded += sum(copies for _, copies in found) + encodings
-    return {"attacker": len(attack(header, segments)), "known": known}, encoded
+    return {"attacker": len(attack(header, segments)), "known": known}, encoded, problem_of(header, segments, missing)
 
 
-def holds(result, encoded, state):
+def holds(result, encoded, state, is_whole=True):
     """A master key is there exactly once while unlocked, and OpenSSL then holds the numbers of asymmetric keys that were
-    used; nothing else ever is. A dump may be of either state."""
-    allowed = {"locked": (0,), "unlocked": (1,), None: (0, 1)}[state]
+    used; nothing else ever is. A dump may be of either state, and one that is not whole may lack anything."""
+    allowed = {"locked": (0,), "unlocked": (1,) if is_whole else (0, 1), None: (0, 1)}[state]
     known = dict(result["known"])
     masters = [known.pop(name) for name in list(known) if name.startswith("master key")]
     if state != "locked":
@@ -430,7 +448,7 @@ def main():
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     try:
-        result, encoded = judge(arguments)
+        result, encoded, problem = judge(arguments)
     except (Unreadable, OSError) as error:
         print(f"prove.py: {error}", file=sys.stderr)
         return 13
@@ -440,7 +458,11 @@ def main():
         print(f"places that open the vault: {result['attacker']}")
         for name, count in result["known"].items():
             print(f"copies of the {name}: {count}")
-    return 0 if holds(result, encoded, arguments.state) else 12
+    if not holds(result, encoded, arguments.state, problem is None):
+        return 12
+    if problem is not None:
+        print(f"prove.py: {problem}", file=sys.stderr)
+    return 0 if problem is None else 13
 
 
 if __name__ == "__main__":

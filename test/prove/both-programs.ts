@@ -52,13 +52,20 @@ export async function pythonDump(headerFile: string, dump: string, ...flags: rea
     (ended) => ({ ...ended, code: 0 }),
     (error: { stdout: string; code: number }) => error,
   );
-  return { ...(JSON.parse(stdout) as Omit<Result, "code">), code };
+  const nothing = { attacker: -1, known: {} }; // the dump could not be read
+  return { ...(stdout === "" ? nothing : (JSON.parse(stdout) as Omit<Result, "code">)), code };
 }
 
-type Segment = { readonly address: number; readonly bytes: Uint8Array };
+/** `kind`: 1, memory, unless given; `inMemory`: its length there, when not that of the bytes. */
+type Segment = {
+  readonly address: number;
+  readonly bytes: Uint8Array;
+  readonly kind?: number;
+  readonly inMemory?: number;
+};
 
-/** A core dump (ELF) of segments with these contents. */
-function coreOf(segments: readonly Segment[]): Buffer {
+/** A core dump (ELF) of writable segments with these contents. */
+export function coreOf(segments: readonly Segment[]): Buffer {
   const head = Buffer.alloc(64 + 56 * segments.length);
   head.write("7f454c460201", "hex");
   head.writeUInt16LE(4, 16);
@@ -66,13 +73,15 @@ function coreOf(segments: readonly Segment[]): Buffer {
   head.writeUInt16LE(56, 54);
   head.writeUInt16LE(segments.length, 56);
   let offset = head.length;
-  for (const [i, { address, bytes }] of segments.entries()) {
+  for (const [i, { address, bytes, kind = 1, inMemory = bytes.length }] of segments.entries()) {
     const at = 64 + 56 * i;
-    head.writeUInt32LE(1, at);
+    head.writeUInt32LE(kind, at);
+    head.writeUInt32LE(6, at + 4);
     for (const [field, value] of [
       [8, offset],
       [16, address],
       [32, bytes.length],
+      [40, inMemory],
     ] as const) {
       head.writeBigUInt64LE(BigInt(value), at + field);
     }
@@ -82,7 +91,7 @@ function coreOf(segments: readonly Segment[]): Buffer {
 }
 
 /** Copies a server's memory into a file, as a core dump; with `sought`, only a part: see `partOf`. */
-export async function dumpOf({ child }: ServerProcess, sought?: Uint8Array): Promise<string> {
+export async function dumpOf({ child }: ServerProcess, sought?: readonly Uint8Array[]): Promise<string> {
   const { bytes, regions } = await copyMemory(child.pid ?? 0);
   const segments = regions.map(({ address, offset, length }) => {
     return { address, bytes: bytes.subarray(offset, offset + length) };
@@ -93,9 +102,9 @@ export async function dumpOf({ child }: ServerProcess, sought?: Uint8Array): Pro
 const pieceBytes = 64 * 1024;
 
 /** Returns the pieces in which the bytes sought begin, the piece behind each of these, and every tenth of the others. */
-function partOf(segments: readonly Segment[], sought: Uint8Array): Segment[] {
+function partOf(segments: readonly Segment[], sought: readonly Uint8Array[]): Segment[] {
   return segments.flatMap(({ address, bytes }) => {
-    const held = piecesWith(bytes, sought);
+    const held = new Set(sought.flatMap((each) => [...piecesWith(bytes, each)]));
     const cuts = Array.from({ length: Math.ceil(bytes.length / pieceBytes) + 1 }, (_, piece) => piece);
     const isKept = (piece: number) => piece >= 0 && piece < cuts.length - 1 && (held.has(piece) || piece % 10 === 0);
     const begins = cuts.filter((piece) => isKept(piece) && !isKept(piece - 1));

@@ -1,6 +1,7 @@
 /** `strongroom prove` on a server whose vault is in PostgreSQL: secrets, keys and rows, read by statements of its own. */
 import { expect } from "chai";
 import { checkDisk } from "../../prove/disk.js";
+import { Home } from "../../prove/home.js";
 import { databaseSource } from "../../prove/source.js";
 import { openQueriesAt } from "../../src/maintenance/vault-place.js";
 import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../support/postgres.js";
@@ -43,7 +44,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     const secrets = [stored, "value number 7, long enough"].map((text) => ({
       ...{ name: text, bytes: Buffer.from(text), isText: true, pieceBytes: 0 },
     }));
-    const checks = await checkDisk(server.home, null, secrets, databaseSource(database.query, null));
+    const { checks } = await checkDisk(Home.open(server.home), null, secrets, databaseSource(database.query, null));
     await database.close();
     const rows = checks.filter(({ what }) => what.startsWith("rows")).map(({ found, holds }) => [found, holds]);
     expect(rows).to.deep.equal([

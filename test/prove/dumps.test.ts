@@ -10,8 +10,8 @@ import { startProcess } from "../support/process.js";
 import { passphrase, startTestServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
-import { dumpOf, file, hasPython, proveDump, pythonDump } from "./both-programs.js";
-import { needsForeignMemory } from "./run-prove.js";
+import { coreOf, dumpOf, file, hasPython, proveDump, pythonDump } from "./both-programs.js";
+import { needsForeignMemory, prove } from "./run-prove.js";
 
 function keysOf(header: Uint8Array): Keys {
   const keys = openHeader(parseHeader(header), Buffer.from(passphrase));
@@ -38,6 +38,7 @@ describe("dumps", function () {
   this.timeout(0);
 
   const { masterKey, kek } = keysOfFrozen;
+  const { vaultId } = parseHeader(Buffer.from(headerOfVersion2.text));
   type Row = readonly [what: string, plant: (memory: Buffer) => void, attacker: number, known: readonly number[]];
   const plain = (name: string) => Buffer.from(name);
   const rows: readonly Row[] = [
@@ -77,6 +78,7 @@ describe("dumps", function () {
     it(`of ${what} are judged the same by both programs`, async function () {
       if (!hasPython) this.skip();
       const memory = randomBytes(128 * 1024);
+      vaultId.copy(memory, 100_001); // as a server of the vault has it
       plant(memory);
       const [headerFile, dump] = [file("header.json", headerOfVersion2.text), file("dump", memory)];
       const known = { "master key": master, "KEK of the passphrase": kekCount, passphrase: text };
@@ -94,11 +96,57 @@ describe("dumps", function () {
     await mustInit(server);
     await mustPut(server, "a", "a value");
     const headerFile = join(server.vaultPath, "gen-1", "header.json");
-    const { masterKey } = keysOf(readFileSync(headerFile));
-    const dump = await dumpOf(server, masterKey); // the rounds of `prove` judge whole dumps
+    const header = readFileSync(headerFile);
+    const dump = await dumpOf(server, [keysOf(header).masterKey, parseHeader(header).vaultId]); // the rounds of `prove` judge whole dumps
     const expected = { attacker: 1, known: { "master key": 1, "KEK of the passphrase": 0, passphrase: 0 } };
     expect(await proveDump(headerFile, dump)).to.deep.equal({ ...expected, code: 0 });
     expect(await pythonDump(headerFile, dump, "--state", "locked")).to.deep.equal({ ...expected, code: 12 });
+  });
+});
+
+describe("a dump that is not the whole memory of a server of the vault", function () {
+  this.timeout(0);
+  const { masterKey } = keysOfFrozen;
+  const { vaultId } = parseHeader(Buffer.from(headerOfVersion2.text));
+  const memory = Buffer.alloc(8192, "memory of a server ");
+  const withId = Buffer.concat([memory, vaultId, Buffer.from(vaultId.toString("base64url"))]);
+  const withKey = Buffer.concat([memory, masterKey, masterKey]);
+  const notes = { kind: 4, address: 0, bytes: Buffer.alloc(64) };
+  const missing = { address: 4096, bytes: new Uint8Array(), inMemory: 1 << 20 };
+  const core = coreOf([notes, { address: 4096, bytes: withId }]);
+  type Row = readonly [what: string, dump: Buffer, code: number];
+  const rows: readonly Row[] = [
+    ["empty", Buffer.alloc(0), 13],
+    ["zeros", Buffer.alloc(8192), 13],
+    ["random", randomBytes(8192), 13],
+    ["a core with notes alone", coreOf([notes]), 13],
+    ["a core whose regions have no bytes", coreOf([notes, missing]), 13],
+    [
+      "a core that lacks the bytes of one of its writable regions",
+      coreOf([{ address: 0, bytes: withId }, missing]),
+      13,
+    ],
+    ["a core that is cut off in its memory", core.subarray(0, -1), 13],
+    ["a core that is cut off in its headers", core.subarray(0, 100), 13],
+    ["another program's, but for two copies of the master key", withKey, 12],
+  ];
+  const states = [[], ["--state", "locked"], ["--state", "unlocked"]] as const;
+  for (const [i, [what, bytes, code]] of rows.entries()) {
+    it(`gets no verdict from either program, or fails: ${what}`, async function () {
+      if (!hasPython) this.skip();
+      const [header, dump] = [file("header.json", headerOfVersion2.text), file("dump", bytes)];
+      const state = states[i % states.length] ?? [];
+      expect((await proveDump(header, dump, "--as-attacker", ...state)).code, "strongroom prove").to.equal(code);
+      expect((await pythonDump(header, dump, ...state)).code, "prove.py").to.equal(code);
+    });
+  }
+
+  it("has no row that holds in prove's report, and a reason with the command that makes a dump", async () => {
+    const [header, dump] = [file("header.json", headerOfVersion2.text), file("dump", Buffer.alloc(8192))];
+    const flags = ["--as-attacker", "--state", "unlocked", "--header", header, "--dump", dump];
+    const { report } = await prove("/nonexistent", ...flags);
+    expect([report.verdict, report.checks]).to.deep.equal(["unknown", []]);
+    expect(report.reason).to.match(/the vault's id is not in it.*gdb -p PID/);
   });
 });
 
@@ -145,6 +193,7 @@ describe("dumps with private transit keys", function () {
       if (!hasPython) this.skip();
       const memory = randomBytes(128 * 1024);
       for (const [i, bytes] of planted.entries()) Buffer.from(bytes).copy(memory, 4099 + 8192 * i);
+      parseHeader(readFileSync(join(vault, "header.json"))).vaultId.copy(memory, 100_001);
       const [header, dump] = [join(vault, "header.json"), file("dump", memory)];
       const ours = await proveDump(header, dump);
       expect(await pythonDump(header, dump, ...files)).to.deep.equal(ours);

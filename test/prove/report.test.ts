@@ -19,6 +19,7 @@ const report: Report = {
     },
   ],
   notShown: ["Memory of the kernel & others"],
+  weaknesses: ["memory may be <swapped> out"],
   machine: { system: "linux x64", pid: null },
 };
 
@@ -28,12 +29,14 @@ describe("evidence", () => {
     expect(text).to.match(/holds {2}unlocked: places that open the vault +1\n/);
     expect(text).to.match(/FAILS {2}files \| <b> +<script>: a_b {2}\(expected no file\)\n/);
     expect(text).to.contain("- Memory of the kernel & others");
+    expect(text).to.contain("which no promise covers\n  - memory may be <swapped> out\n");
     expect(text).to.match(/At least one promise does not hold\.\n$/);
   });
 
   it("is Markdown in which nothing that was found is markup", () => {
     const markdown = asMarkdown(report);
     expect(markdown).to.match(/^# Strongroom: evidence\n/);
+    expect(markdown).to.contain("- memory may be \\<swapped\\> out");
     expect(markdown).to.contain("|  | files \\| \\<b\\> | no file | \\<script\\>: a\\_b | FAILS |");
   });
 
@@ -42,6 +45,7 @@ describe("evidence", () => {
     expect(html)
       .to.match(/^<!doctype html>/)
       .and.to.contain("<td>&lt;script&gt;: a_b</td>");
+    expect(html).to.contain("<li>memory may be &lt;swapped&gt; out</li>");
     expect(html).to.not.match(/<script|<b>|<a |javascript:|https?:/i);
   });
 });
