@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { weaknessesOf } from "../../prove/weaknesses.js";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
 import { changing, rotating, untilRotated } from "../support/key-requests.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
@@ -34,7 +35,7 @@ const rounds = Number(process.env["STRONGROOM_PROVE_ROUNDS"] ?? 1);
 const runs = Number(process.env["STRONGROOM_PROVE_RUNS"] ?? 0);
 
 async function startVault(): Promise<ServerProcess> {
-  const server = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "0" });
+  const server = await startProcess(["--review-page"], { STRONGROOM_IDLE_TIMEOUT_MS: "0" });
   await mustInit(server);
   for (let i = 0; i < 5; i++)
     await mustPut(server, `app/Ünï code/${i}`, `value number ${i}, long enough to search for`);
@@ -70,7 +71,13 @@ describe("strongroom prove", function () {
   const server = shared(startVault);
 
   it("needs no passphrase as an attacker, and has a control of its own while the vault is locked", async () => {
-    expect(attackerFound(await prove(server().home, "--as-attacker"))).to.deep.equal(["unlocked 1"]);
+    const { report, code } = await prove(server().home, "--as-attacker");
+    expect(attackerFound({ report, code })).to.deep.equal(["unlocked 1"]);
+    const page = mustSucceed(await send(server(), { path: "/v1/review" }));
+    expect(report.weaknesses)
+      .to.deep.equal(page["weaknesses"])
+      .and.to.deep.equal(weaknessesOf(server().child.pid ?? 0));
+    expect(report.checks.filter(({ what }) => /ptrace|swap/.test(what))).to.deep.equal([]);
     await mustLock(server());
     const locked = await prove(server().home, "--as-attacker");
     expect(attackerFound(locked)).to.deep.equal(["locked 0", "null found"]);
