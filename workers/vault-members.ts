@@ -184,9 +184,13 @@ function completed<T extends Table>(table: T, ...others: readonly string[]): Rea
   const elsewhere = Object.fromEntries(
     [...names].map((name) => [name, refused("json", "has no meaning here: leave it out")]),
   );
+  return byName(table, elsewhere);
+}
+
+function byName<T extends Table>(table: T, others: Table[string] = {}): Readonly<Record<keyof T, Members>> {
   const rows: { [operation: string]: Members } = {};
   for (const [operation, own] of Object.entries(table))
-    rows[operation] = new Map(Object.entries({ ...elsewhere, ...own }));
+    rows[operation] = new Map(Object.entries({ ...others, ...own }));
   return rows as Record<keyof T, Members>;
 }
 
@@ -196,7 +200,7 @@ export const vaultMembers = {
   ...completed(transit, "min_available_version", "backup", "force", "version", "allow_rotation"),
   ...completed(auth),
   ...completed(approle),
-  ...completed(sys),
+  ...byName(sys),
 };
 
 export type VaultOperation = keyof typeof vaultMembers;

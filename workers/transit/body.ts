@@ -166,7 +166,9 @@ export function parseBody(body: Uint8Array, names: readonly string[] = fieldName
   if (found === null) throw new Invalid(noObject, "failed to parse JSON input");
   const { fields, elements } = found;
   const inputs = () => {
-    if (!fields.has(batch) || (batch !== "batch" && fields.get(batch) === null)) return null;
+    const value = fields.get(batch);
+    const isEmpty = value === null || (value instanceof JsonText && value.bytes.length === 0);
+    if (value === undefined || (batch !== "batch" && isEmpty)) return null; // to Vault's clients that is the default
     if (elements === null) throw new Invalid(`${batch} must be an array of at most ${mostInputs} objects`);
     return elements;
   };
