@@ -77,13 +77,14 @@ export class RootRotation {
     this.#files = files;
   }
 
-  /** The old value stays valid for the overlap, or until the server stops. @throws VaultError BAD_REQUEST, UNAVAILABLE */
-  rotate(overlapSeconds: number): Promise<string> {
+  /** The old value stays valid for the overlap, or until the server stops. `permit`: called in its turn. @throws VaultError BAD_REQUEST, UNAVAILABLE */
+  rotate(overlapSeconds: number, permit: () => void): Promise<string> {
     const file = this.#file;
     if (file === null) {
       throw new VaultError("BAD_REQUEST", "the root token comes from STRONGROOM_TOKEN: change it there, then restart");
     }
     return this.#inTurn.run(async () => {
+      permit();
       const text = newTokenValue("root");
       await write(this.#files, file, text).catch((cause: unknown) => this.#unwritten(file, text, cause));
       this.#credentials.replaceRoot(text, this.#clock.now() + overlapSeconds * 1000);

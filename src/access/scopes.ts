@@ -5,10 +5,10 @@ import { VaultError } from "../errors.js";
 export type Scope = (typeof scopes)[number];
 
 /**
- * What an endpoint needs: `open`: no token; `any`: every valid token; `some`: one with at least one scope; `root`: only the root
+ * What an endpoint needs: `open`: no token, since it tells only the state; `login`: its body has what is exchanged for a token; `any`: every valid token; `some`: one with at least one scope; `root`: only the root
  * token; `page`: that or the review page's; a list: any of these scopes, and the body decides.
  */
-export type Need = Scope | readonly Scope[] | "open" | "any" | "some" | "root" | "page";
+export type Need = Scope | readonly Scope[] | "open" | "login" | "any" | "some" | "root" | "page";
 
 /** What each operation of a batch needs: all of these. */
 const batchNeeds = {
@@ -28,7 +28,7 @@ type Holder = { readonly name: string; readonly can: readonly Scope[] };
 /** `session`: the review page's. @throws VaultError FORBIDDEN */
 export function requireScope(caller: { readonly token: Holder; readonly session?: true }, need: Need): void {
   const { token: holder, session } = caller;
-  if (need === "any" || need === "open" || (need === "page" && session)) return;
+  if (need === "any" || need === "open" || need === "login" || (need === "page" && session)) return;
   if (need === "root" || need === "page")
     throw new VaultError("FORBIDDEN", "only the root token can do this: use it instead");
   if (need === "some") {

@@ -118,11 +118,12 @@ export class ClientTokens {
     this.#ledger.touch(token.name);
   }
 
-  /** @throws VaultError ALREADY_EXISTS, VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
-  async create({ name, can, paths, ttlSeconds }: TokenRequest): Promise<NewToken> {
+  /** `permit`: called in the change's turn. @throws VaultError ALREADY_EXISTS, VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
+  async create({ name, can, paths, ttlSeconds }: TokenRequest, permit: () => void): Promise<NewToken> {
     await this.refresh(); // another server may have revoked the token of this name
     const text = newTokenValue("client");
     const record = await this.#ledger.change((state) => {
+      permit();
       if (name === rootName || this.#find(state, name) !== undefined) throw alreadyExists(name);
       const createdAt = this.#clock.now();
       this.#ledger.forgetUse(name); // of an earlier token
@@ -159,10 +160,11 @@ export class ClientTokens {
    * the overlap.
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE; BAD_REQUEST when it would end an earlier overlap
    */
-  async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
+  async rotate(name: string, overlapSeconds: number, permit: () => void): Promise<NewToken> {
     await this.refresh();
     const text = newTokenValue("client");
     const record = await this.#ledger.change((state) => {
+      permit();
       const old = this.#find(state, name);
       if (old === undefined) throw noSuchToken(name);
       const now = this.#clock.now();
@@ -181,8 +183,9 @@ export class ClientTokens {
    * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses, INTEGRITY for a damaged document: the token stays
    * revoked until the server restarts
    */
-  async revoke(name: string): Promise<void> {
+  async revoke(name: string, permit: () => void = () => {}): Promise<void> {
     await this.#ledger.readMissed()?.catch(() => {}); // a token that is known here must end in any case
+    permit();
     const wasLive = this.#end(name);
     const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
     if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);

@@ -1,32 +1,40 @@
-/** Handlers of the audit log: its records, and the check of its checkpoints. */
-import type { Request, Response } from "express";
+/** Endpoints of the audit log: its records, and the check of its checkpoints. */
 import type { SignedCheckpoint } from "../../workers/protocol.js";
 import { maxCheckpoints, signedOf } from "../audit/format.js";
 import { VaultError } from "../errors.js";
-import { ownMemory, readBody } from "./body.js";
-import type { Service } from "./endpoint.js";
-import { callerOf, queryOf } from "./request.js";
-import { sendJson } from "./response.js";
+import { fields } from "./body.js";
+import { endpoint, none, parseQuery } from "./endpoint.js";
+import { json } from "./outcome.js";
 
 const defaultLimit = 100;
 const maxBodyBytes = 1024 * 1024;
 
-export async function readAudit({ audit, tokens }: Service, req: Request, res: Response): Promise<void> {
-  const caller = callerOf(req);
-  if (caller !== "root" && !caller.session) tokens.mustBeGenuine(caller);
-  const parameters = queryOf(req, ["after", "limit"]);
-  const after = numberOf(parameters.get("after"), "after", 0, 999_999_999_999_999) ?? 0;
-  const limit = numberOf(parameters.get("limit"), "limit", 1, 1000) ?? defaultLimit;
-  if (audit === null)
-    throw new VaultError("NOT_FOUND", "the audit log is off: start the server with --audit changes or all");
-  const { records, head } = await audit.read(after, limit);
-  sendJson(res, 200, { records, ...(head && { head }) });
-}
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const auditRows = [
+  endpoint({
+    operation: "readAudit", at: "GET /v1/audit", scope: "audit", guard: "genuine", audit: null,
+    subject: none, body: null, conditional: false, query: readPage, reads: true,
+    async handle({ service: { audit }, query: { after, limit } }) {
+      if (audit === null)
+        throw new VaultError("NOT_FOUND", "the audit log is off: start the server with --audit changes or all");
+      const { records, head } = await audit.read(after, limit);
+      return json({ records, ...(head && { head }) });
+    },
+  }),
+  endpoint({
+    operation: "verifyAudit", at: "POST /v1/audit/verify", scope: "audit", guard: "key", audit: null,
+    subject: none, body: fields(maxBodyBytes), conditional: false, reads: true,
+    handle: async ({ vault, body }) => json({ verdicts: await vault.records.verifyCheckpoints(readCheckpoints(body)) }),
+  }),
+];
 
-export async function verifyAudit({ vault }: Service, req: Request, res: Response): Promise<void> {
-  vault.mustBeUnlocked();
-  const checkpoints = readCheckpoints(await readBody(req, res, maxBodyBytes, ownMemory));
-  sendJson(res, 200, { verdicts: await vault.records.verifyCheckpoints(checkpoints) });
+/** @throws VaultError BAD_REQUEST */
+function readPage(query: string): { readonly after: number; readonly limit: number } {
+  const parameters = parseQuery(query, ["after", "limit"]);
+  return {
+    after: numberOf(parameters.get("after"), "after", 0, 999_999_999_999_999) ?? 0,
+    limit: numberOf(parameters.get("limit"), "limit", 1, 1000) ?? defaultLimit,
+  };
 }
 
 /** Returns null for a missing parameter. @throws VaultError BAD_REQUEST */

@@ -10,6 +10,7 @@ import type { Request, Response } from "express";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { endInput, overwriteStackSoon } from "./connections.js";
+import type { BodyRule } from "./endpoint.js";
 import { requireValidToken } from "./guards.js";
 import { contextOf, isAuthenticatedRequest } from "./request.js";
 
@@ -50,12 +51,6 @@ class CountedBody {
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
 
-/** Most bytes of a body without a value: far more than a passphrase, keys, a description or paths need. */
-export const maxFieldsBytes = 64 * 1024;
-
-/** Most bytes of a batch without values: 1,000 paths of the longest kind. */
-export const maxPathsBytes = 2 * 2 ** 20;
-
 const firstAllocation = 4096;
 
 /**
@@ -71,13 +66,24 @@ const smallPieceBytes = 16;
 /** Allocates the memory for a body. */
 type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
 
-/**
- * DANGER: checks the token again, which may have been revoked while the client took its time: a request that was begun with
- * a stolen token could otherwise make a new one after the owner has replaced it.
- * @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes, UNAVAILABLE while too many large ones
- * are being read, UNAUTHORIZED; ClientGone
- */
+/** As `receiveBody`, and checks the token again. @throws VaultError UNAUTHORIZED, … as receiveBody */
 export async function readBody<B extends ArrayBufferLike>(
+  req: Request,
+  res: Response,
+  limit: number,
+  memory: Memory<B>,
+): Promise<Uint8Array<B>> {
+  const body = await receiveBody(req, res, limit, memory);
+  if (contextOf(req).requireValid !== null) requireValidToken(req, body);
+  return body;
+}
+
+/**
+ * Reads the whole body.
+ * @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes, UNAVAILABLE while too many large ones
+ * are being read; ClientGone
+ */
+export function receiveBody<B extends ArrayBufferLike>(
   req: Request,
   res: Response,
   limit: number,
@@ -88,9 +94,7 @@ export async function readBody<B extends ArrayBufferLike>(
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
   const [atFirst, most] = declared === undefined ? [firstAllocation, limit] : [mostAtFirst, Number(declared)];
-  const body = await collect(req, Math.min(atFirst, most), most, memory);
-  if (contextOf(req).requireValid !== null) requireValidToken(req, body);
-  return body;
+  return collect(req, Math.min(atFirst, most), most, memory);
 }
 
 function refuseEncoded(req: Request): void {
@@ -217,6 +221,50 @@ export function ownMemory(length: number): Bytes {
 export function sharedMemory(length: number): SharedBytes {
   return new Uint8Array(new SharedArrayBuffer(length));
 }
+
+/** Most bytes of a body without a value: far more than a passphrase, keys, a description or paths need. */
+const maxFieldsBytes = 64 * 1024;
+
+/** Most bytes of a batch without values: 1,000 paths of the longest kind. */
+const maxPathsBytes = 2 * 2 ** 20;
+
+/** A secret's value with its metadata. The memory is moved to the key worker. */
+export const value: BodyRule<ArrayBuffer> = {
+  ...{ called: "value", memory: ownMemory },
+  limit: ({ maxBodyBytes }) => maxBodyBytes,
+};
+
+/** The same, which the vault may read more than once. */
+export const sharedValue: BodyRule<SharedArrayBuffer> = {
+  ...{ called: "value", memory: sharedMemory },
+  limit: ({ maxBodyBytes }) => maxBodyBytes,
+};
+
+/** Members without a value or a credential. */
+export function fields(limit: number = maxFieldsBytes): BodyRule<ArrayBuffer> {
+  return { called: "fields", memory: ownMemory, limit: () => limit };
+}
+
+/** Passphrases, or texts of keys. */
+export const passphrase: BodyRule<SharedArrayBuffer> = {
+  ...{ called: "passphrase", memory: sharedMemory },
+  limit: () => maxFieldsBytes,
+};
+
+/** One input of a transit key, or a batch of them. */
+export const input: BodyRule<SharedArrayBuffer> = {
+  ...{ called: "input", memory: sharedMemory },
+  limit: ({ maxBatchBytes }) => maxBatchBytes,
+};
+
+/** Operations on secrets. A caller that cannot put sends only paths. */
+export const batch: BodyRule<SharedArrayBuffer> = {
+  ...{ called: "batch", memory: sharedMemory },
+  limit({ maxBatchBytes }, caller) {
+    const canPut = caller === "root" || caller?.token.can.includes("put");
+    return canPut ? maxBatchBytes : Math.min(maxBatchBytes, maxPathsBytes);
+  },
+};
 
 /** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
 export function discardBody(req: IncomingMessage): void {

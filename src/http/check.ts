@@ -1,30 +1,33 @@
-/** Handler of checks: what is weak, equal, breached, or to be searched for, without a value. */
-import type { Request, Response } from "express";
+/** Endpoint of checks: what is weak, equal, breached, or to be searched for, without a value. */
 import { assessParts } from "../../workers/protocol.js";
+import { visibleRanges } from "../access/rights.js";
 import { membersOf } from "../access/token-request.js";
+import { read } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import type { CheckQuery } from "../vault/check.js";
-import { ownMemory, readBody } from "./body.js";
-import type { Service } from "./endpoint.js";
-import { stillValid, visibleRanges } from "./guards.js";
-import { contextOf } from "./request.js";
-import { sendRead } from "./response.js";
-import { canBeginPath } from "./secrets.js";
+import { fields } from "./body.js";
+import { endpoint, none } from "./endpoint.js";
+import { bytes } from "./outcome.js";
+import { recordablePrefix } from "./secrets.js";
 
 const maxBodyBytes = 16 * 1024;
 const keyPattern = /^[A-Za-z0-9+/_-]{43}=?$/;
 const mostEntries = 1000;
 
-export async function check(service: Service, req: Request, res: Response): Promise<void> {
-  const query = readCheckRequest(await readBody(req, res, maxBodyBytes, ownMemory));
-  const context = contextOf(req);
-  context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
-  const permit = stillValid(req);
-  permit();
-  const { pieces, count } = await service.vault.secrets.check({ ...query, ...visibleRanges(req), permit });
-  context.count = count;
-  sendRead(req, res, ...pieces);
-}
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const checkRows = [
+  endpoint({
+    operation: "check", at: "POST /v1/check", scope: "get", guard: "unlocked", audit: read("check"),
+    subject: none, body: fields(maxBodyBytes), conditional: false, reads: true,
+    async handle({ vault, body, caller, permit, recorded }) {
+      const query = readCheckRequest(body);
+      recorded.prefix = recordablePrefix(query.prefix);
+      const { pieces, count } = await vault.secrets.check({ ...query, ...visibleRanges(caller), permit });
+      recorded.count = count;
+      return bytes(...pieces);
+    },
+  }),
+];
 
 /** @throws VaultError BAD_REQUEST that names the rule */
 function readCheckRequest(body: Uint8Array): CheckQuery {
@@ -35,9 +38,9 @@ function readCheckRequest(body: Uint8Array): CheckQuery {
   if (typeof prefix !== "string" || typeof after !== "string") throw invalid("prefix and after must be texts");
   if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > mostEntries)
     throw invalid(`limit must be a whole number from 1 to ${mostEntries}`);
-  const bytes = new Uint8Array(new ArrayBuffer(32));
-  bytes.set(Buffer.from(key, "base64").subarray(0, 32));
-  return { key: bytes, parts, prefix: prefix.normalize("NFC"), after: after.normalize("NFC"), limit };
+  const chosen = new Uint8Array(new ArrayBuffer(32));
+  chosen.set(Buffer.from(key, "base64").subarray(0, 32));
+  return { key: chosen, parts, prefix: prefix.normalize("NFC"), after: after.normalize("NFC"), limit };
 }
 
 function invalid(rule: string): VaultError {

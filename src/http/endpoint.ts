@@ -1,6 +1,8 @@
 /** What an endpoint is, what all of them work with, and how a request's target finds its own. */
+
 import type { Request, Response } from "express";
-import type { Credentials } from "../access/credentials.js";
+import type { KeyDescription } from "../../workers/protocol.js";
+import type { Caller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import type { ReviewAccess } from "../access/review.js";
 import type { RootRotation } from "../access/root-token.js";
@@ -13,9 +15,12 @@ import type { Broker } from "../broker/broker.js";
 import { VaultError } from "../errors.js";
 import type { LastProve } from "../last-prove.js";
 import type { Log } from "../log.js";
-import { percentDecode } from "../paths/secret-path.js";
+import type { BatchItem } from "../observer.js";
+import { parseSecretPath, percentDecode } from "../paths/secret-path.js";
+import type { Condition, Permit, Tags } from "../vault/conditions.js";
 import type { Vault } from "../vault/vault.js";
 import type { Vitals } from "../vitals.js";
+import type { Outcome } from "./outcome.js";
 
 export type Service = {
   readonly vault: Vault;
@@ -54,14 +59,67 @@ export type Service = {
   readonly shutDown: () => void;
 };
 
-/** `parameter`: the raw text in the place of the path's parameter; "" for a path without one. */
-export type Handler = (service: Service, req: Request, res: Response, parameter: string) => Promise<void> | void;
-
 /** A row of GET serves HEAD too. */
 type Method = "GET" | "LIST" | "PUT" | "POST" | "PATCH" | "DELETE";
 
-/** Everything that is decided for an endpoint: what is forgotten does not compile. */
-export type Endpoint<Operation extends string = string> = {
+/** What the parameter of an endpoint's path is, and what handlers get of it. */
+export type Subject<Given extends object = object> = {
+  /** `parameter`: the raw text; "" for a path without one. @throws VaultError BAD_REQUEST */
+  read(parameter: string, target: Target): Given;
+  /** Returns the canonical path that is recorded, and that the caller's token must reach; null when there is none. */
+  pathOf(given: Given): string | null;
+};
+
+/** The body of an endpoint's requests. */
+export type BodyRule<Memory extends ArrayBufferLike = ArrayBufferLike> = {
+  /** What it contains. The connection of a `passphrase` closes after the response where it keeps plaintext. */
+  readonly called: "value" | "fields" | "passphrase" | "batch" | "input";
+  readonly memory: (length: number) => Uint8Array<Memory>;
+  /** Returns the most bytes that are read. */
+  limit(service: Service, caller: Caller | null): number;
+};
+
+/** `change`: handlers get If-Match and If-None-Match; `read`: they get If-None-Match. */
+export type Conditional = "change" | "read" | false;
+
+/** What the report of a request says of its work. Handlers write it. */
+export interface Recorded {
+  /** The name of a client token. */
+  subject: string | null;
+  key: KeyDescription | null;
+  version: number | null;
+  prefix: string | null;
+  count: number | null;
+  operations: BatchItem[] | null;
+}
+
+/** What every handler gets. */
+export type BasicCall = {
+  readonly service: Service;
+  readonly vault: Vault;
+  /** Throws when the request must no longer be carried out. Call it in the turn of a change, and between parts of a long read. */
+  readonly permit: Permit;
+  /** What the audit log and the metrics say of the request. */
+  readonly recorded: Recorded;
+};
+
+type OfBody<Body> = Body extends BodyRule<infer Memory> ? { readonly body: Uint8Array<Memory> } : object;
+type OfCondition<C> = C extends "change"
+  ? { readonly condition: Condition }
+  : C extends "read"
+    ? { readonly unless: Tags | null }
+    : object;
+type OfScope<Scope> = Scope extends "open" | "login" ? object : { readonly caller: Caller; readonly presented: string };
+type OfQuery<Query> = unknown extends Query ? object : { readonly query: Query };
+
+type Call<Scope, Given, Body, C, Query> = BasicCall &
+  Given &
+  OfScope<Scope> &
+  OfBody<Body> &
+  OfCondition<C> &
+  OfQuery<Query>;
+
+type Row<Operation, Scope, Given extends object, Body, C, Query> = {
   /** Its name; of the native API, the operation in openapi.json. */
   readonly operation: Operation;
   /**
@@ -70,21 +128,92 @@ export type Endpoint<Operation extends string = string> = {
    */
   readonly at: `${Method} /v1/${string}`;
   /** What the caller's token must be able to do. */
-  readonly scope: Need;
+  readonly scope: Scope;
   /**
    * `unlocked`: works on secrets or keys, so it is refused while the vault is locked or the audit log must not miss it, and
-   * counts as activity. `background`: the same, but no activity. `passphrase`: its body has a passphrase that is checked, so
-   * wrong ones count towards the lockout.
+   * counts as activity. `background`: the same, but no activity. `key`: needs the unlocked vault for something else.
+   * `genuine`: a client token needs a record that the vault's key has checked. `passphrase`: its body has a passphrase that is
+   * checked, so wrong ones count towards the lockout.
    */
-  readonly guard: "unlocked" | "background" | "passphrase" | "none";
+  readonly guard: "unlocked" | "background" | "key" | "genuine" | "passphrase" | "none";
   /** Its record in the audit log; null: it is not recorded. */
   readonly audit: AuditedEvent | null;
-  readonly handle: Handler;
+  readonly subject: Subject<Given>;
+  /** Null: a body is not read. */
+  readonly body: Body;
+  readonly conditional: C;
+  /** Reads the query. Without it, handlers get none. @throws VaultError BAD_REQUEST */
+  readonly query?: (text: string) => Query;
+  /** Whether the response shows what the caller's token must still be valid for when it leaves. */
+  readonly reads: boolean;
+  handle(
+    call: Call<NoInfer<Scope>, NoInfer<Given>, NoInfer<Body>, NoInfer<C>, NoInfer<Query>>,
+  ): Outcome | Promise<Outcome>;
 };
 
-/** Whether its body has a passphrase. */
-export function takesPassphrase({ guard, operation }: Endpoint): boolean {
-  return guard === "passphrase" || operation === "init";
+/** Everything that is decided for an endpoint. Made by `endpoint`. */
+export type Endpoint<Operation extends string = string> = Omit<
+  Row<Operation, Need, object, BodyRule | null, Conditional, unknown>,
+  "handle"
+> & { readonly byHand?: Handler; handle(call: BasicCall): Outcome | Promise<Outcome> };
+
+/** A request and its response, with the raw text in the place of the path's parameter; "" for a path without one. */
+export type Handler = (service: Service, req: Request, res: Response, parameter: string) => Promise<void> | void;
+
+/** A row whose handler does by hand what the adapter does for the others. */
+export type HandRow<Operation extends string = string> = Pick<
+  Endpoint<Operation>,
+  "operation" | "at" | "scope" | "guard" | "audit"
+> & { readonly handle: Handler };
+
+export function byHand({ handle, ...row }: HandRow): Endpoint {
+  const handled = { subject: none, body: null, conditional: false, reads: false, byHand: handle } as const;
+  return {
+    ...row,
+    ...handled,
+    handle: () => {
+      throw new Error("this row is handled by hand");
+    },
+  };
+}
+
+/** Types the handler by the other members of its row: what is forgotten does not compile. */
+export function endpoint<
+  const Operation extends string,
+  const Scope extends Need,
+  Given extends object,
+  Body extends BodyRule | null,
+  const C extends Conditional,
+  Query = unknown,
+>(row: Row<Operation, Scope, Given, Body, C, Query>): Endpoint<Operation> {
+  return row;
+}
+
+export const none: Subject = { read: () => nothing, pathOf: () => null };
+const nothing = {};
+
+export const secret: Subject<{ readonly path: string }> = {
+  read: (parameter) => ({ path: parseSecretPath(parameter) }),
+  pathOf: ({ path }) => path,
+};
+
+/** A transit key. Its name is a path as secrets have them. */
+export const key: Subject<{ readonly key: string }> = {
+  read: (parameter) => ({ key: parseKeyName(parameter) }),
+  pathOf: ({ key: name }) => name,
+};
+
+/** A client token. DANGER: not recorded before there is one; the text may be a token's value. */
+export const token: Subject<{ readonly token: string }> = { read: (name) => ({ token: name }), pathOf: () => null };
+
+/** What the server has given the id to. */
+export const id: Subject<{ readonly id: string }> = { read: (text) => ({ id: text }), pathOf: () => null };
+
+/** @throws VaultError BAD_REQUEST */
+export function parseKeyName(parameter: string): string {
+  const name = parseSecretPath(parameter);
+  if (!/\/(?:rotate|config)$/.test(name)) return name;
+  throw new VaultError("BAD_REQUEST", "the name of a transit key must not end in /rotate or /config");
 }
 
 /** A path with its endpoints. */

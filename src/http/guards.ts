@@ -111,10 +111,10 @@ export class BearerCheck {
   }
 
   /**
-   * Returns the caller; a promise only where other servers may have changed the token.
+   * Finds the caller; a promise only where other servers may have changed the token.
    * @throws VaultError UNAUTHORIZED, UNAVAILABLE, RATE_LIMITED
    */
-  check(req: Request, res: Response): Caller | Promise<Caller> {
+  check(req: Request, res: Response): Promise<void> | void {
     const presented = this.#api.tokenOf(req);
     const caller = this.#callerOf(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
@@ -129,7 +129,7 @@ export class BearerCheck {
         this.#lockout.check(req); // others may have failed since
         const current = this.#callerOf(req, presented);
         if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw refusalOf(problem);
-        return this.#admit(req, res, presented, current);
+        this.#admit(req, res, presented, current);
       });
   }
 
@@ -143,7 +143,7 @@ export class BearerCheck {
   }
 
   /** A token that has ended is no guess: `authenticate` throws, and it does not count as a failure. */
-  #admit(req: Request, res: Response, presented: string | undefined, caller: Caller | null): Caller {
+  #admit(req: Request, res: Response, presented: string | undefined, caller: Caller | null): void {
     if (caller === null) {
       markAuthenticated(req.socket, false);
       if (presented !== undefined || this.#api.countsMissingToken(contextOf(req).found)) this.#lockout.fail(req);
@@ -153,14 +153,12 @@ export class BearerCheck {
     }
     const context = contextOf(req);
     context.caller = caller;
+    context.presented = presented ?? null;
     context.requireValid = () => this.#credentials.requireValid(caller, caller === "root" ? presented : null);
     markAuthenticated(req.socket, true);
-    if (caller !== "root") {
-      if (caller.session) return caller;
-      this.#tokens.touch(caller);
-      warnOfEnd(res, caller, this.#clock.now());
-    }
-    return caller;
+    if (caller === "root" || caller.session) return;
+    this.#tokens.touch(caller);
+    warnOfEnd(res, caller, this.#clock.now());
   }
 }
 

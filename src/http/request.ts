@@ -1,14 +1,12 @@
 /** A request's context, which its checks and its handler share, and its headers. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
-import type { KeyDescription } from "../../workers/protocol.js";
 import type { Caller } from "../access/credentials.js";
 import { type ErrorCode, VaultError } from "../errors.js";
-import type { BatchItem } from "../observer.js";
 import type { Condition, Tags } from "../vault/conditions.js";
-import { type Found, parseQuery, type Target } from "./endpoint.js";
+import { type Found, parseQuery, type Recorded, type Target } from "./endpoint.js";
 
-export interface RequestContext {
+export interface RequestContext extends Recorded {
   readonly target: Target;
   readonly started: number;
   /** Null: no endpoint has this path. */
@@ -17,6 +15,8 @@ export interface RequestContext {
   readonly isHead: boolean;
   /** Whose token was accepted. */
   caller: Caller | null;
+  /** The text of its token. */
+  presented: string | null;
   /** Throws UNAUTHORIZED once the caller's token has ended; null where none was presented. */
   requireValid: (() => void) | null;
   /** Reports the finished request; null once that is done. See `reportFinished`. */
@@ -25,12 +25,6 @@ export interface RequestContext {
   bodyDone: (() => void) | null;
   // What else the report says.
   secretPath: string | null;
-  subject: string | null;
-  key: KeyDescription | null;
-  version: number | null;
-  prefix: string | null;
-  count: number | null;
-  operations: BatchItem[] | null;
   code: ErrorCode | null;
   requestId: string | null;
 }
@@ -53,6 +47,7 @@ export function beginContext(
     found,
     isHead,
     caller: null,
+    presented: null,
     requireValid: null,
     report,
     bodyDone: null,

@@ -11,6 +11,7 @@ import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread, discardBody } from "./body.js";
 import { requireValidToken } from "./guards.js";
+import { type Lines, json as outcomeOf, type Whole } from "./outcome.js";
 import { contextOf, isHeadRequest, reportFinished } from "./request.js";
 import { sendOwned } from "./sending.js";
 
@@ -43,14 +44,24 @@ function helmetHeaders(): string[] {
   return headers;
 }
 
+/** Sends the pieces as one body and wipes them once they are sent or the client has disconnected. */
+export function sendWhole(res: ServerResponse, { status, pieces, etag, type = json, isLast = false }: Whole): void {
+  if (isLast) res.setHeader("Connection", "close");
+  if (pieces.length === 0 && (status === 204 || status === 304)) sendEmpty(res, status, etag);
+  else if (res.closed || res.req.socket.destroyed) for (const piece of pieces) piece.fill(0);
+  else sendAndWipe(res, status, pieces, type, etag);
+}
+
+function sendEmpty(res: ServerResponse, status: number, etag: string | undefined): void {
+  const tagged = etag === undefined ? [] : ["Content-Type", json, "ETag", `"${etag}"`];
+  begin(res, status, [...constantHeaders, ...tagged]).end();
+}
+
 export function sendJson(res: Response, status: number, body: object, type = json): void {
   sendBytes(res, status, [Buffer.from(JSON.stringify(body))], undefined, type);
 }
 
-/**
- * Sends the pieces as one body and wipes them once they are sent or the client has disconnected. `tag`: for an `ETag`
- * header, without quotes.
- */
+/** As `sendWhole`, and reports the request. `tag`: for an `ETag` header, without quotes. */
 export function sendBytes(
   res: ServerResponse,
   status: number,
@@ -58,8 +69,7 @@ export function sendBytes(
   tag?: string,
   type = json,
 ): void {
-  if (res.closed || res.req.socket.destroyed) for (const piece of pieces) piece.fill(0);
-  else sendAndWipe(res, status, pieces, type, tag);
+  sendWhole(res, { status, pieces, type, ...(tag !== undefined && { etag: tag }) });
   reportFinished(res.req, status, tag);
 }
 
@@ -89,13 +99,13 @@ function sendAndWipe(
 
 /**
  * Sends the first pieces, and those of each further part once the client has taken the part before, as one body of unknown
- * length. All are wiped, as by `sendBytes`. When a part throws, the caller must destroy the connection: that tells the
- * client that the body is incomplete.
+ * length. All are wiped, as by `sendWhole`. When `next` throws, the caller must destroy the connection: that tells the client
+ * that the body is incomplete.
  */
 export async function sendParts(
   res: ServerResponse,
   first: readonly Uint8Array[],
-  rest: AsyncIterable<{ readonly pieces: readonly Uint8Array[] }>,
+  next: () => Promise<readonly Uint8Array[] | null>,
 ): Promise<void> {
   let current = first;
   let gone = res.closed || res.req.socket.destroyed;
@@ -115,29 +125,36 @@ export async function sendParts(
     });
   begin(res, 200, [...constantHeaders, "Content-Type", json]);
   await taken();
-  for await (const { pieces } of rest) {
-    current = pieces;
+  for (let part = await next(); part !== null; part = await next()) {
+    current = part;
     if (gone) break;
     await taken();
   }
   for (const piece of current) piece.fill(0);
   res.end();
-  reportFinished(res.req, 200);
 }
 
-/** Sends a text that is not secret. */
-export function sendText(res: ServerResponse, type: string, text: string): void {
-  const body = Buffer.from(text);
-  begin(res, 200, headersFor(body.length, type)).end(body);
-  reportFinished(res.req, 200);
-}
+/** Bytes that a client may leave unread before lines are skipped. */
+const maxUnread = 64 * 1024;
 
-/** Begins a response of unknown length, whose lines follow one by one. Returns false when it is complete: none may follow. */
-export function beginStream(res: ServerResponse, type: string): boolean {
+/** Sends lines until the client, the handler or `mayFollow`, which is asked before each, ends them. */
+export function sendLines(res: ServerResponse, { type, lines }: Lines, mayFollow: () => boolean): void {
   begin(res, 200, [...constantHeaders, "Content-Type", type]);
-  reportFinished(res.req, 200);
-  if (isHeadRequest(res.req)) res.end();
-  return !res.writableEnded;
+  if (isHeadRequest(res.req)) return void res.end();
+  res.flushHeaders();
+  let isOver = false;
+  const end = () => {
+    if (isOver) return;
+    isOver = true;
+    stop(); // a client that does not read keeps the response open after its end
+    res.end();
+  };
+  const send = (line: Uint8Array | string) => {
+    if (!mayFollow()) end();
+    else if (res.writableLength < maxUnread) res.write(line);
+  };
+  const stop = lines(send, end);
+  res.once("close", end);
 }
 
 /** Sends a file of the review page, with the page's own policy in place of the one for JSON. */
@@ -153,12 +170,6 @@ export function sendPage(res: ServerResponse, type: string, body: Uint8Array, po
 export function sendStatus(res: ServerResponse, status: number): void {
   begin(res, status, [...constantHeaders]).end();
   reportFinished(res.req, status);
-}
-
-/** Sends 304, the one response of the native API without a body. */
-export function sendNotModified(res: ServerResponse, tag: string): void {
-  begin(res, 304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();
-  reportFinished(res.req, 304, tag);
 }
 
 function begin(res: ServerResponse, status: number, headers: string[]): ServerResponse {
@@ -220,13 +231,16 @@ export const nativeErrors: ErrorForm = ({ code, message: error, credential, reas
   };
 };
 
-/** Sends what went wrong. A client that is gone, or has the beginning of a response, loses its connection instead. */
-export function sendError(req: Request, res: Response, error: unknown, log: Log, form: ErrorForm): void {
-  if (error instanceof ClientGone) return void abandon(req, 0);
+/**
+ * Sends what went wrong; returns the status, 0 where none can be sent. A client that is gone, or has the beginning of a
+ * response, loses its connection instead.
+ */
+export function sendError(req: Request, res: Response, error: unknown, log: Log, form: ErrorForm): number {
+  if (error instanceof ClientGone) return abandon(req, 0);
   const refusal = error instanceof VaultError ? error : unexpected(error);
   const context = contextOf(req);
   context.code = refusal.code;
-  if (res.headersSent) return void abandon(req, res.statusCode);
+  if (res.headersSent) return abandon(req, res.statusCode);
   const { code, retryAfter, allow } = refusal;
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
@@ -234,7 +248,8 @@ export function sendError(req: Request, res: Response, error: unknown, log: Log,
   discardBody(req);
   const requestId = statusOf[code] < 500 ? undefined : logFailure(req, refusal, log);
   const { status, body, type } = form(refusal, requestId);
-  sendJson(res, status, body, type);
+  sendWhole(res, { ...outcomeOf(body, status), ...(type !== undefined && { type }) });
+  return status;
 }
 
 /** Returns the id by which the log names the request. */
@@ -250,9 +265,9 @@ function logFailure(req: Request, refusal: VaultError, log: Log): string {
   return requestId;
 }
 
-function abandon(req: Request, status: number): void {
+function abandon(req: Request, status: number): number {
   req.socket.destroy();
-  reportFinished(req, status);
+  return status;
 }
 
 function unexpected(cause: unknown): VaultError {

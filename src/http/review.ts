@@ -1,18 +1,21 @@
-/** The review page: its files, its token, and what it shows. Nothing here can show a secret. */
+/** The review page: its files, and the endpoints of its token and of what it shows. Nothing here can show a secret. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Request, Response } from "express";
+import type { SharedBytes } from "../../workers/protocol.js";
+import type { Caller } from "../access/credentials.js";
 import type { ReviewAccess } from "../access/review.js";
+import { change } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import { weaknesses } from "../hardening.js";
 import { readPackageFile } from "../manifest.js";
 import { packageDirectory } from "../program-files.js";
-import { maxFieldsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
-import type { Service } from "./endpoint.js";
-import { requireValidToken } from "./guards.js";
-import { callerOf, contextOf, queryOf } from "./request.js";
-import { beginStream, sendJson, sendPage } from "./response.js";
+import { fields, passphrase } from "./body.js";
+import { type BasicCall, endpoint, none, parseQuery, type Service } from "./endpoint.js";
+import { json, type Lines, type Whole } from "./outcome.js";
+import { contextOf } from "./request.js";
+import { sendPage } from "./response.js";
 
 /** Scripts and styles of the page's own files only; no markup from text (Trusted Types); requests to this server only. */
 const policy =
@@ -34,25 +37,45 @@ export function sendReviewPage({ review }: Pick<Service, "review">, req: Request
   return true;
 }
 
+const maxCodeBytes = 1024;
+const stormSize = 16;
+
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const reviewRows = [
+  endpoint({
+    operation: "createReview", at: "POST /v1/review", scope: "root", guard: "key", audit: change("review"),
+    subject: none, body: null, conditional: false, reads: false,
+    handle({ service }) {
+      const { code, expiresInSeconds } = mustBeOn(service).createCode();
+      return json({ ok: true, code, expiresInSeconds, url: `https://localhost:${service.port}/review/#${code}` });
+    },
+  }),
+  endpoint({
+    operation: "tradeReviewCode", at: "POST /v1/review/token", scope: "login", guard: "none", audit: null,
+    subject: none, body: fields(maxCodeBytes), conditional: false, reads: false,
+    handle: ({ service, body }) => json({ ok: true, ...mustBeOn(service).trade(codeIn(body)) }),
+  }),
+  endpoint({
+    operation: "reviewFacts", at: "GET /v1/review", scope: "page", guard: "none", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    handle: async ({ service }) => json(await facts(service)),
+  }),
+  endpoint({
+    operation: "reviewStorm", at: "POST /v1/review/storm", scope: "page", guard: "passphrase", audit: change("review-storm"),
+    subject: none, body: passphrase, conditional: false, reads: false,
+    handle: storm,
+  }),
+  endpoint({
+    operation: "vitals", at: "GET /v1/vitals", scope: "metrics", guard: "none", audit: null,
+    subject: none, body: null, conditional: false, query: readLines, reads: true,
+    handle: showVitals,
+  }),
+];
+
 /** @throws VaultError NOT_FOUND */
 function mustBeOn({ review }: Service): ReviewAccess {
   if (review !== null) return review;
   throw new VaultError("NOT_FOUND", "the review page is off: start the server with --review-page");
-}
-
-export function createReview(service: Service, _req: Request, res: Response): void {
-  const review = mustBeOn(service);
-  service.vault.mustBeUnlocked();
-  const { code, expiresInSeconds } = review.createCode();
-  sendJson(res, 200, { ok: true, code, expiresInSeconds, url: `https://localhost:${service.port}/review/#${code}` });
-}
-
-const maxCodeBytes = 1024;
-
-export async function tradeReviewCode(service: Service, req: Request, res: Response): Promise<void> {
-  const review = mustBeOn(service);
-  const body = await readBody(req, res, maxCodeBytes, ownMemory);
-  sendJson(res, 200, { ok: true, ...review.trade(codeIn(body)) });
 }
 
 /** @throws VaultError BAD_REQUEST */
@@ -67,53 +90,43 @@ function codeIn(body: Uint8Array): string {
 }
 
 /** A line of JSON each second, until the client ends it, the token ends or the server stops. */
-export function vitals(service: Service, req: Request, res: Response): void {
-  const caller = callerOf(req);
+function showVitals({
+  service,
+  caller,
+  query: wanted,
+}: BasicCall & { readonly caller: Caller; readonly query: number }): Lines {
   const session = caller !== "root" && caller.session ? caller.key : null;
-  let left = linesWanted(req);
-  if (!beginStream(res, "application/x-ndjson")) return;
-  res.flushHeaders();
-  if (session !== null) service.review?.opened(session);
-  const unwatch = service.vitals.watch((line) => {
-    const isOver = !isValid(req) || service.isShuttingDown();
-    if (!isOver && res.writableLength < maxUnread) res.write(line);
-    left--;
-    if (!isOver && left > 0) return;
-    unwatch(); // a client that does not read keeps the response open after its end
-    res.end();
-  });
-  res.once("close", () => {
-    unwatch();
-    if (session !== null) service.review?.closed(session);
-  });
+  return {
+    type: "application/x-ndjson",
+    lines(send, end) {
+      let left = wanted;
+      if (session !== null) service.review?.opened(session);
+      const unwatch = service.vitals.watch((line) => {
+        send(line);
+        if (--left === 0) end();
+      });
+      return () => {
+        unwatch();
+        if (session !== null) service.review?.closed(session);
+      };
+    },
+  };
 }
 
 /** @throws VaultError BAD_REQUEST */
-function linesWanted(req: Request): number {
-  const text = queryOf(req, ["lines"]).get("lines");
+function readLines(query: string): number {
+  const text = parseQuery(query, ["lines"]).get("lines");
   if (text === undefined) return Number.POSITIVE_INFINITY;
   if (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= 3600) return Number(text);
   throw new VaultError("BAD_REQUEST", "the parameter lines must be a whole number from 1 to 3600");
 }
 
-/** Bytes that a client may leave unread before lines are skipped. */
-const maxUnread = 64 * 1024;
-
-function isValid(req: Request): boolean {
-  try {
-    requireValidToken(req);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Who holds what, ways in, tokens, hardening and the files of the program. */
-export async function reviewFacts(service: Service, _req: Request, res: Response): Promise<void> {
+async function facts(service: Service): Promise<object> {
   mustBeOn(service);
   const { vault, tokens, version } = service;
   const { locked } = await vault.report.status();
-  sendJson(res, 200, {
+  return {
     version,
     node: process.version,
     keys: { frontEnd: 0, keyWorker: locked ? 0 : 1 },
@@ -123,7 +136,7 @@ export async function reviewFacts(service: Service, _req: Request, res: Response
     lastProve: await service.lastProve(),
     audit: locked ? null : await service.checkAuditLog(),
     files: programFiles(),
-  });
+  };
 }
 
 const folders = ["bin", "dist/program", "dist/workers"];
@@ -139,33 +152,23 @@ function programFiles(): { readonly name: string; readonly sha256: string }[] {
   });
 }
 
-const stormSize = 16;
-
 /** Checks a passphrase 16 times; a wrong one only once. The vault must be unlocked, so nothing is opened by it. */
-export async function reviewStorm(service: Service, req: Request, res: Response): Promise<void> {
+async function storm({ service, vault, body, permit }: BasicCall & { readonly body: SharedBytes }): Promise<Whole> {
   mustBeOn(service);
-  const { vault, passphraseLockout } = service;
-  const body = await readBody(req, res, maxFieldsBytes, sharedMemory);
   const copies = Array.from({ length: stormSize }, () => copyOf(body));
-  body.fill(0);
   try {
     vault.mustBeUnlocked();
     const [first, ...others] = copies;
     const began = performance.now();
-    if (first !== undefined) await vault.unlock(first, () => passphraseLockout.check(req));
+    if (first !== undefined) await vault.unlock(first, permit);
     await Promise.all(others.map((copy) => vault.unlock(copy, () => {})));
-    sendJson(res, 200, { ok: true, unlocks: stormSize, durationMs: Math.round(performance.now() - began) });
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
-    passphraseLockout.check(req);
-    passphraseLockout.fail(req);
-    throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
+    return json({ ok: true, unlocks: stormSize, durationMs: Math.round(performance.now() - began) });
   } finally {
     for (const copy of copies) copy.fill(0);
   }
 }
 
-function copyOf(body: Uint8Array<SharedArrayBuffer>): Uint8Array<SharedArrayBuffer> {
+function copyOf(body: SharedBytes): SharedBytes {
   const copy = new Uint8Array(new SharedArrayBuffer(body.length));
   copy.set(body);
   return copy;

@@ -1,140 +1,146 @@
-/** Handlers of secrets: one, its versions, the list and batches. */
-import type { Request, Response } from "express";
+/** Endpoints of secrets: one, its versions, the list and batches. */
+import type { Caller } from "../access/credentials.js";
+import { authorizePath, seesMetadata, visibleRanges } from "../access/rights.js";
 import { type BatchKind, requireBatchScopes } from "../access/scopes.js";
+import { change, read } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import type { BatchItem } from "../observer.js";
 import { isSecretPath } from "../paths/secret-path.js";
-import type { BatchPermit } from "../vault/batch-plan.js";
+import type { TaggedResponse } from "../vault/conditions.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
-import { maxFieldsBytes, maxPathsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
-import type { Service } from "./endpoint.js";
-import {
-  authorizeBody,
-  authorizePath,
-  requireValidToken,
-  secretPathOf,
-  seesMetadata,
-  stillValid,
-  visibleRanges,
-} from "./guards.js";
-import { callerOf, conditionOf, contextOf, queryOf, type RequestContext, unlessTagged } from "./request.js";
-import { parsed, sendBytes, sendJson, sendNotModified, sendParts, sendRead } from "./response.js";
+import { batch, fields, value } from "./body.js";
+import { type BasicCall, endpoint, none, parseQuery, secret } from "./endpoint.js";
+import { bytes, json, type Parts, tagged, type Whole } from "./outcome.js";
 
-export async function put(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await authorizeBody(req, path, () => service.vault.secrets.validatePut(path, body));
-  const { response, tag } = await service.vault.secrets.put(path, body, condition, stillValid(req));
-  sendBytes(res, 200, [response], tag);
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const secretRows = [
+  endpoint({
+    operation: "get", at: "GET /v1/secrets/:path", scope: "get", guard: "unlocked", audit: read("get"),
+    subject: secret, body: null, conditional: "read", reads: true,
+    async handle({ vault, path, unless }) {
+      const { response, tag } = await vault.secrets.get(path, unless);
+      return response === null ? { status: 304, pieces: [], etag: tag } : tagged({ response, tag });
+    },
+  }),
+  endpoint({
+    operation: "put", at: "PUT /v1/secrets/:path", scope: "put", guard: "unlocked", audit: change("put"),
+    subject: secret, body: value, conditional: "change", reads: false,
+    handle: async ({ vault, path, body, condition, permit }) => tagged(await vault.secrets.put(path, body, condition, permit)),
+  }),
+  endpoint({
+    operation: "delete", at: "DELETE /v1/secrets/:path", scope: "delete", guard: "unlocked", audit: change("delete"),
+    subject: secret, body: null, conditional: "change", reads: false,
+    async handle({ vault, path, condition, permit }) {
+      await vault.secrets.remove(path, condition, permit);
+      return json({ ok: true, path, message: "the secret is deleted" });
+    },
+  }),
+  endpoint({
+    operation: "changeMetadata", at: "PATCH /v1/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"),
+    subject: secret, body: fields(), conditional: "change", reads: false,
+    handle: async ({ vault, path, body, condition, permit, caller }) =>
+      withoutForeign(caller, await vault.secrets.changeMetadata(path, body, condition, permit)),
+  }),
+  endpoint({
+    operation: "versions", at: "GET /v1/versions/:path", scope: "list", guard: "unlocked", audit: read("versions"),
+    subject: secret, body: null, conditional: false, reads: true,
+    handle: async ({ vault, path }) => bytes(await vault.secrets.history(path)),
+  }),
+  endpoint({
+    operation: "versions", at: "GET /v1/versions/:path?version", scope: "get", guard: "unlocked", audit: read("get-version"),
+    subject: secret, body: null, conditional: false, query: readVersion, reads: true,
+    async handle({ vault, path, query: version, recorded }) {
+      recorded.version = version;
+      return bytes(await vault.secrets.version(path, version));
+    },
+  }),
+  endpoint({
+    operation: "undo", at: "POST /v1/versions/:path", scope: "put", guard: "unlocked", audit: change("undo"),
+    subject: secret, body: fields(), conditional: "change", reads: false,
+    handle: async ({ vault, path, body, condition, permit, caller }) =>
+      withoutForeign(caller, await vault.secrets.undo(path, body, condition, permit)),
+  }),
+  endpoint({
+    operation: "prune", at: "DELETE /v1/versions/:path", scope: "delete", guard: "unlocked", audit: change("prune"),
+    subject: secret, body: null, conditional: "change", reads: false,
+    async handle({ vault, path, condition, permit }) {
+      const removed = await vault.secrets.prune(path, condition, permit);
+      const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
+      return json({ ok: true, path, message });
+    },
+  }),
+  endpoint({
+    operation: "prune", at: "DELETE /v1/versions/:path?version", scope: "delete", guard: "unlocked", audit: change("destroy"),
+    subject: secret, body: null, conditional: "change", query: readVersion, reads: false,
+    async handle({ vault, path, condition, permit, query: version, recorded }) {
+      recorded.version = version;
+      await vault.secrets.changeVersions(path, [version], "destroy", { condition, permit });
+      return json({ ok: true, path, message: `version ${version} is destroyed` });
+    },
+  }),
+  endpoint({
+    operation: "batch", at: "POST /v1/batch", scope: ["get", "put", "delete"], guard: "unlocked", audit: change("batch"),
+    subject: none, body: batch, conditional: false, reads: true,
+    handle: runBatch,
+  }),
+  endpoint({
+    operation: "list", at: "GET /v1/secrets", scope: "list", guard: "unlocked", audit: read("list"),
+    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
+    handle: listSecrets,
+  }),
+  endpoint({
+    operation: "list", at: "GET /v1/secrets?background", scope: "list", guard: "background", audit: read("list"),
+    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
+    handle: listSecrets,
+  }),
+  endpoint({
+    operation: "list", at: "GET /v1/secrets/", scope: "list", guard: "unlocked", audit: read("list"),
+    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
+    handle: listSecrets,
+  }),
+  endpoint({
+    operation: "list", at: "GET /v1/secrets/?background", scope: "list", guard: "background", audit: read("list"),
+    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
+    handle: listSecrets,
+  }),
+];
+
+/** @throws VaultError BAD_REQUEST */
+function readVersion(text: string): number {
+  const number = parseQuery(text, ["version"]).get("version") ?? "";
+  if (/^[1-9]\d{0,14}$/.test(number)) return Number(number);
+  throw new VaultError("BAD_REQUEST", "the parameter version must be a whole number from 1 to 999999999999999");
 }
 
-export async function get(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const unless = unlessTagged(req);
-  authorizePath(req, path);
-  const { response, tag } = await service.vault.secrets.get(path, unless);
-  requireValidToken(req, ...(response === null ? [] : [response]));
-  if (response === null) sendNotModified(res, tag);
-  else sendBytes(res, 200, [response], tag);
+/** The response of a change holds the secret's metadata, which the caller may not have sent. */
+function withoutForeign(caller: Caller, changed: TaggedResponse): Whole {
+  if (seesMetadata(caller)) return tagged(changed);
+  return { ...json({ ...parsed(changed.response), metadata: {} }), etag: changed.tag };
 }
 
-export async function remove(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  authorizePath(req, path);
-  await service.vault.secrets.remove(path, condition, stillValid(req));
-  sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
+/** DANGER: only of a response without values. */
+function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
+  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
 }
 
-export async function history(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  authorizePath(req, path);
-  sendRead(req, res, await service.vault.secrets.history(path));
+type BatchCall = BasicCall & { readonly body: Uint8Array<SharedArrayBuffer>; readonly caller: Caller };
+
+/** DANGER: what is recorded are not the steps, which hold the body. */
+async function runBatch({ vault, body, caller, permit, recorded }: BatchCall): Promise<Whole> {
+  const operations: BatchItem[] = [];
+  recorded.operations = operations;
+  const response = await vault.secrets.batch(body, {
+    kind: (kind) => requireKind(caller, kind),
+    path: (path) => authorizePath(caller, path),
+    permitted: (step) => operations.push({ kind: step.kind, path: step.path, ...("to" in step && { to: step.to }) }),
+    still: permit,
+  });
+  const isDone = operations.some(({ kind }) => kind !== "get");
+  return { ...bytes(seesMetadata(caller) ? response : withoutMovedMetadata(response, operations)), isDone };
 }
 
-export async function version(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const number = versionOf(req);
-  authorizePath(req, path);
-  sendRead(req, res, await service.vault.secrets.version(path, number));
-}
-
-export async function destroyVersion(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  const number = versionOf(req);
-  authorizePath(req, path);
-  const permit = stillValid(req);
-  await service.vault.secrets.changeVersions(path, [number], "destroy", { condition, permit });
-  sendJson(res, 200, { ok: true, path, message: `version ${number} is destroyed` });
-}
-
-/** Returns the number in the query, and records it for the report. @throws VaultError BAD_REQUEST */
-function versionOf(req: Request): number {
-  const number = queryOf(req, ["version"]).get("version") ?? "";
-  if (!/^[1-9]\d{0,14}$/.test(number)) {
-    throw new VaultError("BAD_REQUEST", "the parameter version must be a whole number from 1 to 999999999999999");
-  }
-  contextOf(req).version = Number(number);
-  return Number(number);
-}
-
-export async function changeMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  const body = await readBody(req, res, maxFieldsBytes, ownMemory);
-  await authorizeBody(req, path, () => service.vault.secrets.validateMetadata(path, body));
-  const { response, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(req));
-  sendMetadata(req, res, response, tag);
-}
-
-function sendMetadata(req: Request, res: Response, response: Uint8Array, etag: string): void {
-  if (seesMetadata(req)) return void sendBytes(res, 200, [response], etag);
-  sendBytes(res, 200, [jsonBytes({ ...parsed(response), metadata: {} })], etag);
-}
-
-function jsonBytes(value: object): Uint8Array {
-  return Buffer.from(JSON.stringify(value));
-}
-
-export async function undo(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  const body = await readBody(req, res, maxFieldsBytes, ownMemory);
-  await authorizeBody(req, path, () => service.vault.secrets.validateUndo(path, body));
-  const { response, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(req));
-  sendMetadata(req, res, response, tag);
-}
-
-export async function prune(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  authorizePath(req, path);
-  const removed = await service.vault.secrets.prune(path, condition, stillValid(req));
-  const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
-  sendJson(res, 200, { ok: true, path, message });
-}
-
-export async function batch(service: Service, req: Request, res: Response): Promise<void> {
-  const body = await readBody(req, res, mostBatchBytes(service, req), sharedMemory);
-  const permit = {
-    kind: permittedKind(req),
-    path: (path: string) => authorizePath(req, path),
-    permitted: operationRecorder(req),
-    still: stillValid(req),
-  };
-  const response = await service.vault.secrets.batch(body, permit);
-  const operations = contextOf(req).operations ?? [];
-  if (operations.every(({ kind }) => kind === "get")) requireValidToken(req, response);
-  sendBytes(res, 200, [seesMetadata(req) ? response : withoutMovedMetadata(response, operations)]);
-}
-
-/** A caller that cannot put sends only paths. */
-function mostBatchBytes({ maxBatchBytes }: Service, req: Request): number {
-  const caller = callerOf(req);
-  const canPut = caller === "root" || caller.token.can.includes("put");
-  return canPut ? maxBatchBytes : Math.min(maxBatchBytes, maxPathsBytes);
+function requireKind(caller: Caller, kind: BatchKind): void {
+  if (caller !== "root") requireBatchScopes(caller.token, kind);
 }
 
 /** A move returns the metadata that the secret has. What a put returns was sent with it. */
@@ -142,46 +148,29 @@ function withoutMovedMetadata(response: Uint8Array, operations: readonly BatchIt
   if (!operations.some(({ kind }) => kind === "move")) return response;
   const { results, ...rest } = parsed(response) as { readonly results: readonly object[] };
   const shown = results.map((result, i) => (operations[i]?.kind === "move" ? { ...result, metadata: {} } : result));
-  return jsonBytes({ ...rest, results: shown });
+  return Buffer.from(JSON.stringify({ ...rest, results: shown }));
 }
 
-function permittedKind(req: Request): (kind: BatchKind) => void {
-  const caller = callerOf(req);
-  return (kind) => {
-    if (caller !== "root") requireBatchScopes(caller.token, kind);
-  };
+type ListCall = BasicCall & { readonly caller: Caller; readonly query: ListQuery };
+
+function listSecrets(call: ListCall): Parts {
+  return listOf(call, (query) => call.vault.secrets.list(query));
 }
 
-/** Records the operations for the report. DANGER: not the steps, which hold the body. */
-function operationRecorder(req: Request): BatchPermit["permitted"] {
-  const operations: BatchItem[] = [];
-  contextOf(req).operations = operations;
-  return (step) => operations.push({ kind: step.kind, path: step.path, ...("to" in step && { to: step.to }) });
-}
-
-export function list(service: Service, req: Request, res: Response): Promise<void> {
-  return sendList(req, res, (query) => service.vault.secrets.list(query));
-}
-
-type Listing = (query: ListQuery) => AsyncGenerator<ListPart, void, void>;
-
-/** Streams a long list in parts. */
-export async function sendList(req: Request, res: Response, listing: Listing): Promise<void> {
-  const context = contextOf(req);
-  const query = listQuery(req);
-  context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
-  const parts = listing({ ...query, ...visibleRanges(req) });
-  const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
-  context.count = count;
-  requireValidToken(req, ...pieces);
-  if (last) sendBytes(res, 200, pieces);
-  else await sendParts(res, pieces, counted(parts, count, context, stillValid(req)));
+/** Lists what the caller may see. */
+export function listOf(
+  { caller, query, recorded }: ListCall,
+  listing: (query: ListQuery) => AsyncGenerator<ListPart, void, void>,
+): Parts {
+  recorded.prefix = recordablePrefix(query.prefix);
+  return { parts: listing({ ...query, ...visibleRanges(caller) }) };
 }
 
 const maxListLimit = 1000;
 
-function listQuery(req: Request): ListQuery {
-  const parameters = queryOf(req, ["prefix", "after", "limit", "background"]);
+/** @throws VaultError BAD_REQUEST */
+export function readListQuery(text: string): ListQuery {
+  const parameters = parseQuery(text, ["prefix", "after", "limit", "background"]);
   const limit = parameters.get("limit");
   if ((parameters.get("background") ?? "true") !== "true")
     throw new VaultError("BAD_REQUEST", "the parameter background is invalid: it must be true, or be left out");
@@ -195,23 +184,7 @@ function listQuery(req: Request): ListQuery {
   };
 }
 
-/** DANGER: any other text must not get into the audit log; it may be a secret in the wrong place. */
-export function canBeginPath(prefix: string): boolean {
-  return isSecretPath(prefix) || isSecretPath(`${prefix}x`);
-}
-
-/** Counts the secrets for the report, from those of the first part on. A token that has ended gets no further part. */
-async function* counted(
-  parts: AsyncIterable<ListPart>,
-  first: number,
-  context: RequestContext,
-  still: () => void,
-): AsyncGenerator<ListPart, void, void> {
-  let count = first;
-  for await (const part of parts) {
-    still();
-    count += part.count;
-    context.count = count;
-    yield part;
-  }
+/** Returns "" for what no path can begin with. DANGER: such a text may be a secret in the wrong place. */
+export function recordablePrefix(prefix: string): string {
+  return isSecretPath(prefix) || isSecretPath(`${prefix}x`) ? prefix : "";
 }

@@ -1,91 +1,94 @@
-/** Handlers of transit keys and one-time codes. */
-import type { Request, Response } from "express";
-import type { SharedBytes, TransitUse } from "../../workers/protocol.js";
-import { VaultError } from "../errors.js";
-import { readBody, sharedMemory } from "./body.js";
-import type { Handler, Service } from "./endpoint.js";
-import { authorizeBody, authorizePath, secretPathOf, stillValid, visibleRanges } from "./guards.js";
-import { contextOf } from "./request.js";
-import { sendBytes, sendJson, sendRead } from "./response.js";
+/** Endpoints of transit keys and one-time codes. */
+import { visibleRanges } from "../access/rights.js";
+import { read } from "../audit/record.js";
+import { input, sharedValue } from "./body.js";
+import { endpoint, key, none, secret } from "./endpoint.js";
+import { bytes, json } from "./outcome.js";
+import { anyUse, transitFacts } from "./transit-rows.js";
 
-/** The handlers of `transitRows`. */
-export const transitHandlers = {
-  createTransitKey,
-  showTransitKey,
-  deleteTransitKey,
-  rotateTransitKey: changing("rotate"),
-  configureTransitKey: changing("config"),
-  exportTransitKey,
-  encrypt: using("encrypt"),
-  decrypt: using("decrypt"),
-  rewrap: using("rewrap"),
-  sign: using("sign"),
-  verify: using("verify"),
-  hmac: using("hmac"),
-  dataKey: using("datakey"),
-} as const;
-
-async function createTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
-  const name = keyNameOf(req, text);
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  sendBytes(res, 200, [await service.vault.transit.create(name, body, stillValid(req))]);
-}
-
-export async function listTransitKeys(service: Service, req: Request, res: Response): Promise<void> {
-  sendRead(req, res, ...(await service.vault.transit.list(visibleRanges(req).within)));
-}
-
-async function showTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
-  const name = keyNameOf(req, text);
-  authorizePath(req, name);
-  sendRead(req, res, await service.vault.transit.show(name));
-}
-
-async function exportTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
-  const name = keyNameOf(req, text);
-  sendRead(req, res, await service.vault.transit.export(name));
-}
-
-async function deleteTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
-  const name = keyNameOf(req, text);
-  await service.vault.transit.remove(name, stillValid(req));
-  sendJson(res, 200, { ok: true, name, message: "the transit key is deleted" });
-}
-
-/** Encrypts, signs and so on: one input, or a batch of them. */
-function using(use: TransitUse): Handler {
-  return async (service, req, res, text) => {
-    const { transit } = service.vault;
-    const name = keyNameOf(req, text);
-    const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
-    await authorizeBody(req, name, () => transit.validateUse(use, name, body));
-    sendRead(req, res, await transit.use(use, name, body));
-  };
-}
-
-export async function randomBytes(service: Service, req: Request, res: Response): Promise<void> {
-  const body: SharedBytes = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  sendBytes(res, 200, [await service.vault.transit.random(body)]);
-}
-
-export async function oneTimeCode(service: Service, req: Request, res: Response, text: string): Promise<void> {
-  const path = secretPathOf(req, text);
-  authorizePath(req, path);
-  sendRead(req, res, await service.vault.secrets.oneTimeCode(path));
-}
-
-function changing(change: "rotate" | "config"): Handler {
-  return async (service, req, res, text) => {
-    const name = keyNameOf(req, text);
-    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    sendBytes(res, 200, [await service.vault.transit.change(change, name, body, stillValid(req))]);
-  };
-}
-
-/** Names are paths as secrets have them. @throws VaultError BAD_REQUEST */
-function keyNameOf(req: Request, text: string): string {
-  const name = secretPathOf(req, text);
-  if (!/\/(?:rotate|config)$/.test(name)) return name;
-  contextOf(req).secretPath = null;
-  throw new VaultError("BAD_REQUEST", "the name of a transit key must not end in /rotate or /config");
-}
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const transitRows = [
+  endpoint({
+    operation: "listTransitKeys", at: "GET /v1/transit/keys", scope: anyUse, guard: "unlocked", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    handle: async ({ vault, caller }) => bytes(...(await vault.transit.list(visibleRanges(caller).within))),
+  }),
+  endpoint({
+    operation: "createTransitKey", at: "POST /v1/transit/keys/:name", ...transitFacts.createTransitKey,
+    subject: key, body: sharedValue, conditional: false, reads: false,
+    handle: async ({ vault, key: name, body, permit }) => bytes(await vault.transit.create(name, body, permit)),
+  }),
+  endpoint({
+    operation: "showTransitKey", at: "GET /v1/transit/keys/:name", ...transitFacts.showTransitKey,
+    subject: key, body: null, conditional: false, reads: true,
+    handle: async ({ vault, key: name }) => bytes(await vault.transit.show(name)),
+  }),
+  endpoint({
+    operation: "deleteTransitKey", at: "DELETE /v1/transit/keys/:name", ...transitFacts.deleteTransitKey,
+    subject: key, body: null, conditional: false, reads: false,
+    async handle({ vault, key: name, permit }) {
+      await vault.transit.remove(name, permit);
+      return json({ ok: true, name, message: "the transit key is deleted" });
+    },
+  }),
+  endpoint({
+    operation: "rotateTransitKey", at: "POST /v1/transit/keys/:name/rotate", ...transitFacts.rotateTransitKey,
+    subject: key, body: sharedValue, conditional: false, reads: false,
+    handle: async ({ vault, key: name, body, permit }) => bytes(await vault.transit.change("rotate", name, body, permit)),
+  }),
+  endpoint({
+    operation: "configureTransitKey", at: "POST /v1/transit/keys/:name/config", ...transitFacts.configureTransitKey,
+    subject: key, body: sharedValue, conditional: false, reads: false,
+    handle: async ({ vault, key: name, body, permit }) => bytes(await vault.transit.change("config", name, body, permit)),
+  }),
+  endpoint({
+    operation: "exportTransitKey", at: "GET /v1/transit/export/:name", ...transitFacts.exportTransitKey,
+    subject: key, body: null, conditional: false, reads: true,
+    handle: async ({ vault, key: name }) => bytes(await vault.transit.export(name)),
+  }),
+  endpoint({
+    operation: "encrypt", at: "POST /v1/transit/encrypt/:name", ...transitFacts.encrypt,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("encrypt", name, body)),
+  }),
+  endpoint({
+    operation: "decrypt", at: "POST /v1/transit/decrypt/:name", ...transitFacts.decrypt,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("decrypt", name, body)),
+  }),
+  endpoint({
+    operation: "rewrap", at: "POST /v1/transit/rewrap/:name", ...transitFacts.rewrap,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("rewrap", name, body)),
+  }),
+  endpoint({
+    operation: "sign", at: "POST /v1/transit/sign/:name", ...transitFacts.sign,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("sign", name, body)),
+  }),
+  endpoint({
+    operation: "verify", at: "POST /v1/transit/verify/:name", ...transitFacts.verify,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("verify", name, body)),
+  }),
+  endpoint({
+    operation: "hmac", at: "POST /v1/transit/hmac/:name", ...transitFacts.hmac,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("hmac", name, body)),
+  }),
+  endpoint({
+    operation: "dataKey", at: "POST /v1/transit/datakey/:name", ...transitFacts.dataKey,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("datakey", name, body)),
+  }),
+  endpoint({
+    operation: "randomBytes", at: "POST /v1/transit/random", scope: anyUse, guard: "unlocked", audit: null,
+    subject: none, body: sharedValue, conditional: false, reads: true,
+    handle: async ({ vault, body }) => bytes(await vault.transit.random(body)),
+  }),
+  endpoint({
+    operation: "oneTimeCode", at: "POST /v1/otp/:path", scope: "use", guard: "unlocked", audit: read("otp"),
+    subject: secret, body: null, conditional: false, reads: true,
+    handle: async ({ vault, path }) => bytes(await vault.secrets.oneTimeCode(path)),
+  }),
+];

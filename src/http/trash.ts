@@ -1,36 +1,38 @@
-/** Handlers of the trash. */
-import type { Request, Response } from "express";
-import type { Service } from "./endpoint.js";
-import { authorizePath, secretPathOf, stillValid } from "./guards.js";
-import { conditionOf } from "./request.js";
-import { sendJson } from "./response.js";
-import { sendList } from "./secrets.js";
+/** Endpoints of the trash. */
+import { change, read } from "../audit/record.js";
+import { endpoint, none, secret } from "./endpoint.js";
+import { json } from "./outcome.js";
+import { listOf, readListQuery } from "./secrets.js";
 
-export async function trash(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  authorizePath(req, path);
-  const deletedAt = await service.vault.trash.move(path, condition, stillValid(req));
-  const message = "the secret is in the trash";
-  sendJson(res, 200, { ok: true, path, message, deletedAt: new Date(deletedAt).toISOString() });
-}
-
-export async function untrash(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  authorizePath(req, path);
-  await service.vault.trash.restore(path, condition, stillValid(req));
-  sendJson(res, 200, { ok: true, path, message: "the secret is back" });
-}
-
-export async function destroyTrashed(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const condition = conditionOf(req);
-  authorizePath(req, path);
-  await service.vault.trash.destroy(path, condition, stillValid(req));
-  sendJson(res, 200, { ok: true, path, message: "the secret is destroyed" });
-}
-
-export function listTrash(service: Service, req: Request, res: Response): Promise<void> {
-  return sendList(req, res, (query) => service.vault.trash.list(query));
-}
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const trashRows = [
+  endpoint({
+    operation: "listTrash", at: "GET /v1/trash", scope: "list", guard: "unlocked", audit: read("list-trash"),
+    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
+    handle: (call) => listOf(call, (query) => call.vault.trash.list(query)),
+  }),
+  endpoint({
+    operation: "trash", at: "POST /v1/trash/:path", scope: "delete", guard: "unlocked", audit: change("trash"),
+    subject: secret, body: null, conditional: "change", reads: false,
+    async handle({ vault, path, condition, permit }) {
+      const deletedAt = new Date(await vault.trash.move(path, condition, permit)).toISOString();
+      return json({ ok: true, path, message: "the secret is in the trash", deletedAt });
+    },
+  }),
+  endpoint({
+    operation: "untrash", at: "POST /v1/untrash/:path", scope: "put", guard: "unlocked", audit: change("untrash"),
+    subject: secret, body: null, conditional: "change", reads: false,
+    async handle({ vault, path, condition, permit }) {
+      await vault.trash.restore(path, condition, permit);
+      return json({ ok: true, path, message: "the secret is back" });
+    },
+  }),
+  endpoint({
+    operation: "destroyTrashed", at: "DELETE /v1/trash/:path", scope: "delete", guard: "unlocked", audit: change("destroy"),
+    subject: secret, body: null, conditional: "change", reads: false,
+    async handle({ vault, path, condition, permit }) {
+      await vault.trash.destroy(path, condition, permit);
+      return json({ ok: true, path, message: "the secret is destroyed" });
+    },
+  }),
+];

@@ -1,43 +1,83 @@
-/** Handlers of the broker: bindings, sessions of agents, and approvals. */
+/** Endpoints of the broker: bindings, sessions of agents, and approvals. */
 import { randomBytes } from "node:crypto";
-import type { Request, Response } from "express";
+import type { SharedBytes } from "../../workers/protocol.js";
+import { change } from "../audit/record.js";
 import { readBinding } from "../broker/binding.js";
 import type { Broker, BrokerAccess } from "../broker/broker.js";
 import { canonicalHost } from "../broker/host-name.js";
 import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
-import { maxFieldsBytes, ownMemory, readBody, sharedMemory } from "./body.js";
-import type { Service } from "./endpoint.js";
-import { secretPathOf, stillValid } from "./guards.js";
-import { callerOf, contextOf, queryOf } from "./request.js";
-import { sendJson } from "./response.js";
+import { fields, passphrase } from "./body.js";
+import { type BasicCall, endpoint, id, none, parseQuery, type Service, secret } from "./endpoint.js";
+import { json, type Whole } from "./outcome.js";
 
-export async function setUse({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const use = readBinding(await readBody(req, res, maxFieldsBytes, ownMemory));
-  await vault.secrets.setUses(path, use, null, stillValid(req));
-  sendJson(res, 200, { ok: true, path, ...shown(use) });
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const useRows = [
+  endpoint({
+    operation: "listUses", at: "GET /v1/uses", scope: "root", guard: "unlocked", audit: null,
+    subject: none, body: null, conditional: false, query: readPrefix, reads: true,
+    async handle({ vault, query: prefix }) {
+      const uses = await vault.uses.within(undefined, prefix);
+      return json({ uses: uses.map((use) => shown(use)) });
+    },
+  }),
+  endpoint({
+    operation: "showUses", at: "GET /v1/uses/:path", scope: "root", guard: "unlocked", audit: null,
+    subject: secret, body: null, conditional: false, reads: true,
+    async handle({ vault, path }) {
+      await vault.secrets.history(path); // 404 for a secret that does not exist
+      const [uses = []] = await vault.secrets.usesOf([path]);
+      return json({ uses: uses.map((use) => ({ path, ...shown(use) })) });
+    },
+  }),
+  endpoint({
+    operation: "setUse", at: "PUT /v1/uses/:path", scope: "root", guard: "unlocked", audit: change("use-change"),
+    subject: secret, body: fields(), conditional: false, reads: false,
+    async handle({ vault, path, body, permit }) {
+      const use = readBinding(body);
+      await vault.secrets.setUses(path, use, null, permit);
+      return json({ ok: true, path, ...shown(use) });
+    },
+  }),
+  endpoint({
+    operation: "removeUse", at: "DELETE /v1/uses/:path", scope: "root", guard: "unlocked", audit: change("use-change"),
+    subject: secret, body: null, conditional: false, query: readHost, reads: false,
+    async handle({ vault, path, query: host, permit }) {
+      await vault.secrets.setUses(path, null, host, permit);
+      return json({ ok: true, path, message: `${path} is no longer bound to ${host}` });
+    },
+  }),
+  endpoint({
+    operation: "createAgent", at: "POST /v1/agents", scope: "root", guard: "background", audit: change("token-create"),
+    subject: none, body: fields(), conditional: false, reads: false,
+    handle: createAgent,
+  }),
+  endpoint({
+    operation: "showBroker", at: "GET /v1/broker", scope: "use", guard: "key", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    handle: async ({ service, caller }) => json({ ...(await mustHaveBroker(service).accessOf(caller)) }),
+  }),
+  endpoint({
+    operation: "listApprovals", at: "GET /v1/approvals", scope: "root", guard: "none", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    handle: ({ service }) => json({ approvals: mustHaveBroker(service).approvals.list() }),
+  }),
+  endpoint({
+    operation: "decideApproval", at: "POST /v1/approvals/:id", scope: "root", guard: "passphrase", audit: change("approve"),
+    subject: id, body: passphrase, conditional: false, reads: false,
+    handle: decideApproval,
+  }),
+];
+
+function readPrefix(query: string): string {
+  return (parseQuery(query, ["prefix"]).get("prefix") ?? "").normalize("NFC");
 }
 
-export async function removeUse({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  const host = canonicalHost(queryOf(req, ["host"]).get("host") ?? "");
+/** @throws VaultError BAD_REQUEST */
+function readHost(query: string): string {
+  const host = canonicalHost(parseQuery(query, ["host"]).get("host") ?? "");
   if (host === null) throw new VaultError("BAD_REQUEST", "the parameter host must name the binding's host");
-  await vault.secrets.setUses(path, null, host, stillValid(req));
-  sendJson(res, 200, { ok: true, path, message: `${path} is no longer bound to ${host}` });
-}
-
-export async function showUses({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = secretPathOf(req, parameter);
-  await vault.secrets.history(path); // 404 for a secret that does not exist
-  const [uses = []] = await vault.secrets.usesOf([path]);
-  sendJson(res, 200, { uses: uses.map((use) => ({ path, ...shown(use) })) });
-}
-
-export async function listUses({ vault }: Service, req: Request, res: Response): Promise<void> {
-  const prefix = (queryOf(req, ["prefix"]).get("prefix") ?? "").normalize("NFC");
-  const uses = await vault.uses.within(undefined, prefix);
-  sendJson(res, 200, { uses: uses.map((use) => shown(use)) });
+  return host;
 }
 
 /** Leaves out what is not set. */
@@ -46,20 +86,24 @@ function shown(use: object): object {
 }
 
 /** Creates a token that can use the secrets at some paths and read nothing, with what a program needs for the broker. */
-export async function createAgent(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, tokens } = service;
-  vault.mustBeUnlocked();
+async function createAgent({
+  service,
+  body,
+  permit,
+  recorded,
+}: BasicCall & { readonly body: Uint8Array }): Promise<Whole> {
+  const { tokens } = service;
+  const { paths, ttlSeconds, ...rules } = readSessionRequest(body);
   const broker = mustHaveBroker(service);
-  const { paths, ttlSeconds, ...rules } = readSessionRequest(await readBody(req, res, maxFieldsBytes, ownMemory));
   const name = `agent-${randomBytes(6).toString("hex")}`;
-  const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds });
-  contextOf(req).subject = name;
+  const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds }, permit);
+  recorded.subject = name;
   broker.setRules(name, rules);
   const access = await accessOfNew(service, broker, text).catch(async (error: unknown) => {
     await tokens.revoke(name).catch(() => {}); // no one gets its value
     throw error;
   });
-  sendJson(res, 200, { ok: true, token: text, ...token, ...access });
+  return json({ ok: true, token: text, ...token, ...access });
 }
 
 async function accessOfNew({ credentials }: Service, broker: Broker, token: string): Promise<BrokerAccess> {
@@ -68,48 +112,21 @@ async function accessOfNew({ credentials }: Service, broker: Broker, token: stri
   return broker.accessOf(caller);
 }
 
-export async function showBroker(service: Service, req: Request, res: Response): Promise<void> {
-  service.vault.mustBeUnlocked();
-  sendJson(res, 200, { ...(await mustHaveBroker(service).accessOf(callerOf(req))) });
-}
-
-export function listApprovals(service: Service, _req: Request, res: Response): void {
-  sendJson(res, 200, { approvals: mustHaveBroker(service).approvals.list() });
-}
+type Decision = BasicCall & { readonly id: string; readonly body: SharedBytes };
 
 /** The body may hold the passphrase, so the key worker reads it. */
-export async function decideApproval(service: Service, req: Request, res: Response, id: string): Promise<void> {
-  const { vault, approveWith, passphraseLockout } = service;
+async function decideApproval({ service, vault, id: request, body, permit }: Decision): Promise<Whole> {
   const { approvals } = mustHaveBroker(service);
-  const body = await readBody(req, res, maxFieldsBytes, sharedMemory);
-  try {
-    const decision = await vault.secrets.readDecision(body);
-    if (decision.hasPassphrase) await checkPassphrase(service, req, body);
-    else if (approveWith === "passphrase" && decision.approve) {
-      throw new VaultError("BAD_REQUEST", "this server approves with the passphrase: send it as well");
-    }
-    passphraseLockout.check(req);
-    approvals.decide(id, { approve: decision.approve, for: decision.duration });
-    sendJson(res, 200, { ok: true, message: decision.approve ? "the request is approved" : "the request is refused" });
-  } finally {
-    body.fill(0);
+  const { approve, duration, hasPassphrase } = await vault.secrets.readDecision(body);
+  if (!hasPassphrase && service.approveWith === "passphrase" && approve)
+    throw new VaultError("BAD_REQUEST", "this server approves with the passphrase: send it as well");
+  if (hasPassphrase) {
+    vault.mustBeUnlocked();
+    await vault.unlock(body, permit); // of an unlocked vault, it checks the passphrase and changes nothing
   }
-}
-
-/** An unlock of an unlocked vault checks the passphrase and changes nothing. @throws VaultError UNAUTHORIZED */
-async function checkPassphrase(
-  { vault, passphraseLockout }: Service,
-  req: Request,
-  body: Parameters<Service["vault"]["unlock"]>[0],
-) {
-  vault.mustBeUnlocked();
-  try {
-    await vault.unlock(body, () => passphraseLockout.check(req));
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
-    passphraseLockout.fail(req);
-    throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
-  }
+  permit();
+  approvals.decide(request, { approve, for: duration });
+  return json({ ok: true, message: approve ? "the request is approved" : "the request is refused" });
 }
 
 function mustHaveBroker({ broker }: Service): Broker {

@@ -9,7 +9,8 @@ import { maxSocketPathBytes } from "../config/readers.js";
 import { StartError, systemCode } from "../errors.js";
 import { ignoring, missingAsNull } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
-import { type Api, createMessageClasses, type MessageClasses } from "../http/app.js";
+import type { Api } from "../http/adapter.js";
+import { createMessageClasses, type MessageClasses } from "../http/app.js";
 import {
   createListener,
   createLocalListener,

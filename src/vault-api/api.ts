@@ -1,7 +1,7 @@
 /** The API for Vault's clients, as a listener needs it: its table, its token header and its errors. */
 import type { IncomingMessage } from "node:http";
 import { type ErrorCode, statusOf, VaultError } from "../errors.js";
-import type { Api } from "../http/app.js";
+import type { Api } from "../http/adapter.js";
 import type { ErrorForm } from "../http/response.js";
 import { vaultTable } from "./endpoints.js";
 import { jsonType } from "./response.js";

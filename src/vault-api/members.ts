@@ -3,11 +3,11 @@ import type { Request } from "express";
 import { goFlag } from "../../workers/go-values.js";
 import { type Members, refusalOf, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
 import { VaultError } from "../errors.js";
-import type { Endpoint } from "../http/endpoint.js";
+import type { HandRow } from "../http/endpoint.js";
 import { queryOf } from "../http/request.js";
 
 /** A row of the table: an operation without a row in `vaultMembers` does not compile. */
-export type VaultEndpoint = Endpoint<VaultOperation>;
+export type VaultEndpoint = HandRow<VaultOperation>;
 
 /** The members of a body that holds no secret value. */
 export type BodyMembers = { readonly [name: string]: unknown };

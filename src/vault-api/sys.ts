@@ -1,8 +1,8 @@
 /** Handlers of `sys`: the state of the server, seal and unseal. */
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
+import { withPassphrase } from "../http/by-hand.js";
 import type { Service } from "../http/endpoint.js";
-import { withPassphrase } from "../http/keys.js";
 import { queryOf } from "../http/request.js";
 import { sendNothing, sendPlain } from "./response.js";
 

@@ -2,7 +2,15 @@
  * Router of the API for Vault's clients. There is no state of mounts: the first segment of a path is a top folder, `secret` the
  * whole vault, and the second decides what the path is for.
  */
-import { type Endpoint, EndpointTable, type Found, hasParameter, parseQuery, type Target } from "../http/endpoint.js";
+import {
+  byHand,
+  type Endpoint,
+  EndpointTable,
+  type Found,
+  hasParameter,
+  parseQuery,
+  type Target,
+} from "../http/endpoint.js";
 import { asksForList, checkQuery, type VaultEndpoint } from "./members.js";
 
 /** First segments that are no mounts. */
@@ -36,11 +44,11 @@ export class VaultTable {
 }
 
 function checkingQuery(row: VaultEndpoint): Endpoint {
-  const handle: Endpoint["handle"] = (service, req, res, parameter) => {
+  const handle: VaultEndpoint["handle"] = (service, req, res, parameter) => {
     checkQuery(row, req);
     return row.handle(service, req, res, parameter);
   };
-  return { ...row, handle };
+  return byHand({ ...row, handle });
 }
 
 /** Returns the mount, if the path has one, and the path with `*` in its place. */

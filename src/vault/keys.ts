@@ -69,11 +69,14 @@ export class KeySlots {
   }
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
-  async delete(id: string): Promise<KeyChange> {
+  async delete(id: string, permit: Permit): Promise<KeyChange> {
     const { lockState, header, log } = this.#options;
     await header.refresh();
     const { header: proposed, response, key = null } = await lockState.derive({ op: "deleteKey", id });
-    await header.replace(proposed);
+    await header.replace(proposed, async () => {
+      permit();
+      return null;
+    });
     log.info({ event: "key-deleted" });
     return { response, key };
   }

@@ -126,15 +126,18 @@ export class Vault {
 
   /**
    * Creates a new vault and unlocks it. `keptAt` is where the vault that it replaces is kept; `locked` is true when a
-   * lock came in between.
+   * lock came in between. When `permit` throws, nothing is changed.
    * @throws VaultError BAD_REQUEST, ALREADY_EXISTS, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE
    */
-  async init(body: SharedBytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
+  async init(body: SharedBytes, permit: Permit): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const { scryptLogN: logN } = this.#settings;
     const init = () => this.#lockState.derive({ op: "init", body, logN, now: this.#clock.now() });
     const derived = this.#header.refresh().then(init);
     const { header } = await wipingAfter(body, derived);
-    const keptAt = await this.#header.startNewVault(header, () => this.#recordStore?.documentsForNewVault() ?? []);
+    const keptAt = await this.#header.startNewVault(header, () => {
+      permit();
+      return this.#recordStore?.documentsForNewVault() ?? [];
+    });
     this.#lockState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
     if (this.#lockState.unlocked) this.#unlocked("init");

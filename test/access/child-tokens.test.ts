@@ -14,6 +14,7 @@ import { passphrase, testSettings } from "../support/server.js";
 
 const rootText = `root-${"r".repeat(40)}`;
 const hour = 3600;
+const always = () => {};
 
 type Limits = Pick<TokensOptions, "maxDescendants">;
 type Opened = { readonly vault: Vault; readonly tokens: ClientTokens; readonly credentials: Credentials };
@@ -40,7 +41,7 @@ function body(members: object): Uint8Array<SharedArrayBuffer> {
 async function unlocked(limits: Limits = {}): Promise<Opened & { readonly kept: Kept; readonly clock: FakeClock }> {
   const [kept, clock] = [nothingKept(), new FakeClock()];
   const open = await opened(kept, clock, rootText, limits);
-  await open.vault.init(body({ passphrase }));
+  await open.vault.init(body({ passphrase }), always);
   return { ...open, kept, clock };
 }
 
@@ -55,7 +56,7 @@ function isValid({ credentials }: Opened, text: string): boolean {
 }
 
 async function family(tokens: ClientTokens) {
-  const parent = await tokens.create({ name: "ci", can: ["get", "list"], paths: ["app/"], ttlSeconds: hour });
+  const parent = await tokens.create({ name: "ci", can: ["get", "list"], paths: ["app/"], ttlSeconds: hour }, always);
   const child = await tokens.createChild(parent.text, wish);
   const grandchild = await tokens.createChild(child.text, { ...wish, can: ["get"] });
   return { parent: parent.text, child: child.text, grandchild: grandchild.text, shown: child.shown };
@@ -94,7 +95,7 @@ describe("Child tokens", () => {
 
   it("are refused beyond a number for one client token, grandchildren included, until some have ended", async () => {
     const { tokens, clock } = await unlocked({ maxDescendants: 3 });
-    const other = await tokens.create({ name: "other", can: ["get"], paths: [""], ttlSeconds: hour });
+    const other = await tokens.create({ name: "other", can: ["get"], paths: [""], ttlSeconds: hour }, always);
     const { parent, child, grandchild } = await family(tokens);
     const last = await tokens.createChild(grandchild, { ...wish, ttlSeconds: 60 });
     for (const text of [parent, child, grandchild, last.text]) {
@@ -142,7 +143,7 @@ describe("Child tokens", () => {
   it("end with the value that they were made with", async () => {
     const open = await unlocked();
     const { child, grandchild } = await family(open.tokens);
-    const renewed = await open.tokens.rotate("ci", 60);
+    const renewed = await open.tokens.rotate("ci", 60, always);
     const late = await open.tokens.createChild(renewed.text, wish);
     expect([child, grandchild].map((text) => isValid(open, text))).to.deep.equal([true, true]);
     open.clock.advance(60_000);
@@ -166,7 +167,7 @@ describe("Child tokens", () => {
   it("are not extended by a rotation of their value", async () => {
     const { tokens } = await unlocked();
     const { shown } = await family(tokens);
-    expect((await tokens.rotate(shown.name, 0)).shown.expiresAt).to.equal(shown.expiresAt);
+    expect((await tokens.rotate(shown.name, 0, always)).shown.expiresAt).to.equal(shown.expiresAt);
   });
 
   it("leave the list when they expire, and the document a day later", async () => {
@@ -175,7 +176,7 @@ describe("Child tokens", () => {
     clock.advance(60_000);
     expect(tokens.list()).to.deep.equal([]);
     clock.advance(24 * hour * 1000);
-    await tokens.create({ name: "ci", can: ["get"], paths: [], ttlSeconds: 0 });
+    await tokens.create({ name: "ci", can: ["get"], paths: [], ttlSeconds: 0 }, always);
     const document = readDocument(kept.documents.get("tokens") ?? Buffer.from(""));
     expect(document?.tokens.map(({ name }) => name)).to.deep.equal(["ci"]);
   });

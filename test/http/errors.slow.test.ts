@@ -23,6 +23,7 @@ import {
   parseRaw,
   type Send,
   send,
+  sendRaw,
 } from "../support/test-client.js";
 
 const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
@@ -179,6 +180,16 @@ describe("the order of checks", () => {
       400,
       "BAD_REQUEST",
     );
+  });
+
+  it("checks a token's paths before a byte of the body is asked for", async () => {
+    const initialized = await unlockedServer();
+    const { token } = await mustCreateToken(initialized, { name: "in", can: ["put", "encrypt"], paths: ["in/"] });
+    for (const line of ["PUT /v1/secrets/out", "PATCH /v1/metadata/out", "POST /v1/transit/encrypt/out"]) {
+      const head = `${line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n`;
+      const received = await sendRaw(initialized, `${head}Expect: 100-continue\r\nContent-Length: 20\r\n\r\n`);
+      expect(received).to.match(/^HTTP\/1\.1 403 /);
+    }
   });
 
   it("checks the path before the secret exists", async () => {

@@ -84,6 +84,7 @@ describe("the review page's code", () => {
 
   it("is refused without --review-page, and so is the page", async () => {
     const server = await startTestServer();
+    await mustInit(server);
     mustRefuse(await send(server, { method: "POST", path: "/v1/review" }), 404, "NOT_FOUND");
     mustRefuse(await send(server, { path: "/review/" }), 404, "NOT_FOUND");
   });

@@ -4,32 +4,41 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { type Endpoint, EndpointTable } from "../../src/http/endpoint.js";
+import { type Endpoint, EndpointTable, endpoint, none } from "../../src/http/endpoint.js";
 import { endpoints } from "../../src/http/endpoints.js";
+import { json } from "../../src/http/outcome.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { contract } from "../support/contract-judge.js";
 
 type Documented = Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
 
+/** A whole row, as the text of each member. */
 const whole = {
-  operation: "lock",
-  at: "POST /v1/lock",
-  scope: "lock",
-  guard: "none",
-  audit: null,
+  operation: '"put"',
+  at: '"PUT /v1/secrets/:path"',
+  scope: '"put"',
+  guard: '"unlocked"',
+  audit: "null",
+  subject: "secret",
+  body: "value",
+  conditional: '"change"',
+  reads: "false",
+  handle:
+    "async ({ vault, path, body, condition, permit }) => tagged(await vault.secrets.put(path, body, condition, permit))",
 };
+type Member = keyof typeof whole;
 
-/** Returns what the compiler says of a row for each member, without that member. */
-async function errorsWithout(members: readonly string[]): Promise<readonly string[]> {
+/** Returns what the compiler says of each row, a line each. */
+async function errorsOf(rows: readonly Partial<Record<Member, string>>[]): Promise<readonly string[]> {
   const directory = temporaryDirectory();
   symlinkSync(resolve("node_modules"), join(directory, "node_modules"));
-  const rows = members.map((member) => {
-    const kept = Object.entries(whole).filter(([name]) => name !== member);
-    const texts = kept.map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-    return `{ ${[...texts, ...(member === "handle" ? [] : ["handle: () => {}"])].join(", ")} },`;
+  const from = (file: string) => JSON.stringify(resolve(`dist/src/http/${file}.js`));
+  const texts = rows.map((row) => {
+    const members = Object.entries(row).map(([name, text]) => `${name}: ${text}`);
+    return `endpoint({ ${members.join(", ")} });`;
   });
-  const type = JSON.stringify(resolve("dist/src/http/endpoint.js"));
-  const code = [`import type { Endpoint } from ${type};`, "export const rows: Endpoint[] = [", ...rows, "];"];
+  const imports = `import { endpoint, key, none, secret } from ${from("endpoint")}; import { value } from ${from("body")};`;
+  const code = [`${imports} import { json, tagged } from ${from("outcome")};`, ...texts];
   writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
   writeFileSync(join(directory, "rows.ts"), code.join("\n"));
   const options = ["--strict", "--noEmit", "--skipLibCheck", "--module", "nodenext", "--target", "es2023"];
@@ -40,7 +49,7 @@ async function errorsWithout(members: readonly string[]): Promise<readonly strin
     ({ stdout }) => stdout,
     ({ stdout }: { stdout: string }) => stdout,
   );
-  return [...output.matchAll(/^rows\.ts\((\d+),.*/gm)].map(([line]) => line);
+  return rows.map((_, i) => new RegExp(`^rows\\.ts\\(${i + 2},.*(?:\n .*)*`, "m").exec(output)?.[0] ?? "");
 }
 
 describe("the table of endpoints", () => {
@@ -50,26 +59,53 @@ describe("the table of endpoints", () => {
         return `${operationId} ${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`;
       }),
     );
-    const served = endpoints.map(({ operation, at }) => `${operation} ${at.replace(/\/?(?:\?.*)?$/, "")}`);
+    const served = endpoints.map(
+      ({ operation, at }) => `${operation} ${at.replace(/\/?(?:\?.*)?$/, "").replace("tokens/root", "tokens/:name")}`,
+    );
     expect([...new Set(served)].sort()).to.deep.equal(documented.sort());
   });
 
-  it("does not compile with a row that has no audit event, or lacks any other member", async () => {
-    const members = [...Object.keys(whole), "handle"];
-    const errors = await errorsWithout([...members, "none"]);
-    expect(errors).to.have.lengthOf(members.length);
+  it("does not compile with a row that lacks any member, or whose handler uses what the row does not declare", async () => {
+    const members = Object.keys(whole) as Member[];
+    const lacking = members.map((member) => ({ ...whole, [member]: undefined }));
+    const kept = lacking.map((row) => Object.fromEntries(Object.entries(row).filter(([, text]) => text !== undefined)));
+    const rows = [
+      whole,
+      { ...whole, subject: "none" },
+      { ...whole, subject: "key" },
+      { ...whole, body: "null" },
+      { ...whole, conditional: "false" },
+      { ...whole, conditional: '"read"' },
+      { ...whole, scope: '"open"', handle: "({ caller }) => json({ caller })" },
+      { ...whole, handle: "({ query }) => json({ query })" },
+      { ...whole, handle: "({ req }) => json({ req })" },
+      { ...whole, handle: "({ res }) => json({ res })" },
+      { ...whole, handle: "() => {}" },
+    ];
+    const [none, ...errors] = await errorsOf([...rows, ...kept]);
+    expect(none).to.equal("");
+    for (const [i, name] of [
+      "path",
+      "path",
+      "body",
+      "condition",
+      "condition",
+      "caller",
+      "query",
+      "req",
+      "res",
+    ].entries())
+      expect(errors[i]).to.match(new RegExp(`Property '${name}' does not exist`));
+    expect(errors[9]).to.match(/not assignable to type .*Outcome/);
     for (const [i, member] of members.entries())
-      expect(errors[i]).to.match(new RegExp(`^rows\\.ts\\(${i + 3},.* Property '${member}' is missing`));
+      expect(errors[i + 10]).to.match(new RegExp(`Property '${member}' is missing|Expected`));
   });
 
-  const row = (at: Endpoint["at"]): Endpoint => ({
-    operation: "status",
-    at,
-    scope: "root",
-    guard: "none",
-    audit: null,
-    handle: () => {},
-  });
+  const row = (at: Endpoint["at"]): Endpoint =>
+    endpoint({
+      ...{ operation: "status", at, scope: "root", guard: "none", audit: null, subject: none, body: null },
+      ...{ conditional: false, reads: false, handle: () => json({}) },
+    });
   const table = new EndpointTable(
     (
       ["GET /v1/a", "GET /v1/a/:n", "GET /v1/a/:n?v", "POST /v1/a/:n/act", "PUT /v1/a/:n", "PUT /v1/a/own"] as const

@@ -76,6 +76,7 @@ const rows: Readonly<Record<string, Row>> = {
   "DELETE /v1/keys/:id": root("DELETE", "/v1/keys/none"),
   "GET /v1/tokens": root("GET", "/v1/tokens"),
   "POST /v1/tokens": root("POST", "/v1/tokens", { name: "new" }),
+  "POST /v1/tokens/root": root("POST", "/v1/tokens/root"),
   "POST /v1/tokens/:name": root("POST", "/v1/tokens/get"),
   "DELETE /v1/tokens/:name": root("DELETE", "/v1/tokens/get"),
   "GET /v1/secrets": { request: { path: "/v1/secrets" }, may: ["list"], unlocked: "200", locked: isLocked },
