@@ -27,8 +27,8 @@ const head = `// @ts-nocheck ajv's own JavaScript, which \`npm run contract\` ma
 const about =
   "/** Validators of request bodies, compiled ahead, so that a fresh key thread need not load and run ajv. */\n";
 
-/** Returns the text of workers/operations/body-validators.ts. `secretTypes`: for the error that names them. */
-export function bodyValidatorsFile(schemas: Readonly<Record<string, Schema>>, secretTypes: string): string {
+/** Returns the text of workers/operations/body-validators.ts. */
+export function bodyValidatorsFile(schemas: Readonly<Record<string, Schema>>): string {
   const ajv = new Ajv({ code: { source: true, esm: true }, messages: false });
   ajv.addKeyword({ keyword: "text", errors: false, code: callIsText });
   const fields: string[] = [];
@@ -38,7 +38,7 @@ export function bodyValidatorsFile(schemas: Readonly<Record<string, Schema>>, se
     fields.push(`  ${name}: ${JSON.stringify(Object.keys(schema.properties)).replaceAll(",", ", ")},\n`);
     ajv.addSchema(withTexts(schema), name);
   }
-  return `${head}${about}${functions(ajv)}/** The fields of each body. */\nexport const bodyFields = {\n${fields.join("")}} as const;\n\n${secretTypes}`;
+  return `${head}${about}${functions(ajv)}/** The fields of each body. */\nexport const bodyFields = {\n${fields.join("")}} as const;`;
 }
 
 function functions(ajv: Ajv): string {

@@ -47,10 +47,8 @@ export function contractFiles(): ReadonlyMap<string, string> {
     ["src/contract/names.ts", namesFile(document.components.schemas)],
     ["src/client/api-types.ts", typesOf(document.components.schemas)],
     ["src/client/shapes.ts", shapesOf(document)],
-    [
-      "workers/operations/body-validators.ts",
-      bodyValidatorsFile(document.components.schemas, secretTypesOf(document.components.schemas)),
-    ],
+    ["workers/names.ts", `${namesHead}${typeNamesOf(document.components.schemas)}`],
+    ["workers/operations/body-validators.ts", bodyValidatorsFile(document.components.schemas)],
   ]);
 }
 
@@ -69,12 +67,12 @@ export type OperationId = keyof typeof operations;
 `;
 }
 
+const namesHead = "/** Names of the HTTP API, generated from openapi.yaml by `npm run contract`. */\n\n";
+
 /** Names that several parts of the program share. */
 function namesFile(schemas: Document["components"]["schemas"]): string {
   const can = schemas["TokenRequest"]?.properties?.["can"];
-  return `/** Names of the HTTP API, generated from openapi.yaml by \`npm run contract\`. */
-
-${secretTypesOf(schemas)}
+  return `${namesHead}${typeNamesOf(schemas)}
 /** What a client token may do. */
 export const scopes = ${listOf(can?.items?.enum)} as const;
 
@@ -82,8 +80,12 @@ export const defaultScopes = ${listOf(can?.default)} as const;
 `;
 }
 
-function secretTypesOf(schemas: Document["components"]["schemas"]): string {
-  return `export const secretTypes = ${listOf(schemas["PutRequest"]?.properties?.["type"]?.enum)} as const;\n`;
+function typeNamesOf(schemas: Document["components"]["schemas"]): string {
+  const typesIn = (schema: string) => listOf(schemas[schema]?.properties?.["type"]?.enum);
+  return `export const secretTypes = ${typesIn("PutRequest")} as const;
+
+export const transitKeyTypes = ${typesIn("TransitKeyRequest")} as const;
+`;
 }
 
 function listOf(values: Schema["enum"]): string {

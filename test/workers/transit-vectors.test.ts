@@ -12,7 +12,7 @@ import {
   verify,
   verifyHmac,
 } from "../../workers/transit/algorithms.js";
-import type { KeyType } from "../../workers/transit/key-format.js";
+import type { KeyType } from "../../workers/transit/key-types.js";
 import { makePrivatePart, parsePrivatePart } from "../../workers/transit/private-keys.js";
 import { aes256GcmCases } from "../vectors/wycheproof-aes-256-gcm.js";
 

@@ -34,5 +34,3 @@ export const bodyFields = {
   batchMove: ["move", "to", "trashReplaced", "ifMatch", "ifNoneMatch"],
   batchCopy: ["copy", "to", "ifMatch", "ifNoneMatch"],
 } as const;
-
-export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;

@@ -15,10 +15,11 @@ import {
 import { readElements, readObject } from "../json/json-reader.js";
 import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
 import { textOf } from "../memory.js";
+import { secretTypes } from "../names.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { refusalOf, vaultMembers } from "../vault-members.js";
-import { bodyFields, bodyValidators, secretTypes } from "./body-validators.js";
+import { bodyFields, bodyValidators } from "./body-validators.js";
 import { isBase64 } from "./value.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };

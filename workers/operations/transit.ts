@@ -2,6 +2,7 @@
 import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
 import type { FoundFields, ListElement } from "../json/json-reader.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
+import { transitKeyTypes } from "../names.js";
 import type {
   Bytes,
   DescribeResult,
@@ -17,8 +18,6 @@ import { toBase64 } from "../transit/base64.js";
 import { Fields, Invalid, parseBody } from "../transit/body.js";
 import {
   type KeyInfo,
-  type KeyType,
-  keyTypes,
   mostKeyVersions,
   newKeyId,
   type OpenedKey,
@@ -27,12 +26,11 @@ import {
   openKeyInfos,
   sealKey,
 } from "../transit/key-format.js";
+import { isAsymmetric, isRsa, type KeyType, keyTypes } from "../transit/key-types.js";
 import { oneTimeCode as codeOf } from "../transit/one-time-code.js";
 import {
   derOf,
   importPrivatePart,
-  isAsymmetric,
-  isRsa,
   makePrivatePart,
   makeRsaPrivatePart,
   parsePrivatePart,
@@ -132,7 +130,7 @@ export function exportTransitKey(
     const head = `{"name":${JSON.stringify(name)},"type":"${info.type}","keys":{`;
     const keys = privateParts.flatMap((part, i) => [
       `${i === 0 ? "" : ","}"${i + 1}":"`,
-      toBase64(info.type === "aes256-gcm96" ? part.subarray(0, 32) : derOf(info.type, part)),
+      toBase64(keyTypes[info.type].encryption === "gcm" ? part.subarray(0, 32) : derOf(info.type, part)),
       '"',
     ]);
     return { ok: true, response: concat([head, ...keys, "}}"]) };
@@ -178,16 +176,6 @@ export function listTransitKeys(
   });
 }
 
-/** How many inputs of a batch are worked on before others get their turn. */
-const inputsAtOnce: Readonly<Record<KeyType, number>> = {
-  "aes256-gcm96": 100,
-  hmac: 100,
-  ed25519: 25,
-  "ecdsa-p256": 10,
-  "rsa-2048": 3,
-  "rsa-4096": 1,
-};
-
 export async function useTransitKey(
   context: Context,
   request: RequestOf<"useTransitKey">,
@@ -213,7 +201,7 @@ async function runBatch(
 ): Promise<ResultOf<"useTransitKey">> {
   const { form, use } = request;
   const { inputs, info } = begun;
-  const slice = inputsAtOnce[info.type];
+  const slice = keyTypes[info.type].inputsAtOnce;
   let failed = 0;
   out.text(form === undefined ? '{"results":[' : '{"batch_results":[');
   for (let at = 0; at < inputs.length; at += slice) {
@@ -400,7 +388,7 @@ function inputFields(
 }
 
 function wishOf(fields: Fields): Wish {
-  const type = fields.choice("type", keyTypes, "aes256-gcm96");
+  const type = fields.choice("type", transitKeyTypes, "aes256-gcm96");
   return { type, exportable: fields.flag("exportable", false), hasMaterial: fields.has("key") };
 }
 
@@ -413,18 +401,13 @@ async function withNewPart(
 ): Promise<SealResult | Refusal> {
   if (!hasMaterial && isRsa(type)) return withNewRsaPart(context, type, seal);
   return withValid(context, (key) => {
-    const part = hasMaterial ? importedPart(context, type, body) : madePart(type);
+    const part = hasMaterial ? importedPart(context, type, body) : makePrivatePart(type);
     return seal(key, { part, ...publicPart(type, part) });
   });
 }
 
 /** `publicKey`: of asymmetric keys. */
 type NewPart = { readonly part: Uint8Array; readonly publicKey?: string };
-
-function madePart(type: KeyType): Uint8Array {
-  if (type === "rsa-2048" || type === "rsa-4096") throw new Error("RSA keys are made in a thread of their own");
-  return makePrivatePart(type);
-}
 
 function importedPart(context: Context, type: KeyType, body: Uint8Array): Uint8Array {
   const part = importPrivatePart(type, fieldsOf(context, body, undefined, "createTransitKey").bytes("key"));
@@ -468,7 +451,7 @@ function withVersion({ info, privateParts }: OpenedKey, { part, publicKey }: New
   const version = {
     createdAt,
     ...(publicKey !== undefined && { publicKey }),
-    ...(info.type === "aes256-gcm96" && { messages: 0 }),
+    ...(keyTypes[info.type].encryption === "gcm" && { messages: 0 }),
   };
   return { info: { ...info, versions: [...info.versions, version] }, privateParts: [...privateParts, part] };
 }

@@ -13,8 +13,7 @@ import {
 import { openGcm, sealGcm, tagBytes } from "../crypto/gcm.js";
 import { bytesOf, equal, putFreshNonce, scratch, scratchOf, viewOf, wipe } from "../memory.js";
 import { signDigest, verifyDigest } from "./ecdsa-digest.js";
-import type { KeyType } from "./key-format.js";
-import { isRsa } from "./private-keys.js";
+import { isRsa, type KeyType, keyTypes } from "./key-types.js";
 import { type Hash, signPkcs1, signPss, verifyPkcs1, verifyPss } from "./rsa-digest.js";
 
 /** How to sign: `isDigest` when the input is a digest already. */
@@ -55,9 +54,10 @@ export function decryptGcm(key: Uint8Array, sealed: Uint8Array, aad: Uint8Array)
 
 const oaep = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" } as const;
 
-/** The longest plaintext of OAEP with SHA-256, in bytes. */
+/** The longest plaintext of OAEP with SHA-256, in bytes (RFC 8017 section 7.1.1). */
 export function mostOaepBytes(type: KeyType): number {
-  return type === "rsa-4096" ? 446 : 190;
+  const { material } = keyTypes[type];
+  return material.kind === "rsa" ? material.modulusLength / 8 - 66 : 0;
 }
 
 export function encryptOaep(key: KeyObject, plaintext: Uint8Array): Uint8Array {
@@ -96,7 +96,7 @@ export function sign(
   options: SignOptions,
 ): Uint8Array {
   const { hash, isDigest, marshaling, padding, saltLength } = options;
-  if (type === "ed25519") return signMessage(null, input, key);
+  if (keyTypes[type].signature === "ed25519") return signMessage(null, input, key);
   if (isRsa(type))
     return isDigest ? signRsaDigest(key, input, options) : signMessage(hash, input, rsaKey(key, padding, saltLength));
   if (!isDigest) return signMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] });
@@ -112,7 +112,7 @@ export function verify(
   options: SignOptions,
 ): boolean {
   const { hash, isDigest, marshaling, padding } = options;
-  if (type === "ed25519") return verifyMessage(null, input, key, signature);
+  if (keyTypes[type].signature === "ed25519") return verifyMessage(null, input, key, signature);
   if (isRsa(type)) {
     if (!isDigest) return verifyMessage(hash, input, rsaKey(key, padding), signature);
     return padding === "pss" ? verifyPss(key, hash, input, signature) : verifyPkcs1(key, hash, input, signature);

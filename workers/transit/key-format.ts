@@ -18,9 +18,7 @@
 import { openCurrent, openMetadata, type SealingKey, sealBlob } from "../crypto/blob.js";
 import { allocate, base64url, randomize, readUint32, scratchOf, textOf, uint32, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-
-export const keyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
-export type KeyType = (typeof keyTypes)[number];
+import type { KeyType } from "./key-types.js";
 
 /** The most versions of one key: its metadata is read as a whole. */
 export const mostKeyVersions = 500;

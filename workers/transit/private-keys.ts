@@ -8,7 +8,6 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import {
   allocate,
   asBuffer,
-  bytesOf,
   freshNonce,
   randomize,
   scratch,
@@ -18,39 +17,23 @@ import {
   wipe,
 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-import type { KeyType } from "./key-format.js";
+import { hexBytes, type KeyType, keyTypes, type Material } from "./key-types.js";
 import { signPkcs1, verifyPkcs1 } from "./rsa-digest.js";
 
 const curveBytes = 32;
-const hmacKeyBytes = { least: 16, most: 512 };
-
-const hex = (text: string) => bytesOf(...(text.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)));
-
-/** PKCS #8 up to the 32 private bytes, which are the last ones (RFC 8410; RFC 5915 without the public key). */
-const prefixes = {
-  ed25519: hex("302e020100300506032b657004220420"),
-  "ecdsa-p256": hex("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420"),
-} as const;
 
 /** Order of P-256. */
 export const p256Order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-
-const modulusLengths: Partial<Record<KeyType, number>> = { "rsa-2048": 2048, "rsa-4096": 4096 };
-
-export function isRsa(type: KeyType): boolean {
-  return type in modulusLengths;
-}
-
-export function isAsymmetric(type: KeyType): boolean {
-  return type in prefixes || isRsa(type);
-}
+const p256OrderBytes = hexBytes(p256Order.toString(16));
 
 /** Makes the private part of a key of a type that needs no search for primes, in scratch memory. */
-export function makePrivatePart(type: Exclude<KeyType, "rsa-2048" | "rsa-4096">): Uint8Array {
-  const part = randomize(allocate(type === "aes256-gcm96" ? 64 : curveBytes));
+export function makePrivatePart(type: KeyType): Uint8Array {
+  const { material } = keyTypes[type];
+  if (material.kind === "rsa") throw new Error("RSA keys are made in a thread of their own");
+  const part = randomize(allocate(material.kind === "bytes" ? material.made : curveBytes));
   try {
     // One in 2^32 scalars is not below the order of the curve.
-    return type === "ecdsa-p256" && !isScalar(part) ? makePrivatePart(type) : scratchOf(part);
+    return isP256(type) && !isScalar(part) ? makePrivatePart(type) : scratchOf(part);
   } finally {
     wipe(part);
   }
@@ -58,8 +41,9 @@ export function makePrivatePart(type: Exclude<KeyType, "rsa-2048" | "rsa-4096">)
 
 /** Makes an RSA key in a thread of libuv's pool; the caller wipes it. It cannot be interrupted. */
 export function makeRsaPrivatePart(type: KeyType): Promise<Bytes> {
+  const { material } = keyTypes[type];
   const options = {
-    modulusLength: modulusLengths[type] ?? 0,
+    modulusLength: material.kind === "rsa" ? material.modulusLength : 0,
     publicKeyEncoding: { type: "spki", format: "der" },
     privateKeyEncoding: { type: "pkcs8", format: "der" },
   } as const;
@@ -85,8 +69,8 @@ export function parsePrivatePart(type: KeyType, part: Uint8Array): KeyObject {
 
 /** PKCS #8 of an asymmetric key, in scratch memory. */
 export function derOf(type: KeyType, part: Uint8Array): Uint8Array {
-  const prefix = type === "ed25519" || type === "ecdsa-p256" ? prefixes[type] : null;
-  return prefix === null ? part : scratchOf(prefix, part);
+  const { material } = keyTypes[type];
+  return material.kind === "curve" ? scratchOf(material.prefix, part) : part;
 }
 
 /** The public key as PEM (SPKI). */
@@ -102,13 +86,15 @@ export type ImportProblem = "foreign" | "damaged";
  * part, in scratch memory, or why there is none.
  */
 export function importPrivatePart(type: KeyType, material: Uint8Array): Uint8Array | ImportProblem {
-  if (type === "hmac") return isBetween(material.length, hmacKeyBytes.least, hmacKeyBytes.most) ? material : "foreign";
-  if (type === "aes256-gcm96") {
-    return material.length === 32 ? scratchOf(material, makePrivatePart("hmac")) : "foreign";
+  const row = keyTypes[type].material;
+  if (row.kind === "bytes") {
+    const [least, most] = row.imported;
+    if (material.length < least || material.length > most) return "foreign";
+    return scratchOf(material, makePrivatePart(type).subarray(material.length));
   }
   const key = parseMaterial(material);
-  if (key === null || typeOf(key) !== type) return "foreign";
-  return isRsa(type) ? rsaPart(material) : curvePart(type, material, key);
+  if (key === null || !isOf(row, key)) return "foreign";
+  return row.kind === "rsa" ? rsaPart(material) : curvePart(type, material, key);
 }
 
 function parseMaterial(material: Uint8Array): KeyObject | null {
@@ -119,12 +105,10 @@ function parseMaterial(material: Uint8Array): KeyObject | null {
   }
 }
 
-function typeOf(key: KeyObject): KeyType | null {
-  const { asymmetricKeyType, asymmetricKeyDetails } = key;
-  if (asymmetricKeyType === "ed25519") return "ed25519";
-  if (asymmetricKeyType === "ec") return asymmetricKeyDetails?.namedCurve === "prime256v1" ? "ecdsa-p256" : null;
-  const type = `rsa-${asymmetricKeyDetails?.modulusLength}`;
-  return asymmetricKeyType === "rsa" && (type === "rsa-2048" || type === "rsa-4096") ? type : null;
+function isOf(material: Material, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
+  if (material.kind === "rsa")
+    return asymmetricKeyType === "rsa" && asymmetricKeyDetails?.modulusLength === material.modulusLength;
+  return material.kind === "curve" && (asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType) === material.curve;
 }
 
 /**
@@ -184,21 +168,20 @@ function curvePart(type: KeyType, material: Uint8Array, key: KeyObject): Uint8Ar
     problem = "damaged";
     const part = scratch(curveBytes);
     part.set(material.subarray(at + 2, at + 2 + curveBytes));
-    if (type === "ecdsa-p256" && !isScalar(part)) continue;
+    if (isP256(type) && !isScalar(part)) continue;
     if (publicPem(parsePrivatePart(type, part)) === wanted) return part;
   }
   return problem;
 }
 
-function isScalar(bytes: Uint8Array): boolean {
-  // Compared by bytes: a BigInt of the scalar would stay on the heap.
-  const order = hex(p256Order.toString(16));
-  const at = bytes.findIndex((byte, i) => byte !== order[i]);
-  return at >= 0 && (bytes[at] ?? 0) < (order[at] ?? 0) && bytes.some((byte) => byte !== 0);
+function isP256(type: KeyType): boolean {
+  return keyTypes[type].signature === "ecdsa";
 }
 
-function isBetween(value: number, least: number, most: number): boolean {
-  return value >= least && value <= most;
+function isScalar(bytes: Uint8Array): boolean {
+  // Compared by bytes: a BigInt of the scalar would stay on the heap.
+  const at = bytes.findIndex((byte, i) => byte !== p256OrderBytes[i]);
+  return at >= 0 && (bytes[at] ?? 0) < (p256OrderBytes[at] ?? 0) && bytes.some((byte) => byte !== 0);
 }
 
 /** Parsed private keys by their public keys, the most recently used ones. */

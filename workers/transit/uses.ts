@@ -19,7 +19,7 @@ import {
 } from "./algorithms.js";
 import { fromBase64, fromGoBase64, toBase64 } from "./base64.js";
 import { type Fields, Invalid } from "./body.js";
-import { isAsymmetric, isRsa } from "./private-keys.js";
+import { keyTypes, typesThat } from "./key-types.js";
 import type { ResponseWriter } from "./response-writer.js";
 import { digestBytes, type Hash, hashes } from "./rsa-digest.js";
 import type { UsableKey } from "./usable-key.js";
@@ -42,11 +42,11 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
   rewrap: (key, fields, out) => writeCiphertext(out, key, fields, encrypted(key, decrypted(key, fields), fields)),
 
   sign: (key, fields, out) => {
-    mustBe(key, "sign", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
+    mustBe(key, "sign", ({ signature }) => signature !== null);
     const version = versionOf(key, fields);
     const { input, options } = toSign(key, fields);
     const signature = sign(key.info.type, key.privateKey(version), () => key.privatePart(version), input, options);
-    const isUrl = (key.info.type === "ecdsa-p256" || fields.isForVault) && options.marshaling === "jws";
+    const isUrl = (keyTypes[key.info.type].signature === "ecdsa" || fields.isForVault) && options.marshaling === "jws";
     beginShown(out, "signature", version);
     if (isUrl) out.bytes(urlBase64(signature));
     else out.base64(signature);
@@ -57,7 +57,7 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
     if (fields.isForVault && fields.has("hmac") && fields.has("signature"))
       throw new Invalid("provide one of signature or hmac");
     if (fields.has("hmac")) return writeValidity(out, verifyMac(key, fields));
-    mustBe(key, "verify", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
+    mustBe(key, "verify", ({ signature }) => signature !== null);
     const { version, bytes } = parsed(key, fields, "signature");
     const { input, options } = toSign(key, fields);
     writeValidity(out, verify(key.info.type, key.publicKey(version), input, bytes, options));
@@ -91,7 +91,7 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
 
 /** Whether each input takes one of the messages that a version may encrypt. */
 export function countsMessages(use: TransitUse, key: UsableKey): boolean {
-  return key.info.type === "aes256-gcm96" && (use === "encrypt" || use === "rewrap" || use === "datakey");
+  return keyTypes[key.info.type].encryption === "gcm" && (use === "encrypt" || use === "rewrap" || use === "datakey");
 }
 
 /** Returns how many messages of each version are taken by inputs that name these; null: the newest. Others encrypt nothing. */
@@ -124,7 +124,8 @@ function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Uint8
   const { type } = key.info;
   const version = encryptionVersion(key, fields);
   const aad = aadOf(key, fields);
-  if (!isRsa(type)) return encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad);
+  if (keyTypes[type].encryption === "gcm")
+    return encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad);
   const most = mostOaepBytes(type);
   if (plaintext.length > most)
     throw new Invalid(`a key of type ${type} encrypts at most ${most} bytes: use a data key`);
@@ -134,14 +135,15 @@ function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Uint8
 function decrypted(key: UsableKey, fields: Fields): Uint8Array {
   const aad = aadOf(key, fields);
   const { version, bytes } = parsed(key, fields, "ciphertext");
-  const plaintext = isRsa(key.info.type)
+  const isOaep = keyTypes[key.info.type].encryption === "oaep";
+  const plaintext = isOaep
     ? decryptOaep(key.privateKey(version), bytes)
     : decryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), bytes, aad);
   if (plaintext !== null) return plaintext;
-  const reasons = isRsa(key.info.type) ? "another key" : "another key or with another aad";
+  const reasons = isOaep ? "another key" : "another key or with another aad";
   throw new Invalid(
     `the key ${key.name} does not decrypt this ciphertext: it is damaged, or was made with ${reasons}`,
-    isRsa(key.info.type) ? "failed to RSA decrypt the ciphertext" : "cipher: message authentication failed",
+    isOaep ? "failed to RSA decrypt the ciphertext" : "cipher: message authentication failed",
   );
 }
 
@@ -150,28 +152,29 @@ function aadOf(key: UsableKey, fields: Fields): Uint8Array {
   mustBe(
     key,
     "encrypt",
-    isRsa(type) || type === "aes256-gcm96",
-    "aes256-gcm96 or rsa",
+    ({ encryption }) => encryption !== null,
     `message encryption not supported for key type ${type}`,
   );
   const aad = fields.optionalBytes("aad");
-  if (isRsa(type) && aad !== undefined) throw new Invalid("aad works with keys of type aes256-gcm96 only");
+  if (keyTypes[type].encryption !== "gcm" && aad !== undefined)
+    throw new Invalid("aad works with keys of type aes256-gcm96 only");
   return aad ?? noBytes;
 }
 
 function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; readonly options: SignOptions } {
   const hash = hashOf(fields);
+  const isEd25519 = keyTypes[key.info.type].signature === "ed25519";
   const options: SignOptions = {
     hash,
     // Vault's clients expect an Ed25519 signature of what they call a digest.
-    isDigest: fields.flag("prehashed", false) && !(fields.isForVault && key.info.type === "ed25519"),
+    isDigest: fields.flag("prehashed", false) && !(fields.isForVault && isEd25519),
     marshaling: fields.choice("marshaling", ["asn1", "jws"], "asn1"),
     padding: fields.choice("signatureAlgorithm", ["pss", "pkcs1v15"], "pss"),
     ...(fields.has("saltLength") && { saltLength: fields.whole("saltLength", 0, mostSaltBytes, 0) }),
   };
   const input = fields.bytes("input");
   if (!options.isDigest) return { input, options };
-  if (key.info.type === "ed25519") throw new Invalid("prehashed does not work with Ed25519: send the message itself");
+  if (isEd25519) throw new Invalid("prehashed does not work with Ed25519: send the message itself");
   if (input.length === digestBytes[hash]) return { input, options };
   throw new Invalid(`input must be a digest of ${digestBytes[hash]} bytes: prehashed is true`);
 }
@@ -182,20 +185,19 @@ function verifyMac(key: UsableKey, fields: Fields): boolean {
 }
 
 function macKey(key: UsableKey, version: number): Uint8Array {
-  const { type } = key.info;
-  mustBe(key, "make a MAC", type === "hmac" || type === "aes256-gcm96", "hmac or aes256-gcm96");
-  return key.privatePart(version).subarray(type === "hmac" ? 0 : aesKeyBytes);
+  mustBe(key, "make a MAC", ({ macKeyAt }) => macKeyAt !== null);
+  return key.privatePart(version).subarray(keyTypes[key.info.type].macKeyAt ?? 0);
 }
 
 function hashOf(fields: Fields): Hash {
   return hashes[fields.choice("hash", ["sha2-256", "sha2-384", "sha2-512"], "sha2-256")];
 }
 
-function mustBe(key: UsableKey, verb: string, can: boolean, types: string, forVault?: string): void {
-  if (can) return;
+function mustBe(key: UsableKey, verb: string, can: Parameters<typeof typesThat>[0], forVault?: string): void {
   const { type } = key.info;
+  if (can(keyTypes[type])) return;
   throw new Invalid(
-    `the key ${key.name} is of type ${type} and cannot ${verb}: use a key of type ${types}`,
+    `the key ${key.name} is of type ${type} and cannot ${verb}: use a key of type ${typesThat(can)}`,
     forVault ?? `key type ${type} does not support ${verb === "sign" ? "signing" : "this: use a key of another type"}`,
   );
 }

@@ -11,8 +11,9 @@ import type { Bytes, TransitUse, VaultForm } from "../protocol.js";
 import { type Members, perInput, refusalOf, transitMemberNames, vaultMembers } from "../vault-members.js";
 import { toBase64 } from "./base64.js";
 import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
-import type { KeyInfo, KeyType, OpenedKey } from "./key-format.js";
-import { isAsymmetric, isRsa, parsePrivatePart } from "./private-keys.js";
+import type { KeyInfo, OpenedKey } from "./key-format.js";
+import { isAsymmetric, isRsa, type KeyType, keyTypes } from "./key-types.js";
+import { parsePrivatePart } from "./private-keys.js";
 import type { ResponseWriter } from "./response-writer.js";
 
 /** Our fields, by Vault's names; of several names of one field the last one counts. */
@@ -179,7 +180,8 @@ export function shownVaultKey(name: string, info: KeyInfo): object {
   const { type, versions } = info;
   const first = info.minDecryptionVersion;
   const shown = versions.map((version, i) => [i + 1, shownVersion(type, version)] as const);
-  const encrypts = isRsa(type) || type === "aes256-gcm96";
+  const { encryption, signature, derivesInVault } = keyTypes[type];
+  const encrypts = encryption !== null;
   return {
     allow_plaintext_backup: false,
     auto_rotate_period: 0,
@@ -194,22 +196,22 @@ export function shownVaultKey(name: string, info: KeyInfo): object {
     min_encryption_version: 0,
     name,
     supports_decryption: encrypts,
-    supports_derivation: type === "aes256-gcm96" || type === "ed25519",
+    supports_derivation: derivesInVault,
     supports_encryption: encrypts,
-    supports_signing: isAsymmetric(type),
+    supports_signing: signature !== null,
     type,
   };
 }
 
 function shownVersion(type: KeyType, { createdAt, publicKey }: KeyInfo["versions"][number]): object | number {
   if (publicKey === undefined) return Math.floor(Date.parse(createdAt) / 1000);
-  const name = type === "ecdsa-p256" ? "P-256" : type;
+  const name = keyTypes[type].signature === "ecdsa" ? "P-256" : type;
   return { certificate_chain: "", creation_time: createdAt, name, public_key: publicForm(type, publicKey) };
 }
 
 /** Of an Ed25519 key the 32 bytes themselves, in base64; of others PEM. */
 function publicForm(type: KeyType, pem: string): string {
-  if (type !== "ed25519") return isRsa(type) ? pem : pem.trim();
+  if (keyTypes[type].signature !== "ed25519") return isRsa(type) ? pem : pem.trim();
   return createPublicKey(pem).export({ type: "spki", format: "der" }).subarray(-32).toString("base64");
 }
 
@@ -250,11 +252,11 @@ function publicExport({ type, versions }: KeyInfo, version: number): string {
 /** The text of a JSON string, in scratch memory. @throws Invalid */
 function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8Array {
   if (kind === "hmac-key") return toBase64(macKeyOf(type, part));
-  if (type === "aes256-gcm96" && kind === "encryption-key") return toBase64(part.subarray(0, 32));
+  if (keyTypes[type].encryption === "gcm" && kind === "encryption-key") return toBase64(part.subarray(0, 32));
   if (kind === "encryption-key" && !isRsa(type)) throw new Invalid("encryption not supported for the key");
   if (!isAsymmetric(type)) throw new Invalid("signing not supported for the key");
   const key = parsePrivatePart(type, part);
-  if (type === "ed25519") {
+  if (keyTypes[type].signature === "ed25519") {
     const publicKey = createPublicKey(key).export({ type: "spki", format: "der" }).subarray(-32);
     return toBase64(scratchOf(part, publicKey));
   }
@@ -267,7 +269,8 @@ function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8
 }
 
 function macKeyOf(type: KeyType, part: Uint8Array): Uint8Array {
-  if (type === "hmac" || type === "aes256-gcm96") return part.subarray(type === "hmac" ? 0 : 32);
+  const { macKeyAt } = keyTypes[type];
+  if (macKeyAt !== null) return part.subarray(macKeyAt);
   throw new Invalid(`a key of type ${type} has no key for MACs`);
 }
 

@@ -2,6 +2,7 @@
 import { Argument, type Command, Option } from "commander";
 import type { TransitKey, TransitKeyType } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
+import { transitKeyTypes } from "../../contract/names.js";
 import { onlyForActions } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import { readInputFile } from "../lib/input.js";
@@ -25,8 +26,6 @@ import { sshPublicKey } from "../ssh/public-key.js";
 
 const actions = ["create", "ls", "show", "rotate", "config", "rm", "import"] as const;
 type Action = (typeof actions)[number];
-
-const types = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
 
 type Flags = OutputFlags &
   ConnectionFlags & {
@@ -56,7 +55,7 @@ export function define(command: Command): void {
     .addArgument(new Argument("<action>", "what to do with keys").choices([...actions]))
     .argument("[name]", "the key's name, a path such as app/backups")
     .argument("[file]", "import: the file of the key")
-    .addOption(new Option("--type <type>", "create, import: what the key can do").choices([...types]))
+    .addOption(new Option("--type <type>", "create, import: what the key can do").choices(transitKeyTypes))
     .option("--exportable", "create, import: the root token may export the private part")
     .option("--min-decryption-version <number>", "config: the lowest version that decrypts", integer(1, 500))
     .option("--deletion-allowed", "config: the key can be deleted")

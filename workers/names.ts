@@ -1,0 +1,5 @@
+/** Names of the HTTP API, generated from openapi.yaml by `npm run contract`. */
+
+export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
+
+export const transitKeyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
