@@ -1,7 +1,10 @@
 /** `strongroom vault-env` and what doctor says of the port for Vault's clients. */
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
-import { realScryptCost, startLocalServer } from "../support/server.js";
-import { mustCreateToken, mustInit } from "../support/test-client.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
+import { mustCreateToken, mustInit, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom vault-env", () => {
@@ -33,4 +36,35 @@ describe("strongroom vault-env", () => {
     mustRefuseWith(await strongroom(server, ["vault-env"]), 2, "--vault-port 8200");
     expect((await strongroom(server, ["doctor"])).stdout).not.to.contain("Vault");
   });
+});
+
+describe("programs that commands start", () => {
+  const server = shareLocalServer(realScryptCost, mustInit);
+
+  const commands: readonly (readonly [args: readonly string[], program: string])[] = [
+    [["edit", "a"], "vi"],
+    [["run", "--set", "ON_PURPOSE=token", "--", "show"], "show"],
+    [["ssh-agent", "--", "show"], "show"],
+    [["mcp"], "strongroom-mcp"],
+  ];
+  for (const [args, program] of commands) {
+    it(`get no variable with a token, whatever its name: ${args.join(" ")}`, async () => {
+      const { token } = await mustCreateToken(server(), { name: args[0] ?? "" });
+      for (const path of ["a", "token"]) await mustPut(server(), path, { value: token });
+      const directory = temporaryDirectory();
+      const [shown, file] = [join(directory, "shown"), join(directory, program)];
+      writeFileSync(file, `#!/bin/sh\nenv > ${shown}\n`);
+      chmodSync(file, 0o755);
+      const environment = {
+        ...{ PATH: `${directory}:/usr/bin:/bin`, KEPT: "kept", STRONGROOM_TOKEN: server().token },
+        ...{ VAULT_TOKEN: server().token, BAO_TOKEN: token, HEADER: `Authorization: Bearer ${server().token}\n` },
+      };
+      await strongroom(server(), args, { environment });
+      const found = readFileSync(shown, "utf8").split("\n");
+      expect(found).to.include("KEPT=kept");
+      const names = found.filter((line) => line.includes(server().token) || line.includes(token));
+      const wanted = { run: [`ON_PURPOSE=${token}`], mcp: [`STRONGROOM_TOKEN=${server().token}`] };
+      expect(names).to.deep.equal(wanted[args[0] as keyof typeof wanted] ?? []);
+    });
+  }
 });

@@ -1,4 +1,5 @@
 /** Files that `scan` searches: a directory's, git's index, and everything in git's history. */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -6,6 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { systemCode } from "../../errors.js";
 import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
+import { withoutTokens } from "../run/without-tokens.js";
 
 /** `origin`: the object in git's history; null for a file as it is now. */
 export type ScannedFile = { readonly name: string; readonly origin: string | null; readonly bytes: Buffer };
@@ -163,7 +165,7 @@ const safely = [
 const withoutFetches = { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0" };
 
 async function git(directory: string, args: readonly string[], input = "") {
-  const env = { ...process.env, ...withoutFetches };
+  const env = { ...withoutTokens(process.env), ...withoutFetches };
   const child = spawn("git", [...safely, ...args], { cwd: directory, env, stdio: ["pipe", "pipe", "pipe"] });
   child.stdin.on("error", () => {}); // it may end without reading
   child.stdin.end(input);

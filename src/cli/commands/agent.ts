@@ -155,7 +155,7 @@ type Run = SessionCommand & { readonly session: Agent; readonly directory: strin
 async function runSession({ program, args, session, directory, flags, release }: Run): Promise<number> {
   const { variables, missing } = await writeTrust(directory, session.certificate, process.env);
   for (const name of missing) say(`warning: ${name} names no readable certificate: the default roots are used\n`);
-  const env = agentEnvironment(process.env, session, variables, flags.placeholder ?? []);
+  const env = agentEnvironment(process.env, session, variables, flags.placeholder ?? [], flags);
   if (!flags.quiet) say(opening(session, flags));
   if (!flags.sandbox) return release(() => runChild(() => startProgram([program, ...args], env)));
   const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));

@@ -36,6 +36,7 @@ import { isInPath } from "../lib/programs.js";
 import { breakable } from "../lib/progress.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
 import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
+import { withoutTokens } from "../run/without-tokens.js";
 
 type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 
@@ -249,7 +250,8 @@ async function notifyOf(records: readonly AuditRecord[]): Promise<void> {
       : [counted(lines.length, "record"), [...lines.slice(0, mostShown), ...more].join("\n")];
   const marked = body.replaceAll("&", "&amp;").replaceAll("<", "&lt;"); // the body may have markup
   const texts = [`Strongroom: ${summary}`, marked].map(printableLines);
-  const child = spawn("notify-send", ["--app-name=Strongroom", "--", ...texts], { stdio: "ignore" });
+  const env = withoutTokens(process.env);
+  const child = spawn("notify-send", ["--app-name=Strongroom", "--", ...texts], { stdio: "ignore", env });
   const problem = await new Promise<string | null>((resolve) => {
     child.once("error", () => resolve("notify-send cannot be run"));
     child.once("close", (code) => resolve(code === 0 ? null : "notify-send failed: is a desktop session running?"));

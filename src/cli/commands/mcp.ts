@@ -10,6 +10,7 @@ import { type ConnectionFlags, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import { findProgram } from "../run/find-program.js";
 import { startProgram } from "../run/sandbox.js";
+import { withOwnTokenOnly } from "../run/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly use?: readonly string[]; readonly allowHost?: readonly string[] };
 
@@ -47,7 +48,7 @@ async function mcp({ use = [], allowHost = [], home, address, tokenFile, cacert 
     STRONGROOM_COMMAND: [process.execPath, entryFile].join("\n"),
   };
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
-  const env = { ...process.env, ...Object.fromEntries(given) };
+  const env = { ...withOwnTokenOnly(process.env, { home, tokenFile }), ...Object.fromEntries(given) };
   process.exitCode = await runChild(() => startProgram([...findServer(), ...flags], env));
 }
 

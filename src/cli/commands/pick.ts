@@ -13,6 +13,7 @@ import { folderPrefix } from "../lib/paths.js";
 import { type CommandLine, isInPath } from "../lib/programs.js";
 import { mustGet } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { withoutTokens } from "../run/without-tokens.js";
 
 /** Each reads lines and prints the one that is chosen. fzf draws on the terminal, the others open a window. */
 const menus = {
@@ -83,7 +84,7 @@ async function choosePath(client: StrongroomClient, [program, ...args]: CommandL
   const chosen = new AbortController();
   const pages = client.pages({ prefix, limit: 1000, signal: chosen.signal });
   const first = await pages.next(); // a locked vault is unlocked before the menu takes the terminal
-  const { STRONGROOM_TOKEN: _, ...env } = process.env;
+  const env = withoutTokens(process.env);
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env });
   const ended = once(child, "close");
   child.stdin.on("error", () => {}); // it is closed as soon as a line is chosen

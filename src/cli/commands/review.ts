@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { CommandFailure } from "../lib/errors.js";
 import { printLine } from "../lib/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { withoutTokens } from "../run/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly printUrl?: true };
 
@@ -23,7 +24,7 @@ async function review(flags: Flags): Promise<void> {
   const { url } = await withClient(flags, (client) => client.createReview());
   if (flags.printUrl) return printLine(url);
   const opener = process.platform === "darwin" ? "open" : "xdg-open";
-  const child = spawn(opener, [url], { stdio: "ignore", detached: true });
+  const child = spawn(opener, [url], { stdio: "ignore", detached: true, env: withoutTokens(process.env) });
   const isOpened = await Promise.race([once(child, "spawn").then(() => true), once(child, "error").then(() => false)]);
   child.unref();
   if (!isOpened)

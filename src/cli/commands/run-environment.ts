@@ -12,6 +12,7 @@ import { buildEnvironment, type Environment } from "../run/environment.js";
 import { findProgram, isSurelyExecutable } from "../run/find-program.js";
 import { type LaunchRequest, maskPipe, notStarted } from "../run/launch.js";
 import { frame, minMaskedBytes } from "../run/output-mask.js";
+import { withoutTokens } from "../run/without-tokens.js";
 
 export function define(command: Command): void {
   command.argument("<request>").argument("<command...>").passThroughOptions().action(start);
@@ -33,8 +34,7 @@ async function start(json: string, [program = "", ...args]: readonly string[]): 
     for (const { value } of environment.secrets) writeAll(maskPipe, frame(value));
     closeSync(maskPipe);
   }
-  const { STRONGROOM_TOKEN: _, ...own } = process.env;
-  const env = { ...own, ...Object.fromEntries(variables) };
+  const env = { ...withoutTokens(process.env, connection), ...Object.fromEntries(variables) };
   process.exitCode = await become({ file: found.file, words: [program, ...args], env, dumpFilter });
 }
 

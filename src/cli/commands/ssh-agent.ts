@@ -23,6 +23,7 @@ import { confirm } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import { canStart } from "../run/find-program.js";
+import { withoutTokens } from "../run/without-tokens.js";
 import { agentServer } from "../ssh/agent.js";
 import { VaultKeys } from "../ssh/vault-keys.js";
 
@@ -182,7 +183,7 @@ async function spawnAgent(flags: Flags, path: string, token: string | undefined)
 
 /** Without a file of another token. */
 function withToken(token: string): NodeJS.ProcessEnv {
-  const { STRONGROOM_TOKEN_FILE: _, ...environment } = process.env;
+  const { STRONGROOM_TOKEN_FILE: _, ...environment } = withoutTokens(process.env);
   return { ...environment, STRONGROOM_TOKEN: token };
 }
 
@@ -212,8 +213,7 @@ async function serveUntilSignal({ detached }: Flags, path: string): Promise<void
 
 async function runWith(command: readonly string[], path: string): Promise<void> {
   const [program = "", ...args] = command;
-  const { STRONGROOM_TOKEN: _, ...environment } = process.env;
-  const env = { ...environment, SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
+  const env = { ...withoutTokens(process.env), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
   process.exitCode = await runChild(() => spawn(program, args, { stdio: "inherit", env })).catch((error: unknown) => {
     throw new CommandFailure(
       "usage",
@@ -294,7 +294,7 @@ function mustFindApproval(command: readonly string[], flags: Flags): Approval {
 }
 
 async function askWith(program: string, question: string): Promise<boolean> {
-  const env = { ...process.env, SSH_ASKPASS_PROMPT: "confirm" };
+  const env = { ...withoutTokens(process.env), SSH_ASKPASS_PROMPT: "confirm" };
   const child = spawn(program, [question], { stdio: "ignore", env });
   const [code] = (await once(child, "exit").catch(() => [1])) as [number | null];
   return code === 0;

@@ -1,6 +1,7 @@
 /** The user's editor on a temporary file: start, exit status, signals. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Bytes } from "../../../workers/protocol.js";
+import { withoutTokens } from "../run/without-tokens.js";
 import { CommandFailure } from "./errors.js";
 import { Scratch } from "./scratch.js";
 
@@ -32,7 +33,7 @@ const oneProgram = /^[^=;|&()<>$`\s]+(?:\s[^;|&()<>$`]*)?$/;
 /** Uses a shell, since VISUAL may hold arguments; with `exec` where possible, so that signals reach the editor. */
 function start(editor: string, file: string): ChildProcess {
   const command = oneProgram.test(editor) ? `exec ${editor} "$1"` : `${editor} "$1"`;
-  const { STRONGROOM_TOKEN: _, ...env } = process.env; // plugins of an editor have no business with the vault
+  const env = withoutTokens(process.env); // plugins of an editor have no business with the vault
   return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit", env });
 }
 

@@ -1,5 +1,6 @@
 /** Environment of a program that uses the broker: its proxy, its certificate authority, and nothing of ours. */
 import type { Agent } from "../../client/client.js";
+import { type TokenPlace, withoutTokens } from "./without-tokens.js";
 
 const proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
@@ -11,14 +12,16 @@ const placeholder = "strongroom-broker-placeholder";
 /**
  * @param trust variables that name certificate files, see `writeTrust`
  * @param placeholders names of variables that the program wants to be set
+ * @param place of the token that this command uses
  */
 export function agentEnvironment(
   ours: NodeJS.ProcessEnv,
   { token, port, uses }: Agent,
   trust: Readonly<Record<string, string>>,
   placeholders: readonly string[],
+  place: TokenPlace,
 ): NodeJS.ProcessEnv {
-  const kept = Object.entries(ours).filter(([name]) => !name.startsWith("STRONGROOM_"));
+  const kept = Object.entries(withoutTokens(ours, place)).filter(([name]) => !name.startsWith("STRONGROOM_"));
   const proxy = `http://strongroom:${token}@127.0.0.1:${port}`;
   // A local development server is reached directly, unless a secret is bound to it.
   const direct = own.filter((name) => !uses.some(({ host }) => host === name)).join(",");

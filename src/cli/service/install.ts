@@ -1,4 +1,5 @@
 /** Installation and removal of the user's service. A file that this program did not write is left alone. */
+
 import { spawn } from "node:child_process";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -7,6 +8,7 @@ import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
 import { writeOut } from "../lib/output-file.js";
 import type { CommandLine } from "../lib/programs.js";
+import { withoutTokens } from "../run/without-tokens.js";
 import type { ServiceManager } from "./manager.js";
 import type { ServicePlan } from "./plan.js";
 
@@ -93,7 +95,7 @@ no service manager runs for this user here: log in as this user (su and sudo are
 /** `said`: on standard error, or why it did not start. */
 function runProgram([program, ...args]: CommandLine): Promise<{ readonly code: number | null; readonly said: string }> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: withoutTokens(process.env) });
     let said = "";
     child.stderr.on("data", (chunk: Buffer) => {
       said += chunk.toString();
