@@ -104,6 +104,12 @@ export function defaultHome(environment: Environment, platform: string = process
   return join(isAbsolute(given) ? given : join(homedir(), ".local", "share"), "strongroom"); // XDG: relative ones are ignored
 }
 
+/** Returns the files outside of the home that a running server says are its own: the socket, and those of its secrets. */
+export async function announcedFiles(home: string): Promise<readonly string[]> {
+  const { socket, files } = await new ServerHome(home).announcement();
+  return [...(socket === undefined ? [] : [socket]), ...files];
+}
+
 function homeOf({ home }: PlaceOptions, environment: Environment): ServerHome {
   return new ServerHome(resolve(home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment))));
 }

@@ -6,7 +6,12 @@ import { StrongroomError, systemCode } from "./errors.js";
 import { anyAccess, findWeakPlace, isPrivate, ownUid, quoted, weakPlaceText, writing } from "./ownership.js";
 
 /** Where a running server says that it listens. */
-type Announcement = { readonly url?: string | undefined; readonly socket?: string | undefined };
+type Announcement = {
+  readonly url?: string | undefined;
+  readonly socket?: string | undefined;
+  /** Secret files of the server's that are outside of the home. */
+  readonly files: readonly string[];
+};
 
 export class ServerHome {
   readonly path: string;
@@ -36,10 +41,11 @@ export class ServerHome {
   async announcement(): Promise<Announcement> {
     const text = (await this.exists()) ? await readPrivate(join(this.path, "vault", "server.pid"), anyAccess) : null;
     try {
-      const { url, socket } = JSON.parse(text ?? "{}") as Record<string, unknown>;
-      return { url: textOf(url), socket: textOf(socket) };
+      const { url, socket, files } = JSON.parse(text ?? "{}") as Record<string, unknown>;
+      const named = Array.isArray(files) ? files.filter((file) => typeof file === "string") : [];
+      return { url: textOf(url), socket: textOf(socket), files: named };
     } catch {
-      return {};
+      return { files: [] };
     }
   }
 

@@ -77,7 +77,7 @@ export async function serveStore(
   serveRequests(listeners, appOf);
   const socket = await openOrRelease({ close: stopper.stop }, () => listenOnSocket(listeners, place, log));
   const url = urlOf(address, ports.port);
-  await announce(opened, { url, socket: place?.chosen ? socket : null }, log);
+  await announce(opened, { url, socket: place?.chosen ? socket : null, files: secretFiles(settings) }, log);
   return {
     url,
     ...ports,
@@ -104,6 +104,11 @@ async function openPorts(
   const unopened = { close: async () => broker?.stop() };
   const found = await openOrRelease(unopened, () => listenOnPorts(listeners, settings, around.log));
   return { ...found, broker, lockouts };
+}
+
+/** What no sandboxed program may read, beside the home. */
+function secretFiles({ tokenFile, tlsKey, storePasswordFile }: Settings): string[] {
+  return [tokenFile, tlsKey, storePasswordFile].filter((file) => file !== null);
 }
 
 type AppMaker = (api: Api, classes: MessageClasses) => Handle;

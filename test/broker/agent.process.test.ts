@@ -1,5 +1,5 @@
 /** `strongroom use`, `agent run` and `approve`: the command line of the broker. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
@@ -17,7 +17,7 @@ describe("the command line of the broker", () => {
   }
 
   function agent(...args: readonly string[]) {
-    return strongroom("agent", "run", "--use", "app/", ...args);
+    return strongroom("agent", "run", "--no-sandbox", "--use", "app/", ...args);
   }
 
   describe("strongroom use", () => {
@@ -127,8 +127,9 @@ describe("the command line of the broker", () => {
     });
 
     it("says that no secret is bound to a host, and refuses a URL as host", async () => {
-      const { stderr } = await strongroom("agent", "run", "--use", "none/", "--", "true");
-      expect(stderr).to.match(/^session \S+: no secret is bound to a host: bind one with {2}strongroom use add\n/);
+      const { code, stderr } = await strongroom("agent", "run", "--no-sandbox", "--use", "none/", "--", "true");
+      expect(stderr).to.contain("--use none/: no secret there is bound to a host: bind one with  strongroom use add");
+      expect(code).to.equal(4);
       const refused = await agent("--allow-host", "https://a.test/", "--", "true");
       expect(refused).to.include({ code: 2 });
       expect(refused.stderr).to.contain("--allow-host must be a host name, without scheme or port\n");
@@ -168,7 +169,7 @@ describe("the command line of the broker", () => {
       const names = [...shown, "REQUESTS_CA_BUNDLE", "PIP_CERT"];
       const print = names.map((name) => `echo "=${name}"; cat "$${name}"`).join("; ");
       const wget = `echo "=wget"; cat "$(sed -n 's/^ca_certificate = //p' "$WGETRC" | tail -n 1)"`;
-      const command = ["agent", "run", "-q", "--use", "app/", "--", "sh", "-c", `${print}; ${wget}`];
+      const command = ["agent", "run", "-q", "--no-sandbox", "--use", "app/", "--", "sh", "-c", `${print}; ${wget}`];
       const home = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
       const { stdout, stderr } = await run(command, { ...home, ...own });
       const found = stdout.split(/^=/m).map((text) => {
@@ -191,24 +192,6 @@ describe("the command line of the broker", () => {
         wget: [["Wget"], true],
       });
       expect(stderr).to.contain("warning: GIT_SSL_CAINFO names no readable certificate: the default roots are used\n");
-    });
-
-    it("hides the vault, its server and other networks in the sandbox", async function () {
-      const { server, upstream } = rig();
-      if (!existsSync("/usr/bin/bwrap")) return this.skip();
-      const script = [
-        `curl -sS https://localhost:${upstream.port}/inside`,
-        `cat ${join(server.home, "token")}`,
-        `curl -sS -m 5 --noproxy '*' -k https://127.0.0.1:${server.port}/v1/status`,
-        `curl -sS -m 5 --noproxy '*' -k https://127.0.0.1:${upstream.port}/direct`,
-        `ls -d /proc/${process.pid}`,
-        "true",
-      ].join("; ");
-      const { code, stdout, stderr } = await agent("--sandbox", "--", "sh", "-c", script);
-      expect(stdout, stderr).to.equal("GET /inside 0\n");
-      expect(code).to.equal(0);
-      expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
-      return undefined;
     });
   });
 
@@ -269,7 +252,7 @@ describe("the command line of the broker", () => {
 
     /** Runs a program with the secret whose uses must be approved. */
     function withAsked(...command: readonly string[]) {
-      return strongroom("agent", "run", "-q", "--use", "asked/key", "--", ...command);
+      return strongroom("agent", "run", "-q", "--no-sandbox", "--use", "asked/key", "--", ...command);
     }
 
     async function firstApproval(): Promise<Record<string, unknown>> {

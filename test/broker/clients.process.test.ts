@@ -192,7 +192,7 @@ describe("through the broker", () => {
   function agent(use: string, command: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const { server } = rig();
     const env = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8", ...more };
-    return run(["agent", "run", "-q", "--use", use, ...(flags[use] ?? []), "--", ...command], env);
+    return run(["agent", "run", "-q", "--no-sandbox", "--use", use, ...(flags[use] ?? []), "--", ...command], env);
   }
 
   const flags: Readonly<Record<string, readonly string[]>> = { "gh/": ["--placeholder", "GH_ENTERPRISE_TOKEN"] };

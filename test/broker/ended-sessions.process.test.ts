@@ -53,7 +53,7 @@ describe("a command that makes a token for a while", function () {
     return listed["tokens"] as unknown as readonly { readonly name: string }[];
   }
 
-  const agent = ["agent", "run", "--use", "app/", "--", "true"];
+  const agent = ["agent", "run", "--no-sandbox", "--use", "app/", "--", "true"];
   const rows: readonly (readonly [signal: NodeJS.Signals, args: readonly string[], token: string])[] = [
     ["SIGTERM", agent, '"agent-'],
     ["SIGINT", agent, '"agent-'],

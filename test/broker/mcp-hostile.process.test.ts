@@ -1,17 +1,17 @@
 /** `strongroom mcp` against a hostile client: it shows no value, keeps serving, and ends its session when the client goes. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { later, shared } from "../support/clean-up.js";
 import { closedGate } from "../support/latch.js";
-import { environment, mainFile, node } from "../support/process.js";
+import { mainFile, node } from "../support/process.js";
 import type { TestServer } from "../support/server.js";
 import { mustPut, mustSucceed, send } from "../support/test-client.js";
 import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
+import { needsSandbox, ownEnvironment, user } from "./plain-user.js";
 
 const value = "Hx7q2RkV9mT4wZ8cLp3NsB6yDf1JgA5e";
 const nextValue = "uE5tK8vYc2XnW7rQ4hM9jS1bG6zPd3Fa";
@@ -63,14 +63,12 @@ class Session {
   stderr = "";
   #id = 100;
 
-  constructor({ home, url }: TestServer) {
-    const env = environment({
-      STRONGROOM_HOME: home,
-      STRONGROOM_ADDRESS: url,
-      STRONGROOM_COMMAND: `${node}\n${mainFile}`,
-    });
+  constructor(server: TestServer) {
+    const env = { ...ownEnvironment(server), STRONGROOM_COMMAND: `${node}\n${mainFile}` };
     this.child = spawn(node, [resolve("dist/mcp/strongroom-mcp.mjs"), "--use", "app/"], {
+      ...user,
       env,
+      cwd: "/",
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.child.stdin.on("error", () => {});
@@ -274,10 +272,9 @@ describe("strongroom mcp with a hostile client", function () {
   }
 
   it("ends a program that ignores the end of its time", async function () {
-    if (!existsSync("/usr/bin/bwrap")) return this.skip();
+    needsSandbox(this);
     const session = await new Session(rig().server).begin();
     const command = ["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done"];
-    expect(JSON.stringify(await call(session, "run", { command, timeoutSeconds: 3 }))).to.contain("exit status");
-    return undefined;
+    expect(JSON.stringify(await call(session, "run", { command, timeoutSeconds: 3 }))).to.contain("exit status 143");
   });
 });

@@ -4,11 +4,12 @@ import { join, resolve } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect } from "chai";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node, run } from "../support/process.js";
+import { later, shared } from "../support/clean-up.js";
+import { mainFile, node, run } from "../support/process.js";
 import type { TestServer } from "../support/server.js";
 import { mustGet, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
+import { asUser, needsSandbox, ownDirectory, ownEnvironment } from "./plain-user.js";
 
 /** With characters that JSON, URLs and base64 write in another way. */
 const value = 'Zk4/"q9+vX&7f3aB?Rt8wL2%pQ6<mN5>cJ1=dH0yU/sE7gV';
@@ -64,11 +65,13 @@ type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly 
 
 async function startClient(server: TestServer): Promise<Client> {
   const client = new Client({ name: "test", version: "1.0.0" });
-  const env = { ...environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url }), PATH: pathWithMcp() };
+  const env = { ...ownEnvironment(server), PATH: pathWithMcp() };
+  const [command = node, ...args] = [...asUser(), node, mainFile, "mcp", "--use", "app/"];
   await client.connect(
     new StdioClientTransport({
-      command: node,
-      args: [mainFile, "mcp", "--use", "app/"],
+      command,
+      args,
+      cwd: "/",
       env: env as Record<string, string>,
     }),
   );
@@ -78,7 +81,7 @@ async function startClient(server: TestServer): Promise<Client> {
 
 /** The package's program as it is built, under the name that it has once it is installed. */
 function pathWithMcp(): string {
-  const directory = temporaryDirectory();
+  const directory = ownDirectory();
   const program = resolve("dist/mcp/strongroom-mcp.mjs");
   writeFileSync(join(directory, "strongroom-mcp"), `#!/bin/sh\nexec "${node}" "${program}" "$@"\n`, { mode: 0o755 });
   return `${directory}:${process.env["PATH"] ?? ""}`;
@@ -218,14 +221,13 @@ describe("strongroom mcp", function () {
   });
 
   it("runs programs in the sandbox, and hides what they print of a credential", async function () {
-    if (!existsSync("/usr/bin/bwrap")) return this.skip();
+    needsSandbox(this);
     const { server, upstream } = rig();
     const script = `curl -sS https://localhost:${upstream.port}/key; cat ${join(server.home, "token")}; env; cat; exit 3`;
     const answer = await call("run", { command: ["sh", "-c", script], input: "given" });
     expect(answer).to.contain("exit status 3").and.contain("***").and.contain("given").and.not.contain(server.token);
     expect(answer).not.to.contain("STRONGROOM_");
     expect(answer).not.to.contain(Buffer.from(value).toString("base64").slice(0, 16));
-    return undefined;
   });
 });
 

@@ -24,6 +24,7 @@ describe("the table [agent] of a project file", function () {
     "agent",
     "run",
     "-q",
+    "--no-sandbox",
     "--",
     "sh",
     "-c",
@@ -54,9 +55,18 @@ describe("the table [agent] of a project file", function () {
     mustDo(await here(["allow"]));
     const { upstream } = rig();
     const at = `https://localhost:${upstream.port}/own`;
-    mustDo(await here(["agent", "run", "-q", "--use", "elsewhere/", "--", "curl", "-sS", at]));
+    mustDo(await here(["agent", "run", "-q", "--no-sandbox", "--use", "elsewhere/", "--", "curl", "-sS", at]));
     expect(upstream.seen.at(-1)?.headers).to.include({ authorization: "Bearer another-credential" });
-    const { stdout, stderr } = await here(["agent", "run", "-q", "--", "curl", "-sS", "https://other.test/"]);
+    const { stdout, stderr } = await here([
+      "agent",
+      "run",
+      "-q",
+      "--no-sandbox",
+      "--",
+      "curl",
+      "-sS",
+      "https://other.test/",
+    ]);
     expect(stdout + stderr).to.contain("403");
   });
 
@@ -65,7 +75,7 @@ describe("the table [agent] of a project file", function () {
     ["[agent]\nuse = 1\n", "it must be a list of strings"],
     ['[agent]\nuse = ["../x"]\n', "use"],
     ['[agent]\negress = "any"\n', "egress is not one of use, allow-hosts"],
-    ['[agent]\nsandbox = "yes"\n', "true or false"],
+    ["[agent]\nsandbox = false\n", "--no-sandbox alone switches it off"],
     ['[agent]\nplaceholders = ["LD_PRELOAD"]\n', "changes how programs run"],
     ['[agent]\nplaceholders = ["a b"]\n', "placeholders"],
   ];

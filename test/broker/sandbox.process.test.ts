@@ -1,14 +1,26 @@
-/** The sandbox of `agent run`: what the program must not reach, wherever it stands and whatever it is started from. */
+/** The sandbox of `agent run`: what the program must not reach or change, wherever it stands and whatever it is started from. */
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
+import { startTestServer } from "../support/server.js";
 import { brokerRig } from "./broker-rig.js";
+import { give, makeOwnHome, needsSandbox, ownDirectory, runAsUser } from "./plain-user.js";
 
-describe("the sandbox of agent run", () => {
+describe("the sandbox of agent run", function () {
+  this.timeout(0);
   const rig = brokerRig();
 
   type Start = {
@@ -16,18 +28,43 @@ describe("the sandbox of agent run", () => {
     readonly env?: Readonly<Record<string, string>>;
     /** Of a shell, before the command. */
     readonly before?: string;
+    readonly flags?: readonly string[];
   };
 
-  /** Runs a program in the sandbox. */
-  function sandboxed(command: readonly string[], { cwd, env = {}, before = "" }: Start = {}): Promise<Ended> {
+  /** A user's home directory, with the vault's home where it is by default. */
+  function newUser(): { readonly home: string; readonly vault: string; readonly project: string } {
+    const home = ownDirectory(".local", ".local/share", ".local/state", "project");
+    const vault = join(home, ".local", "share", "strongroom");
+    makeOwnHome(rig().server, vault);
+    return { home, vault, project: join(home, "project") };
+  }
+
+  function variablesOf(home: string, more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
     const { server } = rig();
-    const all = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8", ...env });
-    const args = [node, mainFile, "agent", "run", "-q", "--sandbox", "--use", "app/", "--", ...command];
-    const shell = spawn("/bin/sh", ["-c", `${before}exec "$@"`, "sh", ...args], {
-      env: all,
-      cwd: cwd ?? temporaryDirectory(),
-    });
-    return collect(shell).ended;
+    const places = {
+      HOME: home,
+      XDG_DATA_HOME: join(home, ".local/share"),
+      XDG_STATE_HOME: join(home, ".local/state"),
+    };
+    return environment({ ...places, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8", ...more });
+  }
+
+  /** Runs a script in the sandbox. */
+  function sandboxed(user: { readonly home: string; readonly project: string }, script: string, start: Start = {}) {
+    const { cwd = user.project, env = {}, before = "", flags = [] } = start;
+    const args = ["agent", "run", "-q", "--use", "app/", ...flags, "--", "sh", "-c", script];
+    return runAsUser(args, { cwd, before, env: variablesOf(user.home, env) });
+  }
+
+  /** Neither the root token nor a way to it. */
+  function mustNotShow({ stdout, stderr }: Ended): void {
+    expect(stdout + stderr).not.to.contain(rig().server.token);
+  }
+
+  function mustRefuse(ended: Ended, says: string): void {
+    expect(ended.stderr).to.contain(says);
+    expect(ended.code, ended.stderr).to.be.oneOf([2, 7]);
+    expect(ended.stdout).to.equal("");
   }
 
   /** Prints which of its arguments it can connect to; `@` begins an abstract name, which older Node fills with zeros. */
@@ -45,96 +82,276 @@ for place in sys.argv[1:]:
     const socket = createServer((connection) => connection.destroy());
     await new Promise<void>((resolve) => socket.listen(place.replace(/^@/, "\0"), resolve));
     later(() => void socket.close());
+    if (place.startsWith("/")) chmodSync(place, 0o777);
     return place;
   }
 
-  describe("a program in the sandbox", function () {
-    this.timeout(0);
+  describe("a program in the sandbox", () => {
     before(function () {
-      if (!existsSync("/usr/bin/bwrap")) this.skip();
+      needsSandbox(this);
     });
 
     for (const cwd of ["/", "/tmp", "/proc", "/run"]) {
       it(`sees no other process and no file of another's in ${cwd}`, async () => {
-        const script = `for each in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $each; echo; done; ls -A /tmp /run; cat ${rig().server.home}/token`;
+        const user = newUser();
         const file = join(temporaryDirectory(), "another's");
         writeFileSync(file, "");
-        const { stdout, stderr } = await sandboxed(["sh", "-c", script], { cwd });
-        expect(stdout, stderr).not.to.contain(process.argv[1]).and.not.contain("another's");
-        expect(stdout).not.to.contain(rig().server.token).and.not.contain("postgres");
-        expect(stderr).to.contain("token: ");
+        const script = `for each in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $each; echo; done; ls -A /tmp /run; cat ${user.vault}/token`;
+        const ended = await sandboxed(user, script, { cwd });
+        expect(ended.stdout, ended.stderr).not.to.contain(process.argv[1]).and.not.contain("another's");
+        expect(ended.stdout).not.to.contain("postgres");
+        expect(ended.stderr).to.contain("token: ");
+        mustNotShow(ended);
       });
     }
 
-    it("reaches no socket of the session, of docker, of a terminal or of a display", async () => {
-      const runtime = temporaryDirectory();
-      const own = temporaryDirectory();
+    it("reaches no socket of the session, of docker, of a terminal, of a display or of another program", async () => {
+      const user = newUser();
+      const runtime = ownDirectory();
+      const elsewhere = ownDirectory();
       const places = [
         await listen(`@strongroom-test-${process.pid}`),
         await listen(join(runtime, "bus")),
-        await listen(join(own, "agent.sock")),
+        await listen(join(user.project, "agent.sock")),
+        await listen(join(elsewhere, "editor.sock")),
         await listen(join("/run", `strongroom-test-${process.pid}.sock`)).catch(() => "/run/docker.sock"),
       ];
       const reached = await collect(spawn("python3", ["-c", connects, ...places])).ended;
-      expect(reached.stdout.split("\n")).to.include.members(places.slice(0, 3));
-      const env = { XDG_RUNTIME_DIR: runtime, SSH_AUTH_SOCK: join(own, "agent.sock"), TMPDIR: own };
-      const { stdout, stderr } = await sandboxed(["python3", "-c", connects, ...places], { env, cwd: own });
+      expect(reached.stdout.split("\n")).to.include.members(places.slice(0, 4));
+      const env = { XDG_RUNTIME_DIR: runtime, SSH_AUTH_SOCK: join(user.project, "agent.sock"), TMPDIR: user.project };
+      const script = `python3 -c '${connects}' ${places.join(" ")}`;
+      const { stdout, stderr } = await sandboxed(user, script, { env });
       expect({ stdout, stderr }).to.deep.equal({ stdout: "", stderr: "" });
     });
 
-    it("reads no token that stands elsewhere, by any of its names, and no home behind a link", async () => {
-      const { server } = rig();
-      const directory = temporaryDirectory();
-      const [token, link, home] = [join(directory, "token"), join(directory, "link"), join(directory, "home")];
-      writeFileSync(token, readFileSync(join(server.home, "token")), { mode: 0o600 });
-      symlinkSync(token, link);
-      symlinkSync(server.home, home);
-      const names = [token, link, join(home, "token"), join(realpathSync(server.home), "token")];
-      const env = { STRONGROOM_HOME: home, STRONGROOM_TOKEN_FILE: link };
-      const { stdout } = await sandboxed(["sh", "-c", `cat ${names.join(" ")}; echo end`], { env, cwd: directory });
-      expect(stdout).to.equal("end\n");
+    it("reads no file that gives access to the vault, by any of its names", async () => {
+      const user = newUser();
+      const directory = ownDirectory("keys", "agent");
+      const secret = (name: string) => {
+        writeFileSync(join(directory, name), rig().server.token, { mode: 0o600 });
+        give(join(directory, name));
+        return join(directory, name);
+      };
+      const [token, key, password, pgpass] = ["keys/token", "keys/tls", "keys/store", "keys/pgpass"].map(secret);
+      const [own, agent] = [join(user.home, ".pgpass"), secret("agent/id")];
+      writeFileSync(own, rig().server.token);
+      give(own);
+      const [link, home] = [join(directory, "link"), join(directory, "home")];
+      symlinkSync(String(token), link);
+      symlinkSync(user.vault, home);
+      const all = [token, key, password, pgpass, own, agent, link, join(home, "token"), join(user.vault, "token")];
+      const ended = await sandboxed(user, `cat ${all.join(" ")}; echo end`, {
+        env: {
+          ...{ STRONGROOM_HOME: home, STRONGROOM_TOKEN_FILE: link, STRONGROOM_TLS_KEY: String(key) },
+          ...{ STRONGROOM_STORE_PASSWORD_FILE: String(password), PGPASSFILE: String(pgpass) },
+          SSH_AUTH_SOCK: agent,
+        },
+      });
+      mustNotShow(ended);
+      expect(ended.stdout, ended.stderr).to.equal("end\n");
     });
 
-    it("allows no project file", async () => {
-      const state = temporaryDirectory();
-      const allowed = join(state, "strongroom", "allowed");
-      const script = `echo > ${allowed}/mark; ls ${allowed}`;
-      const { stdout } = await sandboxed(["sh", "-c", script], { env: { XDG_STATE_HOME: state } });
-      expect(stdout).to.equal("mark\n"); // in a directory of its own
-      expect(existsSync(join(allowed, "mark"))).to.equal(false);
+    it("writes nothing but its working directory, /tmp and --write", async () => {
+      const user = newUser();
+      const other = ownDirectory("given", "kept");
+      const [given, kept] = [join(other, "given"), join(other, "kept")];
+      const places = [user.project, "/tmp", given, kept, user.home, join(user.home, ".local")];
+      const script = places.map((place) => `touch ${place}/written`).join("; ");
+      await sandboxed(user, script, { flags: ["--write", given] });
+      expect(places.map((place) => existsSync(join(place, "written")))).to.deep.equal([
+        true, // the host's /tmp has none:
+        false,
+        true,
+        false,
+        false,
+        false,
+      ]);
+    });
+
+    it("renames no directory above the vault or the marks of allow, wherever it stands", async () => {
+      for (const place of ["project", "", ".local"]) {
+        const user = newUser();
+        const share = join(user.home, ".local", "share");
+        const marks = join(user.home, ".local", "state", "strongroom", "allowed");
+        const script = [
+          ...[join(user.home, ".local"), share, user.vault, marks, dirname(marks)].map((each) => `mv ${each} ${each}2`),
+          `rm -rf ${user.vault} ${marks}`,
+          `mkdir -p ${user.vault} ${marks}; echo > ${user.vault}/token; echo > ${marks}/mark`,
+          `find ${user.home} -name token -exec cat {} +`,
+        ].join("; ");
+        mustNotShow(await sandboxed(user, script, { cwd: join(user.home, place) }));
+        expect(readFileSync(join(user.vault, "token"), "utf8"), place).to.contain(rig().server.token);
+        expect(existsSync(join(marks, "mark")), place).to.equal(false);
+        expect(existsSync(marks), place).to.equal(true);
+      }
+    });
+
+    it("reads no home that is right in its working directory, nor one below it, and two at once do not", async () => {
+      const user = newUser();
+      makeOwnHome(rig().server, join(user.project, "vault"));
+      const env = { STRONGROOM_HOME: join(user.project, "vault") };
+      const script =
+        "mv vault v2; mv ../project ../p2; for i in 1 2 3 4 5 6 7 8; do cat vault/token */token */*/token; sleep 0.1; done";
+      const starts = [user.project, user.home].map((cwd) => sandboxed(user, script, { cwd, env }));
+      for (const ended of await Promise.all(starts)) mustNotShow(ended);
+    });
+
+    it("makes no file of the names that are hidden and do not exist", async () => {
+      const user = newUser();
+      const names = [".pgpass", "token", "no/such/key"];
+      const env = { STRONGROOM_TOKEN: rig().server.token, STRONGROOM_TLS_KEY: join(user.home, "no/such/key") };
+      const script = names.map((name) => `mkdir -p no/such; echo forged > ${name}`).join("; ");
+      await sandboxed(user, script, {
+        cwd: user.home,
+        env: { ...env, STRONGROOM_TOKEN_FILE: join(user.home, "token") },
+      });
+      for (const name of names) expect(readFileSync(join(user.home, name), "utf8"), name).to.equal("");
+    });
+
+    it("does not start where a link to what is hidden can be replaced, or a file has a second name", async () => {
+      const user = newUser();
+      const target = ownDirectory();
+      renameSync(join(user.home, ".local", "share"), join(target, "share"));
+      symlinkSync(join(target, "share"), join(user.home, ".local", "share"));
+      mustRefuse(await sandboxed(user, "true", { cwd: user.home }), "is a link on the way to");
+      expect((await sandboxed(user, "echo ran")).stdout).to.equal("ran\n");
+      linkSync(join(user.vault, "token"), join(target, "second"));
+      mustRefuse(await sandboxed(user, "true"), "has another name (a hard link)");
+    });
+
+    it("does not start in what is hidden, or in the installed program", async () => {
+      const user = newUser();
+      mustRefuse(await sandboxed(user, "true", { cwd: user.vault }), "is in");
+      mustRefuse(await sandboxed(user, "true", { flags: ["--write", user.vault] }), "which is hidden");
+      mustRefuse(await sandboxed(user, "true", { flags: ["--write", dirname(mainFile)] }), "has the installed program");
+      mustRefuse(await sandboxed(user, "true", { flags: ["--write", "/"] }), "would open the sandbox");
+      mustRefuse(await sandboxed(user, "true", { flags: ["--write", join(user.home, "none")] }), "create it first");
+      mustRefuse(await sandboxed(user, "true", { before: `exec 0<${user.home}; ` }), "descriptor 0 is a directory");
+    });
+
+    it("is not shown what is moved while the sandbox is made", async () => {
+      const user = newUser();
+      const [share, other] = [join(user.home, ".local", "share"), join(user.home, ".local", "other")];
+      mkdirSync(other);
+      give(other);
+      let isOver = false;
+      const running = Promise.all(
+        [1, 2, 3].map(() => sandboxed(user, `find ${user.home} -name token -exec cat {} +`, { cwd: user.project })),
+      ).finally(() => {
+        isOver = true;
+      });
+      for (let turn = 0; !isOver; turn++) {
+        renameSync(share, `${share}2`);
+        renameSync(other, share);
+        await new Promise((resolve) => setTimeout(resolve, turn % 7));
+        renameSync(share, other);
+        renameSync(`${share}2`, share);
+        await new Promise((resolve) => setTimeout(resolve, turn % 5));
+      }
+      for (const ended of await running) mustNotShow(ended);
+    });
+
+    it("sees no token that replaces a hidden one while it runs", async () => {
+      const user = newUser();
+      const directory = ownDirectory();
+      const file = join(directory, "token");
+      const replace = () => {
+        writeFileSync(`${file}.new`, rig().server.token, { mode: 0o600 });
+        give(`${file}.new`);
+        renameSync(`${file}.new`, file);
+      };
+      replace();
+      const script = `echo > begun; for i in 1 2 3 4 5 6 7 8 9; do cat ${directory}/*; sleep 0.1; done`;
+      const running = sandboxed(user, script, { env: { STRONGROOM_TOKEN_FILE: file } });
+      while (!existsSync(join(user.project, "begun"))) await new Promise((resolve) => setTimeout(resolve, 20));
+      replace();
+      mustNotShow(await running);
     });
 
     it("inherits no open file, and no setting or token of the vault", async () => {
-      const { server } = rig();
-      const script = "ls -l /proc/self/fd; cat <&3; cat <&9; env";
-      const { stdout } = await sandboxed(["sh", "-c", script], { before: `exec 3<${server.home}/token 9<&3; ` });
-      expect(stdout).to.contain("AGENT_TOKEN=");
-      expect(stdout).not.to.contain(server.token).and.not.contain("STRONGROOM_").and.not.contain(server.home);
+      const user = newUser();
+      const numbers = Array.from({ length: 38 }, (_, i) => i + 3);
+      const before = `exec ${numbers.map((number) => `${number}<${user.vault}/token`).join(" ")}; `;
+      const env = { VAULT_TOKEN: rig().server.token, HEADERS: `X-Vault-Token: ${rig().server.token}` };
+      const ended = await sandboxed(user, "ls -l /proc/[0-9]*/fd; env", { before, env });
+      mustNotShow(ended);
+      expect(ended.stdout).to.contain("AGENT_TOKEN=").and.not.contain(user.vault);
+      expect(ended.stdout).not.to.match(/STRONGROOM_|VAULT_TOKEN|HEADERS/);
     });
 
-    it("still has its working directory and the session's files", async () => {
-      const cwd = temporaryDirectory();
-      writeFileSync(join(cwd, "mine"), "of the program\n");
+    it("has no privileges, and cannot make a user namespace", async () => {
+      const script = "grep CapBnd /proc/self/status; unshare -U echo made; unshare -r echo made; true";
+      const { stdout } = await sandboxed(newUser(), script);
+      expect(stdout).to.match(/^CapBnd:\s0+\n$/);
+    });
+
+    it("still has its working directory, the session's files and the broker", async () => {
+      const user = newUser();
+      writeFileSync(join(user.project, "mine"), "of the program\n");
+      give(join(user.project, "mine"));
       const script = `cat mine; echo more >> mine; curl -sS https://localhost:${rig().upstream.port}/inside`;
-      const { stdout, stderr } = await sandboxed(["sh", "-c", script], { cwd });
+      const { stdout, stderr } = await sandboxed(user, script);
       expect(stdout, stderr).to.equal("of the program\nGET /inside 0\n");
-      expect(readFileSync(join(cwd, "mine"), "utf8")).to.equal("of the program\nmore\n");
+      expect(readFileSync(join(user.project, "mine"), "utf8")).to.equal("of the program\nmore\n");
+    });
+
+    it("reaches no host and no port but the broker", async () => {
+      const { server, upstream } = rig();
+      const places = [`https://127.0.0.1:${server.port}/v1/status`, `https://127.0.0.1:${upstream.port}/direct`];
+      const script = `curl -sS -m 5 --noproxy '*' -k ${places.join(" ")}`;
+      expect((await sandboxed(newUser(), script)).stdout).to.equal("");
+      expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
+    });
+
+    it("is told by strongroom that the vault is out of reach", async () => {
+      const ended = await sandboxed(newUser(), `${node} ${mainFile} get app/key`);
+      expect(ended).to.include({ code: 10, stdout: "" });
+      expect(ended.stderr).to.contain("the vault is out of reach in the sandbox of strongroom agent run");
+    });
+
+    it("reads no secret file that only the server's settings name", async () => {
+      const user = newUser();
+      const directory = ownDirectory();
+      const file = join(directory, "chosen");
+      writeFileSync(file, rig().server.token, { mode: 0o600 });
+      const server = await startTestServer({ storePasswordFile: file });
+      writeFileSync(join(user.vault, "vault", "server.pid"), readFileSync(join(server.home, "vault", "server.pid")));
+      chmodSync(join(user.vault, "vault", "server.pid"), 0o600);
+      give(file, join(user.vault, "vault", "server.pid"));
+      mustNotShow(await sandboxed(user, `cat ${file}`));
     });
   });
 
-  describe("agent run --sandbox without bubblewrap", () => {
-    it("says what to install, and does not run the program", async () => {
-      const directory = temporaryDirectory();
-      mkdirSync(join(directory, "bin"));
+  describe("agent run without a sandbox", () => {
+    it("says what to install where bubblewrap is missing, and does not run the program", async function () {
+      if (process.getuid?.() === 0) needsSandbox(this);
+      const user = newUser();
+      const directory = ownDirectory("bin");
+      writeFileSync(join(directory, "bin", "apt-get"), "#!/bin/sh\n", { mode: 0o755 });
       const program = join(directory, "bin", "program");
-      writeFileSync(program, `#!/bin/sh\n: > ${directory}/ran\n`);
-      chmodSync(program, 0o755);
-      const { code, stderr } = await sandboxed([program], {
-        env: { PATH: join(directory, "bin") },
-      });
+      writeFileSync(program, `#!/bin/sh\n: > ${directory}/ran\n`, { mode: 0o755 });
+      const env = { PATH: join(directory, "bin") };
+      const args = ["agent", "run", "--use", "app/", "--", program];
+      const { code, stderr } = await runAsUser(args, { env: variablesOf(user.home, env) });
       expect(code).to.equal(2);
-      expect(stderr).to.contain("install it (the program bwrap)");
+      expect(stderr).to.contain("install it with  sudo apt install bubblewrap");
       expect(existsSync(join(directory, "ran"))).to.equal(false);
+    });
+
+    it("refuses root, which no sandbox holds, unless it says --no-sandbox", async function () {
+      if (process.getuid?.() !== 0) this.skip();
+      const { server } = rig();
+      const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url });
+      const run = (...flags: readonly string[]) => {
+        const args = [mainFile, "agent", "run", "-q", ...flags, "--", "echo", "ran"];
+        return collect(spawn(node, args, { env, cwd: temporaryDirectory() })).ended;
+      };
+      for (const flags of [[], ["--sandbox"]]) {
+        const refused = await run(...flags);
+        expect(refused).to.include({ code: 2, stdout: "" });
+        expect(refused.stderr).to.contain("root cannot be kept in a sandbox");
+      }
+      expect(await run("--no-sandbox")).to.deep.equal({ code: 0, stdout: "ran\n", stderr: "" });
     });
   });
 });

@@ -181,7 +181,7 @@ describe("a foreign or broken server", () => {
     ls: [["ls"], 200, { entries: [null] }],
     status: [["status"], 200, []],
     "token ls": [["token", "ls"], 200, { tokens: [{ ...token, expiresAt: "soon" }] }],
-    "agent run": [["agent", "run", "--use", "a", "--", "true"], 200, { token: "t", port: 70_000 }],
+    "agent run": [["agent", "run", "--no-sandbox", "--use", "a", "--", "true"], 200, { token: "t", port: 70_000 }],
     describe: [["describe", "a"], 409, { error: "it is too late", code: "TOO_LATE" }],
     find: [["find", "a"], 409, { error: "it is too late", code: "constructor" }],
   };

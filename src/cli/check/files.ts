@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { systemCode } from "../../errors.js";
 import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
-import { withoutTokens } from "../run/without-tokens.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 
 /** `origin`: the object in git's history; null for a file as it is now. */
 export type ScannedFile = { readonly name: string; readonly origin: string | null; readonly bytes: Buffer };

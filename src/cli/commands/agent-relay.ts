@@ -1,20 +1,32 @@
-/** `strongroom agent-relay`: runs inside the sandbox of `agent run`, where it leads the broker's port to the relay's socket. */
+/**
+ * `strongroom agent-relay`: runs inside the sandbox of `agent run`. It checks that what is hidden is covered, and leads the
+ * broker's port to the relay's socket while the program runs.
+ */
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import type { Command } from "commander";
+import { CommandFailure } from "../lib/errors.js";
 import { runChild } from "../run/child-process.js";
-import { startProgram, startRelay } from "../run/sandbox.js";
+import { sessionFiles, startAllowed, startProgram, startRelay } from "../run/sandbox.js";
+import { checkInside } from "../run/sandbox-check.js";
+import type { Expected } from "../run/sandbox-plan.js";
 
 export function define(command: Command): void {
   command
-    .description("Leads the broker's port inside a sandbox to a socket; used by agent run.")
-    .argument("<socket>", "the socket that leads out of the sandbox")
+    .description("Checks a sandbox, and leads the broker's port in it to a socket; used by agent run.")
+    .argument("<directory>", "the session's directory")
     .argument("<port>", "the broker's port")
     .argument("<command...>", "the program and its arguments, after --")
     .action(relay);
 }
 
-async function relay(socket: string, port: string, command: readonly string[]): Promise<void> {
-  const server = await startRelay(Number(port), () => connect(socket));
+async function relay(directory: string, port: string, command: readonly string[]): Promise<void> {
+  checkInside(JSON.parse(readFileSync(join(directory, sessionFiles.expected), "utf8")) as Expected);
+  const answer = await text(connect(join(directory, sessionFiles.start))).catch(() => "the sandbox lost its parent");
+  if (answer !== startAllowed) throw new CommandFailure("conflict", answer);
+  const server = await startRelay(Number(port), () => connect(join(directory, sessionFiles.relay)));
   try {
     process.exitCode = await runChild(() => startProgram(command, process.env));
   } finally {

@@ -6,19 +6,25 @@ import { join } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
 import { Problem, positiveDuration } from "../../config/readers.js";
-import { readOneSetting } from "../../config/settings.js";
-import { homeAt } from "../../files/home.js";
 import { RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import { holdingSignals, type Release } from "../lib/held-signals.js";
-import { say } from "../lib/output.js";
+import { printable, say } from "../lib/output.js";
 import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { runChild } from "../run/child-process.js";
 import { canStart } from "../run/find-program.js";
-import { findProject, makeAllowedDirectory } from "../run/project.js";
-import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
+import { findProject } from "../run/project.js";
+import {
+  mustHaveSandbox,
+  sandboxed,
+  sessionFiles,
+  startGate,
+  startProgram,
+  startRelay,
+  startSandbox,
+} from "../run/sandbox.js";
 import { writeTrust } from "../run/trust.js";
 
 type Flags = ConnectionFlags & {
@@ -28,7 +34,8 @@ type Flags = ConnectionFlags & {
   /** Milliseconds. */
   readonly ttl?: number;
   readonly placeholder?: readonly string[];
-  readonly sandbox?: true;
+  readonly sandbox?: boolean;
+  readonly write?: readonly string[];
 };
 
 const details = `
@@ -44,9 +51,10 @@ Without --use and --allow-host, the table [agent] of the project file is used
 (strongroom help allow), and without one every secret that is bound to a host.
 Other hosts are refused, except those of --allow-host; --egress any allows all.
 
-Without --sandbox, a program of your user can read the root token's file, and
-with it every secret. --sandbox (bubblewrap) hides the vault's home, other
-processes and every network but the broker.`;
+It runs in a sandbox (bubblewrap): without the vault's home and token, other
+processes, sockets, and every network but the broker; it can write the working
+directory, a /tmp of its own, and what --write names. Without the sandbox, a
+program of your user can read the root token's file, and with it every secret.`;
 
 const dayMs = 24 * 3600 * 1000;
 
@@ -57,6 +65,7 @@ export function define(command: Command): void {
     "--placeholder <NAME>",
     "set this variable to a placeholder; may be repeated",
   );
+  const write = new RepeatableOption("--write <dir>", "a directory that it can write; may be repeated");
   command
     .description("Runs a program that uses secrets without reading them.")
     .usage("run [flags] -- command [arguments...]")
@@ -73,7 +82,9 @@ export function define(command: Command): void {
       positiveDuration(30 * dayMs),
     )
     .addOption(placeholder.argParser(readNames))
-    .option("--sandbox", "run it in a sandbox (bubblewrap)")
+    .addOption(write.argParser(readDirectories))
+    .option("--no-sandbox", "run it without a sandbox")
+    .addOption(new Option("--sandbox").hideHelp())
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
   withConnection(command).action(agent);
@@ -88,6 +99,10 @@ function readNames(name: string, before: readonly string[] = []): string[] {
   throw new CommandFailure("usage", "--placeholder must be the name of a variable");
 }
 
+function readDirectories(path: string, before: readonly string[] = []): string[] {
+  return [...before, path];
+}
+
 /** The server checks the rest. */
 function readHosts(host: string, before: readonly string[] = []): string[] {
   if (!/[/@\s]|:\d+$/.test(host) || isIP(host) !== 0) return [...before, host];
@@ -99,10 +114,24 @@ async function agent(_action: string, command: readonly string[], given: Flags):
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
   if (!canStart(program)) return;
   const flags = { ...(await projectFlags(given)), ...given };
+  if (flags.sandbox !== false) mustHaveSandbox(process.env);
   await withClient(flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
+    await mustHaveUses(client, flags);
     await holdingSignals((release) => runWithSession(client, { program, args, flags, release }));
   });
+}
+
+/** @throws CommandFailure notFound, where the program could send no request */
+async function mustHaveUses(client: StrongroomClient, { use, allowHost = [], egress }: Flags): Promise<void> {
+  for (const path of use ?? [undefined]) {
+    const { uses } = await client.listUses(path === undefined ? {} : { prefix: path });
+    const isBound = uses.some((one) => path === undefined || one.path === path || path.endsWith("/") || path === "");
+    const isNeeded = path !== undefined || (allowHost.length === 0 && egress !== "any");
+    if (isBound || !isNeeded) continue;
+    const which = path === undefined ? "no secret" : `--use ${printable(path)}: no secret there`;
+    throw new CommandFailure("notFound", `${which} is bound to a host: bind one with  strongroom use add`);
+  }
 }
 
 async function runWithSession(client: StrongroomClient, command: SessionCommand): Promise<void> {
@@ -114,7 +143,7 @@ async function runWithSession(client: StrongroomClient, command: SessionCommand)
     ...(ttl !== undefined && { ttlSeconds: Math.ceil(ttl / 1000) }),
   });
   try {
-    const directory = await mkdtemp(join(tmpdir(), "strongroom-agent-"));
+    const directory = await mkdtemp(join(sessionsDirectory(), "strongroom-agent-"));
     try {
       process.exitCode = await runSession({ ...command, session, directory });
     } finally {
@@ -133,12 +162,11 @@ async function projectFlags({ use, allowHost }: Flags): Promise<Flags> {
   if (use !== undefined || allowHost !== undefined) return {};
   const { agent: found = null } = (await findProject()) ?? {};
   if (found === null) return {};
-  const { use: paths, allowHosts, placeholders, sandbox } = found;
+  const { use: paths, allowHosts, placeholders } = found;
   return {
     ...(paths.length > 0 && { use: paths }),
     ...(allowHosts.length > 0 && { allowHost: allowHosts }),
     ...(placeholders.length > 0 && { placeholder: placeholders }),
-    ...(sandbox && { sandbox }),
   };
 }
 
@@ -157,22 +185,24 @@ async function runSession({ program, args, session, directory, flags, release }:
   for (const name of missing) say(`warning: ${name} names no readable certificate: the default roots are used\n`);
   const env = agentEnvironment(process.env, session, variables, flags.placeholder ?? [], flags);
   if (!flags.quiet) say(opening(session, flags));
-  if (!flags.sandbox) return release(() => runChild(() => startProgram([program, ...args], env)));
-  const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));
+  const command = [program, ...args];
+  if (flags.sandbox === false) return release(() => runChild(() => startProgram(command, env)));
+  const { port } = session;
+  const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
+  const { command: inside, expected } = await sandboxed(options);
+  const relay = await startRelay(join(directory, sessionFiles.relay), () => connect(port, "127.0.0.1"));
+  const gate = await startGate(directory, expected);
   try {
-    const hidden = await hiddenPaths(flags);
-    const inside = sandboxed([program, ...args], { hidden, directory, port: session.port, environment: env });
-    return await release(() => runChild(() => startProgram(inside, env)));
+    return await release(() => runChild(() => startSandbox(inside, env)));
   } finally {
+    gate.close();
     relay.close();
   }
 }
 
-/** The vault, the token where it is elsewhere, and what the user has allowed: the program must not read or add to them. */
-async function hiddenPaths({ home, tokenFile }: Flags): Promise<string[]> {
-  const { path } = homeAt(readOneSetting("home", home, process.env));
-  const token = readOneSetting("tokenFile", tokenFile, process.env);
-  return [path, ...(token === null ? [] : [token]), await makeAllowedDirectory().catch(() => "")];
+/** DANGER: not TMPDIR, which may be where another program in a sandbox can write. */
+function sessionsDirectory(): string {
+  return process.platform === "linux" ? "/tmp" : tmpdir();
 }
 
 /** Two lines: what it protects from, and what it does not. */
@@ -182,9 +212,10 @@ function opening({ uses, name }: Agent, { sandbox }: Flags): string {
     hosts === ""
       ? "no secret is bound to a host: bind one with  strongroom use add"
       : `secrets are put into requests to ${hosts}, and the program cannot read them there`;
-  const limits = sandbox
-    ? "it cannot read the vault or reach other hosts, but can send any request to these hosts that the bindings allow"
-    : "not protected: programs of your user can read the root token's file, and with it every secret (--sandbox hides it)";
+  const limits =
+    sandbox !== false
+      ? "it cannot read the vault or reach other hosts, but can send any request to these hosts that the bindings allow"
+      : "not protected: programs of your user can read the root token's file, and with it every secret";
   return `session ${name}: ${secrets}\n${limits}\n`;
 }
 

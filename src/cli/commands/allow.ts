@@ -22,8 +22,8 @@ ${projectFileName} says which secrets programs get in its directory and below:
   env-file = ".env.secrets"  as run --env-file, beside the project file
   [set]                      as run --set
   PGPASSWORD = "app/db/password"
-  [agent]                    agent run: sandbox = true as --sandbox, and
-  use = ["ai/"]              --use; allow-hosts, placeholders in the same way
+  [agent]                    as agent run --use; allow-hosts and
+  use = ["ai/"]              placeholders in the same way
 run, and export as dotenv or shell, use it when no --prefix, --set or --env-file
 is given. In a template, strongroom://./db/password is a path in its prefix.
 
@@ -61,7 +61,7 @@ function summaryOf({ agent, sources: { prefix, set, envFiles } }: Project): stri
   return parts.length === 0 ? counted(0, "secret") : parts.join(", ");
 }
 
-function agentSummary({ use, allowHosts, sandbox }: ProjectAgent): string {
+function agentSummary({ use, allowHosts }: ProjectAgent): string {
   const hosts = allowHosts.length === 0 ? "" : ` and reach ${allowHosts.join(", ")}`;
-  return `${use.join(", ") || "every bound secret"}${hosts}${sandbox ? " in the sandbox" : ""}`;
+  return `${use.join(", ") || "every bound secret"}${hosts}`;
 }

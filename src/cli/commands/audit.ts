@@ -36,7 +36,7 @@ import { isInPath } from "../lib/programs.js";
 import { breakable } from "../lib/progress.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
 import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
-import { withoutTokens } from "../run/without-tokens.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 
 type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 

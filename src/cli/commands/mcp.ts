@@ -7,10 +7,10 @@ import { RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withConnection } from "../lib/server.js";
+import { withOwnTokenOnly } from "../lib/without-tokens.js";
 import { runChild } from "../run/child-process.js";
 import { findProgram } from "../run/find-program.js";
 import { startProgram } from "../run/sandbox.js";
-import { withOwnTokenOnly } from "../run/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly use?: readonly string[]; readonly allowHost?: readonly string[] };
 

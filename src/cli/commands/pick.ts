@@ -13,7 +13,7 @@ import { folderPrefix } from "../lib/paths.js";
 import { type CommandLine, isInPath } from "../lib/programs.js";
 import { mustGet } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { withoutTokens } from "../run/without-tokens.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 
 /** Each reads lines and prints the one that is chosen. fzf draws on the terminal, the others open a window. */
 const menus = {

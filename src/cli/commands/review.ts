@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { CommandFailure } from "../lib/errors.js";
 import { printLine } from "../lib/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { withoutTokens } from "../run/without-tokens.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly printUrl?: true };
 

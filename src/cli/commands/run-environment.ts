@@ -7,12 +7,12 @@ import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
 import { printable, wrapped } from "../lib/output.js";
 import { withClient } from "../lib/server.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 import { runChild } from "../run/child-process.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
 import { findProgram, isSurelyExecutable } from "../run/find-program.js";
 import { type LaunchRequest, maskPipe, notStarted } from "../run/launch.js";
 import { frame, minMaskedBytes } from "../run/output-mask.js";
-import { withoutTokens } from "../run/without-tokens.js";
 
 export function define(command: Command): void {
   command.argument("<request>").argument("<command...>").passThroughOptions().action(start);

@@ -21,9 +21,9 @@ import { holdingSignals, type Release } from "../lib/held-signals.js";
 import { printable, printLine, say } from "../lib/output.js";
 import { confirm } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 import { runChild } from "../run/child-process.js";
 import { canStart } from "../run/find-program.js";
-import { withoutTokens } from "../run/without-tokens.js";
 import { agentServer } from "../ssh/agent.js";
 import { VaultKeys } from "../ssh/vault-keys.js";
 

@@ -1,9 +1,9 @@
 /** The user's editor on a temporary file: start, exit status, signals. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Bytes } from "../../../workers/protocol.js";
-import { withoutTokens } from "../run/without-tokens.js";
 import { CommandFailure } from "./errors.js";
 import { Scratch } from "./scratch.js";
+import { withoutTokens } from "./without-tokens.js";
 
 const endings = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 

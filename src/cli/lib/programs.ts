@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { withoutTokens } from "../run/without-tokens.js";
+import { withoutTokens } from "./without-tokens.js";
 
 export type CommandLine = readonly [string, ...string[]];
 

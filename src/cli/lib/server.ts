@@ -5,6 +5,7 @@ import { type Acknowledgement, StrongroomClient, StrongroomError } from "../../c
 import { readOneSetting } from "../../config/settings.js";
 import { connectionOptions, homeOption } from "./args.js";
 import { CommandFailure, failureOf } from "./errors.js";
+import { sandboxFailure } from "./in-sandbox.js";
 import { localMinute, printable, say } from "./output.js";
 import { askPassphrase } from "./passphrase.js";
 
@@ -88,7 +89,7 @@ async function withRunningServer<T>(
     return await work(client);
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
-    throw (await foreignServer(error, flags)) ?? (await failureOf(error, client));
+    throw sandboxFailure(error) ?? (await foreignServer(error, flags)) ?? (await failureOf(error, client));
   } finally {
     await client.close();
   }

@@ -12,7 +12,6 @@
  *   use = ["ai/"]
  *   allow-hosts = ["registry.npmjs.org"]
  *   placeholders = ["GH_TOKEN"]
- *   sandbox = true
  */
 
 import { createHash } from "node:crypto";
@@ -38,7 +37,6 @@ export type ProjectAgent = {
   readonly use: readonly string[];
   readonly allowHosts: readonly string[];
   readonly placeholders: readonly string[];
-  readonly sandbox: boolean;
 };
 
 export type Project = {
@@ -88,11 +86,11 @@ export async function readProject(file: string): Promise<Project> {
 
 function agentIn(table: unknown, file: string): ProjectAgent {
   if (!isObject(table)) throw invalid(file, "agent is not a table");
-  const { use = [], "allow-hosts": allowHosts = [], placeholders = [], sandbox = false, ...unknown } = table;
+  const { use = [], "allow-hosts": allowHosts = [], placeholders = [], sandbox = true, ...unknown } = table;
   const [stray] = Object.keys(unknown);
   const known = "use, allow-hosts, placeholders and sandbox";
   if (stray !== undefined) throw invalid(`${file}: agent`, `${printable(stray)} is not one of ${known}`);
-  if (typeof sandbox !== "boolean") throw invalid(`${file}: sandbox`, "it must be true or false");
+  if (sandbox !== true) throw invalid(`${file}: sandbox`, "it can only be true: --no-sandbox alone switches it off");
   return {
     use: textsIn(use, `${file}: use`).map((path) => mustBeScope(path, `${file}: use`)),
     allowHosts: textsIn(allowHosts, `${file}: allow-hosts`),
@@ -101,7 +99,6 @@ function agentIn(table: unknown, file: string): ProjectAgent {
       if (problem !== null) throw invalid(`${file}: placeholders`, problem);
       return name;
     }),
-    sandbox,
   };
 }
 

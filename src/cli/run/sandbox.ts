@@ -1,87 +1,193 @@
-/** Sandbox of `agent run`: bubblewrap, without the vault's home, other processes, and any network but the broker's. */
+/** Sandbox of `agent run`: bubblewrap, without the vault, other processes, and any network but the broker's. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, lstatSync, realpathSync } from "node:fs";
+import { existsSync, fstatSync, lstatSync, readlinkSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "../lib/errors.js";
+import { sandboxMark } from "../lib/in-sandbox.js";
+import { printable } from "../lib/output.js";
+import { closeForeignDescriptors } from "./descriptors.js";
 import { findProgram } from "./find-program.js";
+import { hiddenPaths, type Place } from "./hidden-paths.js";
 import { notStarted } from "./launch.js";
+import { isWithin } from "./path-walk.js";
+import { checkOutside } from "./sandbox-check.js";
+import { type Expected, type Mount, planSandbox } from "./sandbox-plan.js";
 
 export type SandboxOptions = {
-  /** Files and directories that the program does not see. */
-  readonly hidden: readonly string[];
-  /** Holds the session's files and the relay's socket. */
+  readonly command: readonly string[];
+  /** Where the vault is. */
+  readonly place: Place;
+  /** Directories that the program can change, beside the working directory. */
+  readonly writable: readonly string[];
+  /** Holds the session's files and sockets. */
   readonly directory: string;
   /** The broker's. */
   readonly port: number;
   readonly environment: NodeJS.ProcessEnv;
 };
 
-/** Where strongroom is installed: its program reads files beside it. */
-const programRoot = join(dirname(entryFile), "..", "..");
+export type Sandboxed = { readonly command: readonly string[]; readonly expected: Expected };
+
+/** Files of the session's directory. */
+export const sessionFiles = {
+  /** The socket that leads to the broker. */
+  relay: "broker.sock",
+  /** The socket at which the sandbox asks whether the program may start. */
+  start: "start.sock",
+  /** What must be true inside before it starts. */
+  expected: "sandbox.json",
+};
+
+const system = ["/dev", "/proc"];
 
 /**
- * Where programs put their sockets: one of them, as that of docker or of a terminal, could lead out of the sandbox. They
- * are empty inside.
+ * Empty inside: there programs put their sockets, and one of them, as that of docker or of a terminal, could lead out of the
+ * sandbox.
  */
-const emptied = ["/tmp", "/run", ...(isDirectory("/var/run") ? ["/var/run"] : [])];
+const emptied = ["/tmp", "/var/tmp", "/run", "/var/run"];
 
 /** Below those directories, and needed: NixOS has its programs there. */
 const needed = ["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 
-/** Returns the command that runs another in the sandbox. @throws CommandFailure usage, without bubblewrap */
-export function sandboxed(
-  command: readonly string[],
-  { hidden, directory, port, environment }: SandboxOptions,
-): string[] {
-  const bubblewrap = findProgram("bwrap", environment["PATH"]);
-  if (!("file" in bubblewrap)) {
-    throw new CommandFailure(
-      "usage",
-      "--sandbox needs bubblewrap: install it (the program bwrap), or leave the flag out",
-    );
+/** @throws CommandFailure usage, where there can be no sandbox */
+export function mustHaveSandbox(environment: NodeJS.ProcessEnv): string {
+  if (process.platform !== "linux") throw new CommandFailure("usage", `the sandbox needs Linux: ${without}`);
+  if (process.getuid?.() === 0) {
+    throw new CommandFailure("usage", `root cannot be kept in a sandbox: run this as an ordinary user, or ${without}`);
   }
-  const { XDG_RUNTIME_DIR: runtime = "", SSH_AUTH_SOCK: sshAgent = "" } = environment;
-  const inside = [
-    process.execPath,
-    entryFile,
-    "agent-relay",
-    join(directory, "broker.sock"),
-    String(port),
-    "--",
-    ...command,
-  ];
-  return [
-    bubblewrap.file,
-    ...["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
-    ...emptied.flatMap((path) => ["--tmpfs", path]),
-    ...needed.filter((path) => existsSync(path)).flatMap((path) => ["--ro-bind", path, path]),
-    ...workingDirectory(process.cwd()),
-    // These may be where those are, and are not to be changed.
-    ...[directory, programRoot, process.execPath].flatMap((path) => ["--ro-bind", path, path]),
-    ...[...hidden, runtime, sshAgent].flatMap(hide),
+  const found = findProgram("bwrap", environment["PATH"]);
+  if ("file" in found) return found.file;
+  throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${install(environment["PATH"])}, or ${without}`);
+}
+
+const without = "add --no-sandbox (programs of your user can then read the root token)";
+
+/** By the program that installs packages here. */
+const installers = [
+  ["apt-get", "sudo apt install bubblewrap"],
+  ["dnf", "sudo dnf install bubblewrap"],
+  ["pacman", "sudo pacman -S bubblewrap"],
+  ["zypper", "sudo zypper install bubblewrap"],
+  ["apk", "sudo apk add bubblewrap"],
+] as const;
+
+function install(path: string | undefined): string {
+  const [, command] = installers.find(([program]) => "file" in findProgram(program, path)) ?? [];
+  return command === undefined ? "install the package bubblewrap" : `install it with  ${command}`;
+}
+
+/** Returns the command that runs another in the sandbox. @throws CommandFailure usage, conflict */
+export async function sandboxed(options: SandboxOptions): Promise<Sandboxed> {
+  const { command, place, directory, port, environment } = options;
+  const bubblewrap = mustHaveSandbox(environment);
+  mustHaveSafeStreams();
+  const writable = writableDirectories(options.writable);
+  const own = [...system, ...emptied.filter(isDirectory)];
+  const hidden = await hiddenPaths(place, writable);
+  const { mounts, expected } = planSandbox({ writable, own, hidden, program: programPaths() });
+  writeFileSync(join(directory, sessionFiles.expected), JSON.stringify(expected), { mode: 0o600 });
+  const inside = [process.execPath, entryFile, "agent-relay", directory, String(port), "--", ...command];
+  const words = [
+    bubblewrap,
+    ...["--unshare-user", "--disable-userns", "--cap-drop", "ALL"],
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"],
+    ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
+    ...mounts.filter(({ path }) => !system.includes(path)).flatMap(argumentsOf),
+    ...needed.filter((path) => existsSync(path)).flatMap((path) => ["--ro-bind", path, path]),
+    ...["--ro-bind", directory, directory],
+    ...["--ro-bind", join(directory, sessionFiles.expected), sandboxMark],
+    ...mounts.filter(isSealed).flatMap(({ path }) => ["--remount-ro", path]),
     ...["--chdir", process.cwd(), "--", ...inside],
   ];
+  return { command: words, expected };
 }
 
-/** Shows the working directory again where it is in one that is empty; DANGER: one above those would show them again. */
-function workingDirectory(path: string): string[] {
-  const isHidden = [...emptied, "/dev/shm"].some((parent) => path.startsWith(`${parent}/`));
-  return isHidden ? ["--bind", path, path] : [];
+function argumentsOf({ path, kind, entries = [], isWritable = false }: Mount): string[] {
+  if (kind === "writable") return ["--bind", path, path];
+  if (kind === "readOnly") return ["--ro-bind", path, path];
+  if (kind === "blank") return ["--ro-bind", "/dev/null", path];
+  const bound = (each: string) => [isWritable ? "--bind-try" : "--ro-bind-try", each, each];
+  const shown = entries.map((entry) => ({ ...entry, each: join(path, entry.name) }));
+  return [
+    ...["--tmpfs", path],
+    ...shown.flatMap(({ kind, each }) => (kind === "link" ? ["--symlink", readlinkSync(each), each] : bound(each))),
+  ];
 }
 
-/** Links are followed: what they lead to has another name as well. */
-function hide(path: string): string[] {
-  if (path === "" || !existsSync(path)) return [];
+function isSealed({ kind }: Mount): boolean {
+  return kind === "frame" || kind === "empty";
+}
+
+/** Files that the next start of the program needs, and the directory of the name that it was started by. */
+function programPaths(): string[] {
+  const [, started = entryFile] = process.argv;
+  const isName = lstatSync(started, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return [join(dirname(entryFile), "..", ".."), process.execPath, ...(isName ? [dirname(started)] : [])];
+}
+
+/** DANGER: an open directory leads to all that is below it, whatever covers it inside. */
+function mustHaveSafeStreams(): void {
+  const found = [0, 1, 2].find((descriptor) => isOpenDirectory(descriptor));
+  if (found !== undefined) throw new CommandFailure("usage", `descriptor ${found} is a directory: close it`);
+}
+
+function isOpenDirectory(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the working directory and those of --write. @throws CommandFailure usage */
+function writableDirectories(given: readonly string[]): string[] {
+  const working = process.cwd();
+  const all = [...(isOfSystem(working) ? [] : [working]), ...given.map(mustBeWritable)];
+  const outermost = all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)));
+  return [...new Set(outermost)];
+}
+
+/** Whether the sandbox has a directory of its own there, or a path is too close to the kernel, or above all others. */
+function isOfSystem(path: string): boolean {
+  if (path.startsWith("/dev/shm/")) return false;
+  return path === "/" || emptied.includes(path) || [...system, "/sys"].some((each) => isWithin(path, each));
+}
+
+function mustBeWritable(path: string): string {
+  const shown = printable(path);
+  if (!existsSync(path) || !statSync(path).isDirectory()) {
+    throw new CommandFailure("usage", `--write ${shown} is not a directory: create it first`);
+  }
   const real = realpathSync(path);
-  return isDirectory(real) ? ["--tmpfs", real] : ["--ro-bind", "/dev/null", real];
+  if (isOfSystem(real))
+    throw new CommandFailure("usage", `--write ${shown} would open the sandbox: name a directory of yours`);
+  return real;
 }
 
 function isDirectory(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
+
+/** Answers the sandbox, which asks once its mounts are made, whether what they cover is still in its place. */
+export function startGate(directory: string, expected: Expected): Promise<Server> {
+  const server = createServer((connection) => {
+    connection.on("error", () => {}).end(problemOutside(expected));
+  });
+  return listen(server, join(directory, sessionFiles.start));
+}
+
+function problemOutside(expected: Expected): string {
+  try {
+    checkOutside(expected);
+    return startAllowed;
+  } catch (error) {
+    return error instanceof CommandFailure ? error.message : "the check of the sandbox failed";
+  }
+}
+
+export const startAllowed = "start";
 
 /** Leads connections to a port of 127.0.0.1, or to a Unix socket, to where `open` connects. @throws CommandFailure */
 export function startRelay(place: number | string, open: () => Socket): Promise<Server> {
@@ -91,12 +197,22 @@ export function startRelay(place: number | string, open: () => Socket): Promise<
     near.on("error", () => far.destroy()).on("close", () => far.destroy());
     far.on("error", () => near.destroy()).on("close", () => near.destroy());
   });
+  return listen(server, place);
+}
+
+function listen(server: Server, place: number | string): Promise<Server> {
   const failed = new CommandFailure("unexpected", `the sandbox's connection to the broker failed at ${place}`);
   return new Promise((resolve, reject) => {
     server
       .once("error", () => reject(failed))
       .listen(typeof place === "number" ? { port: place, host: "127.0.0.1" } : { path: place }, () => resolve(server));
   });
+}
+
+/** Starts bubblewrap, which passes on what it inherits: nothing but the standard streams. */
+export function startSandbox(command: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+  closeForeignDescriptors();
+  return startProgram(command, env);
 }
 
 /** @throws CommandFailure usage */

@@ -8,7 +8,7 @@ import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
 import { writeOut } from "../lib/output-file.js";
 import type { CommandLine } from "../lib/programs.js";
-import { withoutTokens } from "../run/without-tokens.js";
+import { withoutTokens } from "../lib/without-tokens.js";
 import type { ServiceManager } from "./manager.js";
 import type { ServicePlan } from "./plan.js";
 

@@ -92,8 +92,12 @@ function heldBy(vaultPath: string, holder: Holder | null): StartError {
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
 
-/** Where the server listens; `socket` is null unless it is outside the home. */
-export type Announcement = { readonly url: string; readonly socket: string | null };
+/** Where the server listens; `socket` is null unless it is outside the home. `files`: secret ones that settings name. */
+export type Announcement = {
+  readonly url: string;
+  readonly socket: string | null;
+  readonly files?: readonly string[];
+};
 
 /** `vault`: device and inode of the directory; null in files of earlier versions. */
 type Entry = Holder & { readonly started: string; readonly vault: string | null };

@@ -1,0 +1,83 @@
+/** What a program in the sandbox does not see: all that gives access to the vault, and other programs' sockets. */
+import { lstatSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { announcedFiles, defaultHome } from "../../client/discovery.js";
+import { readOneSetting } from "../../config/settings.js";
+import { homeAt } from "../../files/home.js";
+import { isWithin } from "./path-walk.js";
+import { makeAllowedDirectory } from "./project.js";
+
+/** `isKept`: also where it does not exist yet, it must not be made. */
+export type Hidden = { readonly path: string; readonly kind: "directory" | "file"; readonly isKept: boolean };
+
+/** Where the vault and its token are, as the command's flags say. */
+export type Place = { readonly home?: string | undefined; readonly tokenFile?: string | undefined };
+
+/** @param writable directories that the program can change */
+export async function hiddenPaths(place: Place, writable: readonly string[]): Promise<readonly Hidden[]> {
+  const environment = process.env;
+  const home = readOneSetting("home", place.home, environment);
+  const read = (name: "tokenFile" | "tlsKey" | "storePasswordFile", given?: string) =>
+    readOneSetting(name, given, environment) ?? "";
+  const named = readOneSetting("socket", undefined, environment);
+  const files = [
+    ...[homeAt(home).token, homeAt(home).privateKey, homeAt(home).socket],
+    ...[read("tokenFile", place.tokenFile), read("tokenFile"), read("tlsKey"), read("storePasswordFile")],
+    ...[environment["PGPASSFILE"] ?? "", join(homedir(), ".pgpass")],
+    ...[named === "off" ? "" : (named ?? ""), ...(await announcedFiles(home).catch(() => []))],
+  ];
+  const directories = [
+    ...[home, defaultHome(environment), environment["XDG_RUNTIME_DIR"] ?? ""],
+    await makeAllowedDirectory().catch(() => ""),
+  ];
+  return [
+    ...directories.filter((path) => path !== "").map((path) => kept(path, "directory")),
+    ...files.filter((path) => path !== "").map((path) => kept(path, "file")),
+    ...sshAgent(environment["SSH_AUTH_SOCK"] ?? "", writable),
+    ...openSockets().map((path) => socketOrDirectory(path, writable)),
+  ];
+}
+
+function kept(path: string, kind: Hidden["kind"]): Hidden {
+  return { path: resolve(path), kind, isKept: true };
+}
+
+/** The agent's directory has its other sockets and often keys; one that the program works in cannot be hidden. */
+function sshAgent(socket: string, writable: readonly string[]): readonly Hidden[] {
+  if (socket === "" || !exists(socket)) return [];
+  const directory = dirname(resolve(socket));
+  const isShared = [homedir(), ...writable].some((path) => isWithin(path, directory)) || isWithin("/tmp", directory);
+  return [isShared ? kept(socket, "file") : kept(directory, "directory")];
+}
+
+/** Returns the Unix sockets of this network namespace that have a path. */
+function openSockets(): string[] {
+  try {
+    const lines = readFileSync("/proc/net/unix", "utf8").split("\n").slice(1);
+    const paths = lines.map((line) => line.split(/ +/).slice(7).join(" ")).filter((path) => path.startsWith("/"));
+    return [...new Set(paths)].filter(exists);
+  } catch {
+    return [];
+  }
+}
+
+const shared = ["/var", "/var/lib", "/var/spool", "/var/cache", "/var/opt"];
+
+/** A service makes its socket again when it restarts: below /var its directory is hidden, which is the service's own. */
+function socketOrDirectory(path: string, writable: readonly string[]): Hidden {
+  const directory = dirname(path);
+  const isShared = shared.includes(directory) || writable.some((each) => isWithin(each, directory));
+  if (isWithin(path, "/var") && !isShared) {
+    return { path: directory, kind: "directory", isKept: false };
+  }
+  return { path, kind: "file", isKept: false };
+}
+
+function exists(path: string): boolean {
+  try {
+    return lstatSync(path) !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,35 @@
+/** Checks of the sandbox between its mounts and the start of the program: something may have been moved in between. */
+import { lstatSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { CommandFailure } from "../lib/errors.js";
+import { printable } from "../lib/output.js";
+import { type Identity, identityOf, readMounts } from "./path-walk.js";
+import type { Expected } from "./sandbox-plan.js";
+
+/** Outside: the files under the covers are those that were planned. @throws CommandFailure conflict */
+export function checkOutside({ unchanged }: Expected): void {
+  for (const [path, identity] of unchanged) if (identityAt(path) !== identity) throw changed(path);
+}
+
+/** Inside: the covers are where they were planned, and nothing hidden is seen beside them. @throws CommandFailure conflict */
+export function checkInside({ same, mounted, frames, hidden }: Expected): void {
+  const mounts = new Set(readMounts().map(({ path }) => path));
+  const entries = frames.flatMap((frame) => readdirSync(frame).map((name) => join(frame, name)));
+  const moved = same.find(([path, identity]) => identityAt(path) !== identity)?.[0];
+  const shown = [...mounted, ...entries].find((path) => hidden.includes(identityAt(path) ?? ""));
+  const wrong = mounted.find((path) => !mounts.has(path)) ?? moved ?? shown;
+  if (wrong !== undefined) throw changed(wrong);
+}
+
+function identityAt(path: string): Identity | null {
+  try {
+    return identityOf(lstatSync(path));
+  } catch {
+    return null;
+  }
+}
+
+function changed(path: string): CommandFailure {
+  const problem = `${printable(path)} has changed while the sandbox was made`;
+  return new CommandFailure("conflict", `${problem}, and might not be hidden: the program was not started; try again`);
+}

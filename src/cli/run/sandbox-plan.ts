@@ -1,0 +1,221 @@
+/**
+ * What is mounted in the sandbox, and over what. The whole file system is read-only but for some directories; a hidden path is
+ * covered so that neither the program nor anything outside brings it back:
+ *
+ *   - The directory that a hidden path is in becomes a frame: an empty directory into which all its other entries are bound.
+ *     Whatever comes to stand at the hidden name later is outside of the frame.
+ *   - In a writable directory, each directory above a hidden path is a mount point, which cannot be renamed or removed.
+ *   - Directly in a writable directory nothing can be framed: what is there is covered itself, and made if it is missing.
+ */
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { CommandFailure } from "../lib/errors.js";
+import { printable } from "../lib/output.js";
+import type { Hidden } from "./hidden-paths.js";
+import { type Identity, isWithin, otherNames, readMounts, type Step, type Walk, walk } from "./path-walk.js";
+
+/** `own`: an empty directory that the program can write; `empty`: one that it cannot; `blank`: in place of a file. */
+type MountKind = "writable" | "readOnly" | "own" | "frame" | "empty" | "blank";
+
+export type Entry = { readonly name: string; readonly kind: "bound" | "link" };
+
+export type Mount = {
+  readonly path: string;
+  readonly kind: MountKind;
+  /** Of a frame; `isWritable`: they are bound so. */
+  readonly entries?: readonly Entry[];
+  readonly isWritable?: boolean;
+};
+
+/** What must be true before the program starts. */
+export type Expected = {
+  /** Seen from outside: whoever moved one of them may have moved it away from under its cover. Null: it is missing. */
+  readonly unchanged: readonly (readonly [path: string, identity: Identity | null])[];
+  /** Inside, these directories are the host's. */
+  readonly same: readonly (readonly [path: string, identity: Identity])[];
+  readonly mounted: readonly string[];
+  /** Inside, no entry of these directories is one of the hidden files. */
+  readonly frames: readonly string[];
+  readonly hidden: readonly Identity[];
+};
+
+export type Plan = { readonly mounts: readonly Mount[]; readonly expected: Expected };
+
+export type PlanRequest = {
+  /** Directories without links in their paths. */
+  readonly writable: readonly string[];
+  /** Directories that the program has to itself: nothing in those of the host is seen. */
+  readonly own: readonly string[];
+  readonly hidden: readonly Hidden[];
+  /** The installed program. */
+  readonly program: readonly string[];
+};
+
+/** Larger ones would make too many mounts: what is hidden in them is covered itself. */
+const mostEntries = 500;
+
+/** @throws CommandFailure usage, where something could not stay hidden */
+export function planSandbox(request: PlanRequest): Plan {
+  const planner = new Planner(request);
+  for (const path of request.program) planner.protect(path);
+  for (const hidden of request.hidden) planner.hide(hidden);
+  return planner.plan();
+}
+
+type Target = { readonly walk: Walk; readonly hidden: Hidden };
+
+class Planner {
+  readonly #mounts = new Map<string, MountKind>();
+  readonly #writable: readonly string[];
+  readonly #own: readonly string[];
+  readonly #program: string[] = [];
+  readonly #targets: Target[] = [];
+  readonly #system = readMounts();
+
+  constructor({ writable, own }: PlanRequest) {
+    this.#writable = writable;
+    this.#own = own;
+    for (const path of own) this.#mounts.set(path, "own");
+    for (const path of writable) this.#mounts.set(path, "writable");
+  }
+
+  /** The program that the user starts next time must be the same. */
+  protect(path: string): void {
+    const found = walk(path);
+    if (found.steps.at(-1)?.kind === "missing") return;
+    this.#refuseWithin(found.end, "has the installed program");
+    this.#program.push(found.end);
+    this.#fixDirectories(found, path);
+    if (this.#regionOf(found.end) !== "readOnly") this.#mounts.set(found.end, "readOnly");
+  }
+
+  hide(hidden: Hidden): void {
+    const found = this.#walkToHidden(hidden);
+    const last = found.steps.at(-1);
+    this.#targets.push({ walk: found, hidden });
+    if (hidden.isKept && last?.kind === "file" && last.links > 1) throw hardLink(hidden.path);
+    this.#cover(found, hidden);
+    for (const name of otherNames(found.end, this.#system)) {
+      const other = walk(name);
+      if (other.end !== found.end && other.steps.at(-1)?.identity === last?.identity) this.#cover(other, hidden);
+    }
+  }
+
+  /** Makes what is missing where the program could make it. */
+  #walkToHidden({ path, kind, isKept }: Hidden): Walk {
+    const found = walk(path);
+    const last = found.steps.at(-1);
+    if (last?.kind !== "missing" || !isKept || this.#regionOf(dirname(last.path)) !== "writable") return found;
+    mkdirSync(dirname(found.end), { recursive: true, mode: 0o700 });
+    if (kind === "directory") mkdirSync(found.end, { recursive: true, mode: 0o700 });
+    else writeFileSync(found.end, "", { flag: "a", mode: 0o600 });
+    return walk(path);
+  }
+
+  #cover(found: Walk, { path, isKept }: Hidden): void {
+    this.#refuseWithin(found.end, `is in ${printable(path)}, which is hidden`);
+    if (isKept) this.#fixDirectories(found, path);
+    const last = found.steps.at(-1);
+    const directory = dirname(last?.path ?? "/");
+    const isOwn = this.#own.includes(found.end) || this.#regionOf(directory) === "own";
+    if (isOwn || this.#isCovered(found.end)) return;
+    if (isKept && this.#canFrame(directory)) this.#mounts.set(directory, "frame");
+    if (last !== undefined && last.kind !== "missing") {
+      this.#mounts.set(found.end, last.kind === "directory" ? "empty" : "blank");
+    }
+  }
+
+  /** In a writable directory a link can be replaced, and a directory renamed unless it is a mount point. */
+  #fixDirectories({ steps, end }: Walk, path: string): void {
+    for (const step of steps) {
+      if (this.#regionOf(dirname(step.path)) !== "writable") continue;
+      if (step.kind === "link") throw replaceable(step.path, path);
+      if (step.kind === "directory" && step.path !== end && !this.#mounts.has(step.path)) {
+        this.#mounts.set(step.path, "writable");
+      }
+    }
+  }
+
+  #refuseWithin(path: string, problem: string): void {
+    const found = this.#writable.find((directory) => isWithin(directory, path));
+    if (found === undefined) return;
+    throw new CommandFailure("usage", `${printable(found)} ${problem}: choose another working directory or --write`);
+  }
+
+  #canFrame(directory: string): boolean {
+    if (directory === "/" || this.#writable.includes(directory)) return false;
+    try {
+      return readdirSync(directory).length <= mostEntries;
+    } catch {
+      return false;
+    }
+  }
+
+  #isCovered(path: string): boolean {
+    const above = [...this.#mounts].filter(([other]) => other !== path && isWithin(path, other));
+    return above.some(([, kind]) => kind === "empty");
+  }
+
+  /** What the program can do with entries of a directory. */
+  #regionOf(directory: string): "own" | "writable" | "readOnly" {
+    const regions = [...this.#writable, ...this.#own].filter((path) => isWithin(directory, path));
+    const nearest = regions.reduce((one, other) => (other.length > one.length ? other : one), "");
+    if (nearest === "") return "readOnly";
+    return this.#writable.includes(nearest) ? "writable" : "own";
+  }
+
+  plan(): Plan {
+    const paths = [...this.#mounts.keys()].sort((a, b) => (a < b ? -1 : 1)); // a directory before what is in it
+    const mounts = paths.filter((path) => !this.#isCovered(path)).map((path) => this.#mountAt(path));
+    return { mounts, expected: this.#expected(mounts) };
+  }
+
+  #mountAt(path: string): Mount {
+    const kind = this.#mounts.get(path) ?? "empty";
+    if (kind !== "frame") return { path, kind };
+    const isProgram = this.#program.some((directory) => isWithin(path, directory));
+    const entries = readdirSync(path, { withFileTypes: true }).flatMap((entry): Entry[] => {
+      if (this.#mounts.has(join(path, entry.name))) return [];
+      if (entry.isSymbolicLink()) return [{ name: entry.name, kind: "link" }];
+      return entry.isDirectory() || entry.isFile() ? [{ name: entry.name, kind: "bound" }] : [];
+    });
+    return { path, kind, entries, isWritable: this.#regionOf(path) === "writable" && !isProgram };
+  }
+
+  #expected(mounts: readonly Mount[]): Expected {
+    const kept = this.#targets.filter(({ hidden }) => hidden.isKept);
+    const steps = kept.flatMap(({ walk: { steps } }) => steps);
+    const writable = this.#writable.flatMap((path) => walk(path).steps.slice(-1));
+    const frames = mounts.filter(({ kind }) => kind === "frame").map(({ path }) => path);
+    return {
+      unchanged: unique(steps.map(({ path, identity }) => [path, identity] as const)),
+      same: unique([...steps, ...writable].flatMap((step) => this.#sameInside(step, frames))),
+      mounted: mounts.map(({ path }) => path),
+      frames,
+      hidden: this.#targets.flatMap(({ walk: { steps } }) => steps.at(-1)?.identity ?? []),
+    };
+  }
+
+  #sameInside({ path, kind, identity }: Step, frames: readonly string[]): (readonly [string, Identity])[] {
+    const mount = this.#mounts.get(path);
+    const isReplaced = frames.includes(path) || (mount !== undefined && mount !== "writable" && mount !== "readOnly");
+    const isHidden = isReplaced || this.#isCovered(path) || this.#regionOf(path) === "own";
+    return kind !== "directory" || identity === null || isHidden ? [] : [[path, identity]];
+  }
+}
+
+function unique<V>(rows: readonly (readonly [string, V])[]): (readonly [string, V])[] {
+  return [...new Map(rows)];
+}
+
+function hardLink(path: string): CommandFailure {
+  return new CommandFailure(
+    "usage",
+    `${printable(path)} has another name (a hard link), under which it could not be hidden: make it a file of its own`,
+  );
+}
+
+function replaceable(link: string, path: string): CommandFailure {
+  const problem = `${printable(link)} is a link on the way to ${printable(path)}, and the program could replace it`;
+  return new CommandFailure("usage", `${problem}: choose another working directory or --write`);
+}
