@@ -889,6 +889,7 @@ export interface VaultStatus {
   readonly vaultPort?: number;
   /** The broker's port on 127.0.0.1, if it is on. */
   readonly brokerPort?: number;
+  readonly certificate?: ServerCertificate;
   /** Milliseconds of inactivity after which the vault locks. 0: never. */
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated operation on secrets; before any of them, the server's start. ISO 8601, UTC, with milliseconds. */
@@ -901,6 +902,12 @@ export interface VaultStatus {
   readonly storageAvailable?: boolean;
   /** Why the storage is not available, and what to do. */
   readonly storageProblem?: string;
+}
+
+/** The certificate that new connections get. Missing where the server is of an earlier build. */
+export interface ServerCertificate {
+  /** When it ends. From 14 days before, `strongroom status` says so. ISO 8601, UTC, with milliseconds. */
+  readonly endsAt: string;
 }
 
 /** Why and when the vault was last locked. While it is unlocked: the time before. */

@@ -361,6 +361,9 @@ export const shapes = {
     version: "integer",
     etag: "string",
   },
+  ServerCertificate: {
+    endsAt: "time",
+  },
   Snapshot: {
     ok: "boolean",
     message: "string",
@@ -494,6 +497,7 @@ export const shapes = {
     port: "integer",
     "vaultPort?": "integer",
     "brokerPort?": "integer",
+    "certificate?": "ServerCertificate",
     idleTimeoutMs: "integer",
     lastActivity: "time",
     lastLock: "LastLock",

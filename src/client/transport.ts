@@ -239,7 +239,7 @@ function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, locat
 
 function untrusted(code: string, { address, certificateSource }: TlsLocation): string {
   if (code === "CERT_HAS_EXPIRED") {
-    return `the certificate of ${address.origin} has expired: restart the server to renew it`;
+    return `the certificate of ${address.origin} has expired: renew it, which needs no restart of the server`;
   }
   if (code === "CERT_NOT_YET_VALID") {
     return `the certificate of ${address.origin} is not valid yet: correct this machine's clock, or restart the server, which replaces one that it made while its clock was ahead`;

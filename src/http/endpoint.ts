@@ -54,6 +54,8 @@ export type Service = {
   readonly lastProve: () => Promise<LastProve | null>;
   /** Checks the audit log; null when it is off, empty, unreadable, or too long to be checked while the server works. */
   readonly checkAuditLog: () => Promise<AuditVerdict | null>;
+  /** When the certificate ends that new connections get, in milliseconds since 1970. */
+  readonly certificateEndsAt: () => number;
   readonly isShuttingDown: () => boolean;
   /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;

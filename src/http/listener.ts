@@ -4,8 +4,9 @@
  */
 import { constants } from "node:crypto";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
-import { createServer, type Server, type ServerOptions } from "node:https";
+import { createServer, type Server } from "node:https";
 import { type AddressInfo, type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
+import type { SecureContextOptions } from "node:tls";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
 import type { MessageClasses } from "./app.js";
@@ -29,6 +30,8 @@ export type Listener = {
   readonly server: Server;
   readonly connections: OpenConnections;
   readonly serve: (handle: Handle) => void;
+  /** Gives new connections another certificate. @throws StartError when it cannot be used; the old one stays. */
+  readonly replacePair: (pair: TlsPair) => void;
 };
 
 /** Times in milliseconds. */
@@ -74,6 +77,15 @@ export const defaultLimits: Limits = {
   maxHeaderSize: 8_192,
 };
 
+/** All that a connection's TLS has but the pair. */
+const tlsOptions: SecureContextOptions = {
+  ca: [], // no client certificate is asked for; without it, Node 20 reads all public authorities
+  minVersion: "TLSv1.2",
+  ciphers: ciphers.join(":"),
+  ecdhCurve: curves.join(":"),
+  secureOptions: cleansePlaintext | constants.SSL_OP_NO_RENEGOTIATION, // of TLS 1.2
+};
+
 /** `takesList`: see `addPipeline`; `errors`: how what is no request is refused. */
 export type ListenerApi = { readonly takesList?: boolean; readonly errors?: ErrorForm };
 
@@ -86,24 +98,18 @@ export function createListener(
   api: ListenerApi = {},
 ): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the host guard's is.
-  const server = secureServer({
-    ...pair,
-    ...messages,
-    ...limits,
-    ca: [], // no client certificate is asked for; without it, Node 20 reads all public authorities
-    minVersion: "TLSv1.2",
-    ciphers: ciphers.join(":"),
-    ecdhCurve: curves.join(":"),
-    requireHostHeader: false,
-    secureOptions: cleansePlaintext | constants.SSL_OP_NO_RENEGOTIATION, // of TLS 1.2
-  });
+  const server = usablePair(() =>
+    createServer({ ...pair, ...tlsOptions, ...messages, ...limits, requireHostHeader: false }),
+  );
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", (socket) => addPipeline(socket, api));
   closeStalled(server, limits.sendTimeout);
   refuseMalformedRequests(server, limits, api.errors);
   const onFull = warnOncePerMinute(log, limits.maxConnections);
   const connections = new OpenConnections(server, limits.maxConnections, onFull);
-  return { server, connections, serve: awaitHandler(server) };
+  // DANGER: the new context has nothing of the old one.
+  const replacePair = (next: TlsPair) => usablePair(() => server.setSecureContext({ ...next, ...tlsOptions }));
+  return { server, connections, serve: awaitHandler(server), replacePair };
 }
 
 /** Node's timer sees every piece that leaves. A request that runs without one, a key derivation, is no stall. */
@@ -145,9 +151,9 @@ function warnOncePerMinute(log: Log, maxConnections: number): () => void {
   };
 }
 
-function secureServer(options: ServerOptions): Server {
+function usablePair<T>(use: () => T): T {
   try {
-    return createServer(options);
+    return use();
   } catch (error) {
     throw new StartError(`the certificate or its key cannot be used (${systemCode(error)}): choose another pair`);
   }

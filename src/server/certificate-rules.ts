@@ -4,8 +4,11 @@ import { isIP } from "node:net";
 
 export const day = 24 * 3600 * 1000;
 
-/** Milliseconds of validity; one of ours that has less left is renewed at the next start. */
+/** Milliseconds of validity; one of ours that has less left is renewed. */
 export const renewWhenLeft = 30 * day;
+
+/** Milliseconds of validity; of one that has less left the log, `status` and `doctor` say when it ends. */
+export const warnWhenLeft = 14 * day;
 
 /** The names in every certificate of the server. */
 export const ownNames: readonly string[] = ["localhost", "127.0.0.1", "::1"];

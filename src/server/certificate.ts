@@ -19,15 +19,23 @@ export type Certificate = TlsPair & {
   readonly made: boolean;
 };
 
+export type PairFiles = { readonly certificate: string; readonly privateKey: string };
+
+/** Where the server's pair is: the user's by setting, else in the home. */
+export function pairFiles({ tlsCert, tlsKey }: Settings, home: Home): PairFiles {
+  return tlsCert !== null && tlsKey !== null ? { certificate: tlsCert, privateKey: tlsKey } : home;
+}
+
 /** @throws StartError when a certificate or key exists and cannot be used. */
 export async function findCertificate(settings: Settings, home: Home, clock: Clock): Promise<Certificate> {
   const { tlsCert, tlsKey } = settings;
-  if (tlsCert !== null && tlsKey !== null) return describe(await readOwn(tlsCert, tlsKey, clock), tlsCert, false);
+  if (tlsCert !== null && tlsKey !== null)
+    return describe(await readPair(pairFiles(settings, home), clock), tlsCert, false);
   const names = namesFor(settings);
   const cert = await readIfThere(home.certificate);
   const key = await readIfThere(home.privateKey);
   const kept = cert !== null && key !== null && fits({ cert, key }, home.certificate, home.privateKey);
-  if (kept && isGood({ cert, key }, names, clock)) return describe({ cert, key }, home.certificate, false);
+  if (kept && isGood(new X509Certificate(cert), names, clock)) return describe({ cert, key }, home.certificate, false);
   refuseForeign(home, cert, key, kept);
   const made = await makeCertificate(names, clock);
   // In this order: after a crash between the two, a self-made certificate without its key is replaced.
@@ -65,15 +73,16 @@ function namesFor({ host, serverNames }: Settings): string[] {
   return [...new Set([...ownNames, ...listening, ...serverNames])];
 }
 
-async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise<TlsPair> {
-  const pair = { cert: await mustRead(certFile), key: await mustRead(keyFile) };
-  if (!fits(pair, certFile, keyFile)) {
+/** @throws StartError for a pair that cannot be served */
+export async function readPair({ certificate, privateKey }: PairFiles, clock: Clock): Promise<TlsPair> {
+  const pair = { cert: await mustRead(certificate), key: await mustRead(privateKey) };
+  if (!fits(pair, certificate, privateKey)) {
     throw new StartError(
-      `${keyFile} is not the private key of ${certFile}, or one of them is damaged: name a matching pair`,
+      `${privateKey} is not the private key of ${certificate}, or one of them is damaged: name a matching pair`,
     );
   }
   if (clock.now() >= endOf(new X509Certificate(pair.cert))) {
-    throw new StartError(`the certificate ${certFile} has expired: renew it, or unset it to have one made`);
+    throw new StartError(`the certificate ${certificate} has expired: renew it, or unset it to have one made`);
   }
   return pair;
 }
@@ -89,7 +98,7 @@ async function readIfThere(file: string): Promise<string | null> {
     return await readFile(file, "utf8");
   } catch (error) {
     if (systemCode(error) === "ENOENT") return null;
-    throw new StartError(`${file} cannot be read (${systemCode(error)}): fix it, then start again`);
+    throw new StartError(`${file} cannot be read (${systemCode(error)}): check its path, owner and mode`);
   }
 }
 
@@ -112,8 +121,12 @@ function parse<T>(file: string, make: () => T): T {
   }
 }
 
-function isGood(pair: TlsPair, names: readonly string[], clock: Clock): boolean {
-  const certificate = new X509Certificate(pair.cert);
+/** Whether the server makes another one in its place. */
+export function isToBeRenewed(certificate: X509Certificate, settings: Settings, clock: Clock): boolean {
+  return settings.tlsCert === null && isSelfMade(certificate) && !isGood(certificate, namesFor(settings), clock);
+}
+
+function isGood(certificate: X509Certificate, names: readonly string[], clock: Clock): boolean {
   // Made while the clock was ahead: no client accepts it. Someone else's becomes valid when its owner meant it to.
   if (isSelfMade(certificate) && startOf(certificate) > clock.now()) return false;
   return endOf(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));

@@ -39,6 +39,8 @@ export interface Strongroom {
   readonly stopping: Promise<unknown>;
   /** Resolves once the server has stopped, whatever the reason. */
   readonly stopped: Promise<void>;
+  /** Reads the certificate and its key again; never throws. The log says what came of it. */
+  reloadCertificate(): Promise<void>;
   /** Locks the vault and continues to serve. */
   lock(): Promise<void>;
   /** Locks, drains for at most 5 s, then stops; further calls return the same promise. */

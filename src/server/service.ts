@@ -23,7 +23,7 @@ import { measuredStore } from "../metrics/measured-store.js";
 import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import type { VitalSources } from "../vitals.js";
-import { findCertificate } from "./certificate.js";
+import { type Certificate, findCertificate } from "./certificate.js";
 import {
   announce,
   createListeners,
@@ -34,6 +34,7 @@ import {
   urlOf,
 } from "./listening.js";
 import type { ClaimedStore } from "./open-store.js";
+import { ServedCertificate } from "./served-certificate.js";
 import { type AllDependencies, type Strongroom, stopMs } from "./server-handle.js";
 import { awaitEnds, createStopper, openOrRelease, within } from "./stopping.js";
 import { startTelemetry, type Telemetry } from "./telemetry.js";
@@ -62,12 +63,14 @@ export async function serveStore(
   const { address, broker, lockouts, ...ports } = await openOrRelease(unserved, () =>
     openPorts(listeners, settings, guarded, observed, around),
   );
-  const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
+  const served = watchCertificate(certificate, listeners, { settings, home, clock, log });
+  const stopper = createStopper(() => stopServing(guarded, listeners, [broker, served], observed, opened, around));
   const service = {
     ...parts,
     ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock, around.files),
+    certificateEndsAt: () => served.endsAt,
     isShuttingDown: stopper.isStopping,
     shutDown: () => void stopper.stop(),
   };
@@ -79,16 +82,20 @@ export async function serveStore(
   const url = urlOf(address, ports.port);
   await announce(opened, { url, socket: place?.chosen ? socket : null, files: secretFiles(settings) }, log);
   return {
-    url,
-    ...ports,
-    brokerPort: broker?.port ?? null,
-    socket,
-    tokenSource: token.source,
-    certificateFile: certificate.file,
-    vaultPath: opened.store.vaultPath,
+    ...{ url, ...ports, brokerPort: broker?.port ?? null, socket },
+    ...{ tokenSource: token.source, certificateFile: certificate.file, vaultPath: opened.store.vaultPath },
+    reloadCertificate: () => served.reload(),
     lock: () => vault.lock(),
     ...stopper,
   };
+}
+
+function watchCertificate(
+  { cert }: Certificate,
+  { secure, forVault }: Listeners,
+  around: Parameters<typeof ServedCertificate.watch>[2],
+): ServedCertificate {
+  return ServedCertificate.watch(cert, [secure, ...(forVault ? [forVault.listener] : [])], around);
 }
 
 /** The broker first: its thread takes a while, for which requests at the other ports would have to wait. */
@@ -252,7 +259,7 @@ async function closeUnserved(vault: Vault, listeners: Listeners): Promise<void> 
 function stopServing(
   { vault }: GuardedVault,
   listeners: Listeners,
-  broker: Broker | null,
+  [broker, served]: readonly [Broker | null, ServedCertificate],
   { observers, audit }: Telemetry,
   { release }: ClaimedStore,
   { clock, log }: AllDependencies,
@@ -261,5 +268,6 @@ function stopServing(
   observers.vaultEvent({ event: "stop", at: clock.now() });
   const drained = Promise.all(allOf(listeners).map((each) => drain(each, stopMs)));
   const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());
-  return awaitEnds([vault.close(lastRecords).finally(release), drained, broker?.stop() ?? Promise.resolve()], log);
+  const others = [drained, served.close(), broker?.stop() ?? Promise.resolve()];
+  return awaitEnds([vault.close(lastRecords).finally(release), ...others], log);
 }

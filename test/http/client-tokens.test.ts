@@ -188,8 +188,9 @@ describe("the end of a client token", () => {
 
   it("never comes with a lifetime of 0", async () => {
     const { token } = await mustCreateToken(server(), { name: "endless", ttlSeconds: 0 });
-    clock.advance(100 * 365 * dayMs);
+    clock.jump(100 * 365 * dayMs);
     expect(await self(server(), token)).to.include({ expiresAt: null });
+    clock.jump(-100 * 365 * dayMs);
   });
 
   it("is announced by a header in the last 7 days", async () => {

@@ -147,6 +147,9 @@ export async function startProcess(
       if (failed !== null) throw new Error(failed);
       return holdings;
     },
+    async reloadCertificate() {
+      child.kill("SIGHUP");
+    },
     async lock() {
       child.kill("SIGUSR2");
     },

@@ -8,7 +8,17 @@ import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { openDatabaseAt } from "../../maintenance/vault-place.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
-import { counted, expiringText, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
+import {
+  certificateEndText,
+  certificateRemedy,
+  counted,
+  expiringText,
+  type OutputFlags,
+  painter,
+  printable,
+  printJson,
+  withOutput,
+} from "../lib/output.js";
 import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
 import { progressBar } from "../lib/progress.js";
 import { withClient, withHome } from "../lib/server.js";
@@ -43,8 +53,9 @@ async function doctor(flags: Flags): Promise<void> {
   const fix = flags.fix === true;
   const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile, { creates: fix });
   const options = { fix, passphrase, store: opened };
-  const diagnosis = await diagnose(home, options).finally(() => opened?.close());
-  const status = diagnosis.server === null ? null : await askServer(home);
+  const inspected = await diagnose(home, options).finally(() => opened?.close());
+  const status = inspected.server === null ? null : await askServer(home);
+  const diagnosis = { ...inspected, findings: [...inspected.findings, ...findingsOfServer(inspected, status)] };
   const served = store === null && diagnosis.current === null ? servedDatabase(status) : null;
   const vaultPort = status?.vaultPort ?? null;
   if (flags.json) printJson({ ...asJson(diagnosis, served), vaultPort });
@@ -73,6 +84,14 @@ async function askServer(home: string): Promise<VaultStatus | null> {
     if (error instanceof CommandFailure) return null;
     throw error;
   }
+}
+
+/** Returns what only the server knows: its certificate may be anywhere. That of the home has a finding from 30 days before. */
+function findingsOfServer({ server, home, findings }: Diagnosis, status: VaultStatus | null): readonly Finding[] {
+  const end = status === null ? null : certificateEndText(status);
+  if (end === null || findings.some(({ code }) => code === "certificate-expired")) return [];
+  const [code, path, message] = ["certificate-expired", server?.url ?? home, `its certificate ${end}`] as const;
+  return [{ code, path, message, remedy: certificateRemedy, fix: null }];
 }
 
 /** Returns null when the server does not respond, or has no database. */

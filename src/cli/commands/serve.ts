@@ -7,7 +7,6 @@ import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
-import { hangUpIgnored } from "../lib/hang-up.js";
 import { givenSettings, withSettings } from "../lib/settings-flags.js";
 
 const details = `
@@ -20,7 +19,7 @@ settings`;
 export function define(command: Command): void {
   command.description(
     "Starts the vault server. Once it listens, it prints one line with its address and the location of the token, the " +
-      "certificate and the vault. SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the " +
+      "certificate and the vault. SIGHUP reads the certificate again, SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the " +
       "server. Logs go to standard error, one JSON object per line.",
   );
   withSettings(command)
@@ -56,10 +55,11 @@ async function serve(settings: Settings): Promise<void> {
     log.warn({ event: "unknown-variable", hint: `${name} is not a setting: strongroom serve --help lists them` });
   }
   logWarnings(log);
+  process.on("SIGHUP", () => {}); // a terminal that closes while the server starts does not end it
   const strongroom = await startStrongroom(settings, { log });
   logCrashes(log); // before, a crash is a failed start, whose message is not a line of the log
-  const stopping = hangUpIgnored ? (["SIGINT", "SIGTERM"] as const) : (["SIGINT", "SIGTERM", "SIGHUP"] as const);
-  for (const signal of stopping) process.on(signal, () => void strongroom.stop());
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void strongroom.stop());
+  process.on("SIGHUP", () => void strongroom.reloadCertificate());
   process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
   output.write(startLine(strongroom));
   const began = await strongroom.stopping.then(() => performance.now());

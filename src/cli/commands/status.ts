@@ -2,7 +2,17 @@
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { type ExitName, exitCodes } from "../lib/errors.js";
-import { counted, localTime, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
+import {
+  certificateEndText,
+  certificateRemedy,
+  counted,
+  localTime,
+  type OutputFlags,
+  painter,
+  printable,
+  printJson,
+  withOutput,
+} from "../lib/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
@@ -40,10 +50,12 @@ function textOf(status: VaultStatus, state: State): string {
     locked: `the vault is ${paint("yellow", "locked")}: unlock it with  strongroom unlock`,
     notInitialized: `there is ${paint("yellow", "no vault")} yet: create one with  strongroom init`,
   };
+  const certificate = certificateEndText(status);
   const rows = [
     ["secrets", String(secretCount)],
     ["vault", vaultPath],
     ["port", String(port)],
+    ...(certificate === null ? [] : ([["certificate", `${certificate}: ${certificateRemedy}`]] as const)),
     ["version", version],
     ["locks", locksWhen(idleTimeoutMs, state === "ok" ? lastActivity : null)],
     ["last activity", localTime(new Date(lastActivity))],

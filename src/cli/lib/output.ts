@@ -2,6 +2,7 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import widthOf from "fast-string-width";
+import type { VaultStatus } from "../../client/client.js";
 
 /** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };
@@ -182,6 +183,18 @@ export function shortened(text: string, width: number): string {
     kept += segment;
   }
   return width < 1 ? "" : `${kept.trimEnd()}…`;
+}
+
+const certificateWarningMs = 14 * 24 * 3600 * 1000;
+
+export const certificateRemedy = "replace it and its key, which needs no restart";
+
+/** Returns when the server's certificate ends, as "ends TIME"; null until 14 days before. */
+export function certificateEndText({ certificate }: Pick<VaultStatus, "certificate">): string | null {
+  if (certificate === undefined) return null;
+  const left = Date.parse(certificate.endsAt) - Date.now();
+  if (left > certificateWarningMs) return null;
+  return `${left > 0 ? "ends" : "ended"} ${localTime(new Date(certificate.endsAt))}`;
 }
 
 /** `ls --expiring` lists what is counted here. */

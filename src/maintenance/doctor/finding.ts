@@ -29,7 +29,8 @@ export const findingCodes = {
   "token-damaged": "the token file does not contain a token",
   "certificate-damaged": "certificate or key is invalid, or one of them is missing",
   "certificate-mismatch": "the key does not match the certificate",
-  "certificate-expired": "the certificate has expired, is not valid yet, or has less than 30 days left",
+  "certificate-expired":
+    "the certificate has expired, is not valid yet, or has less than 30 days left (14 where it is not in the home)",
   "certificate-names": "the certificate does not cover localhost and 127.0.0.1",
 } as const;
 
