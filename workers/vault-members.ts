@@ -50,7 +50,10 @@ const kv = {
   patchMetadata: settings,
   deleteMetadata: {},
   readConfig: method,
-  writeConfig: each(refused("json", perSecret), "max_versions", "cas_required", "delete_version_after"),
+  writeConfig: {
+    ...each(refused("number", perSecret), "max_versions", "delete_version_after"),
+    cas_required: refused("flag", perSecret),
+  },
   listKeys: listed,
 } as const;
 

@@ -1,5 +1,6 @@
 /** The API for Vault's clients, as a listener needs it: its table, its token header and its errors. */
 import type { IncomingMessage } from "node:http";
+import { goSeconds } from "../../workers/go-values.js";
 import { type ErrorCode, statusOf, VaultError } from "../errors.js";
 import type { Api } from "../http/adapter.js";
 import type { ErrorForm } from "../http/response.js";
@@ -45,7 +46,7 @@ function checkHeaders({ headers }: IncomingMessage): void {
   const { "x-vault-namespace": namespace = "", "x-vault-wrap-ttl": wrapTtl = "" } = headers;
   if (!rootNamespaces.has(String(namespace)))
     throw new VaultError("BAD_REQUEST", "there are no namespaces: send no X-Vault-Namespace (unset VAULT_NAMESPACE)");
-  if (wrapTtl !== "" && wrapTtl !== "0")
+  if (goSeconds(wrapTtl) !== 0)
     throw new VaultError("BAD_REQUEST", "responses cannot be wrapped: send no X-Vault-Wrap-TTL (unset VAULT_WRAP_TTL)");
 }
 

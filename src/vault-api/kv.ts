@@ -2,14 +2,14 @@
 import type { Request, Response } from "express";
 import type { VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { readBody, sharedMemory } from "../http/body.js";
+import { ownMemory, readBody, sharedMemory } from "../http/body.js";
 import type { Handler, Service } from "../http/endpoint.js";
 import { authorizePath, secretPathOf, seesMetadata, stillValid, visibleRanges } from "../http/guards.js";
 import { contextOf } from "../http/request.js";
 import { parsed } from "../http/response.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
-import { numberIn, pageOf } from "./members.js";
+import { maxMembersBytes, membersOf, numberIn, pageOf } from "./members.js";
 import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
 
 /** Sends the newest version, or the one that `version` names; of a deleted or destroyed one its metadata, with 404. */
@@ -87,8 +87,10 @@ export function readConfig(_service: Service, _req: Request, res: Response): voi
   sendObject(res, { cas_required: false, delete_version_after: "0s", max_versions: 0 });
 }
 
-export function refuseConfig(): never {
-  throw new VaultError("BAD_REQUEST", "mounts have no settings here: set them for a secret, in its metadata");
+/** Refuses a setting of a mount; a request for none changes nothing. */
+export async function refuseConfig(_service: Service, req: Request, res: Response): Promise<void> {
+  membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "writeConfig");
+  sendNothing(res);
 }
 
 function permittedPath(req: Request, parameter: string): string {

@@ -9,6 +9,9 @@ import { queryOf } from "../http/request.js";
 /** A row of the table: an operation without a row in `vaultMembers` does not compile. */
 export type VaultEndpoint = HandRow<VaultOperation>;
 
+/** Upper bound for a body without secret values, in bytes. */
+export const maxMembersBytes = 64 * 1024;
+
 /** The members of a body that holds no secret value. */
 export type BodyMembers = { readonly [name: string]: unknown };
 

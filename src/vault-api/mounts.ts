@@ -11,15 +11,12 @@ import { stillValid, visibleRanges } from "../http/guards.js";
 import { callerOf } from "../http/request.js";
 import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
-import { type BodyMembers, checkMembers, membersOf } from "./members.js";
+import { type BodyMembers, checkMembers, maxMembersBytes, membersOf } from "./members.js";
 import { sendNothing, sendObject } from "./response.js";
 import { wholeVault } from "./table.js";
 import { mountName } from "./unsupported.js";
 
 const transitMount = "transit";
-
-/** Longer than any valid body. */
-const maxBodyBytes = 64 * 1024;
 
 function mountAt(name: string) {
   const isTransit = name === transitMount;
@@ -82,7 +79,7 @@ export async function listMountsForUi(service: Service, req: Request, res: Respo
 /** Nothing is stored: every name is a mount already. Refuses another engine. */
 export async function enableMount(_service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   wholeName(parameter);
-  const body = await readBody(req, res, maxBodyBytes, ownMemory);
+  const body = await readBody(req, res, maxMembersBytes, ownMemory);
   const { type, options, config } = membersOf(body, "enableMount");
   checkMembers(mountConfigMembers, objectIn("config", config));
   const { version, ...others } = objectIn("options", options);

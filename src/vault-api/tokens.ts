@@ -11,10 +11,8 @@ import { ownMemory, readBody } from "../http/body.js";
 import type { Service } from "../http/endpoint.js";
 import { bearerOf } from "../http/guards.js";
 import { callerOf, contextOf, onlyHeader } from "../http/request.js";
-import { type BodyMembers, membersOf } from "./members.js";
+import { type BodyMembers, maxMembersBytes, membersOf } from "./members.js";
 import { sendNothing, sendObject } from "./response.js";
-
-const maxBodyBytes = 64 * 1024;
 
 /** As Vault: of a token that is made without an end, and of a login. */
 const defaultSeconds = 32 * 24 * 3600;
@@ -26,44 +24,44 @@ export function tokenOf(req: IncomingMessage): string | undefined {
 }
 
 export async function lookUpSelf(service: Service, req: Request, res: Response): Promise<void> {
-  membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "lookUpSelf");
+  membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "lookUpSelf");
   sendObject(res, describe(service, shownOf(service, req), presented(req)));
 }
 
 /** The root token may look up any, another one itself; without a token in the body it is the caller's. */
 export async function lookUp(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "lookUp");
+  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "lookUp");
   const { text, shown } = namedToken(service, req, members["token"] || presented(req));
   sendObject(res, describe(service, shown, text));
 }
 
 /** A token's life cannot be extended: returns what is left of it. */
 export async function renewSelf(service: Service, req: Request, res: Response): Promise<void> {
-  checkIncrement(membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "renewSelf"));
+  checkIncrement(membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "renewSelf"));
   sendObject(res, null, { auth: authOf(service, shownOf(service, req), presented(req)) });
 }
 
 export async function renew(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "renew");
+  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "renew");
   checkIncrement(members);
   const { text, shown } = namedToken(service, req, members["token"]);
   sendObject(res, null, { auth: authOf(service, shown, text) });
 }
 
 export async function revokeSelf(service: Service, req: Request, res: Response): Promise<void> {
-  membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "revokeSelf");
+  membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "revokeSelf");
   await revokeShown(service, req, res, shownOf(service, req));
 }
 
 /** The root token may revoke any, another one itself. */
 export async function revoke(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "revoke");
+  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "revoke");
   const { shown } = namedToken(service, req, members["token"]);
   await revokeShown(service, req, res, shown);
 }
 
 export async function createToken(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "createToken");
+  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "createToken");
   const made = await service.tokens.createChild(presented(req), readChild(members, callerOf(req) === "root"));
   sendMade(service, req, res, made, isNothing(members["meta"]) ? null : ["meta is not kept: nothing will show it"]);
 }
@@ -71,7 +69,7 @@ export async function createToken(service: Service, req: Request, res: Response)
 /** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
 export async function logIn(service: Service, req: Request, res: Response): Promise<void> {
   const { credentials, tokens, tokenLockout } = service;
-  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory), "logIn");
+  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "logIn");
   const { role_id: name, secret_id: text } = members;
   if (typeof name !== "string" || name === "") throw new VaultError("BAD_REQUEST", "missing role_id");
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing secret_id");

@@ -113,7 +113,7 @@ const missingKeys: Readonly<Record<TransitUse, string>> = {
 function using(use: TransitUse): Handler {
   return (service, req, res, parameter) => {
     const { rest } = splitMount(req, parameter);
-    const hash = /^.+\/(sha[23]-\d{3})$/.exec(rest)?.[1];
+    const hash = /^.+\/(sha[23]-\d{3}|sha1)$/.exec(rest)?.[1];
     if (hash === undefined || !hashing.has(use)) return useKey(service, req, res, use, keyOf(req, parameter));
     return useKey(service, req, res, use, keyOf(req, parameter.slice(0, -hash.length - 1), { hash }));
   };
@@ -145,7 +145,7 @@ async function useKey(service: Service, req: Request, res: Response, use: Transi
 export async function random(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const { rest } = splitMount(req, parameter);
   const [, bytes] = /^(?:(?:platform|seal|all)(?:\/|$))?(\d*)$/.exec(rest) ?? [];
-  if (bytes === undefined) throw new VaultError("NOT_FOUND", "there is no such source");
+  if (bytes === undefined) throw new VaultError("BAD_REQUEST", "the source must be platform, seal or all");
   const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
   sendData(res, await service.vault.transit.random(body, { name: "", given: bytes === "" ? {} : { bytes } }));
 }

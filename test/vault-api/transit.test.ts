@@ -162,6 +162,13 @@ describe("Transit for Vault's clients", () => {
   });
 
   it("reports what is missing or malformed in Vault's words", async () => {
+    await mustFail("random/moon/8", {}, "the source must be platform, seal or all");
+    for (const hash of ["sha1", "sha3-256"])
+      await mustFail(
+        `sign/ecdsa-p256/${hash}`,
+        { input: message },
+        "hash_algorithm must be one of sha2-256, sha2-384, sha2-512",
+      );
     await mustFail("encrypt/plain", {}, "missing plaintext to encrypt");
     await mustFail("decrypt/plain", {}, "missing ciphertext to decrypt");
     await mustFail("decrypt/plain", { ciphertext: "hello" }, "invalid ciphertext: no prefix");

@@ -141,7 +141,8 @@ function ourFields(input: ListElement, members: Members): Map<string, JsonValue>
   checkMembers(input, members);
   for (const [theirs, ours] of vaultEntries) {
     const value = input.has(theirs) ? input.get(theirs) : null;
-    if (value === undefined || value === null || (isNothing(value, []) && !mayBeEmpty.has(ours))) continue;
+    if (value === undefined || value === null) continue;
+    if (value instanceof JsonText && value.bytes.length === 0 && !mayBeEmpty.has(ours)) continue;
     fields.set(ours, value);
   }
   return fields;
