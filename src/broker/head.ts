@@ -4,8 +4,10 @@
  *
  * Refused: bare CR or LF, folded lines, space before a colon, control characters, more than one Host, Content-Length or
  * Transfer-Encoding, both of the latter, any coding but chunked, any version but 1.1, requests with heads over 16 KiB or 100
- * lines. A response's head may be longer, as far as clients read it.
+ * lines, names of a request's headers with other characters than letters, digits, `-` and `_`. A response's head may be longer, as
+ * far as clients read it.
  */
+import { headerName } from "../../workers/use-rules.js";
 
 /** Longest heads, their blank line included, in bytes. */
 export const maxRequestBytes = 16 * 1024;
@@ -72,6 +74,8 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
   const [first, ...lines] = readLines(bytes, maxLines.request);
   const { method, target } = readRequestLine(first ?? new Uint8Array());
   const fields = lines.map(readField);
+  if (!fields.every(({ name }) => headerName.test(name)))
+    throw new HeadError("a header's name has other characters than letters, digits, - and _");
   const connection = connectionOptions(fields);
   const length = bodyLength(fields);
   refuseOtherExpectations(fields);

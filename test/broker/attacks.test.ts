@@ -49,7 +49,7 @@ describe("under attack", () => {
       host: "localhost",
       port: bound.port,
       private: true,
-      paths: ["/ok", "/redirect"],
+      paths: ["/ok", "/redirect", "/sub/**"],
       name: "up",
     });
     const [agent, free] = [await startAgent(server), await startAgent(server, { egress: "any" })];
@@ -228,6 +228,7 @@ describe("under attack", () => {
       const { agent, bound } = rig();
       const at = `localhost:${bound.port}`;
       for (const header of [
+        "X.HTTP.Method.Override: DELETE",
         "X-HTTP-Method-Override: DELETE",
         "X_HTTP_Method_Override: DELETE",
         "x-original-url: /admin",
@@ -235,7 +236,17 @@ describe("under attack", () => {
         "X-Forwarded-Uri: /admin",
       ]) {
         const response = await sendThrough(agent, at, `GET /ok HTTP/1.1\r\nHost: ${at}\r\n${header}\r\n\r\n`);
-        expect(response).to.match(/^HTTP\/1.1 403 /);
+        expect(response, header).to.match(/^HTTP\/1.1 400 /);
+      }
+      mustHaveSent([]);
+    });
+
+    it("by another spelling of a path, where the binding limits them", async () => {
+      const { agent, bound } = rig();
+      const at = `localhost:${bound.port}`;
+      for (const spelling of ["%c0%ae%c0%ae", "%u002e%u002e", ".%09.", "..%20", "..%3b", "..;", "%ef%bc%8e%ef%bc%8e"]) {
+        const response = await sendThrough(agent, at, `GET /sub/${spelling}/admin HTTP/1.1\r\nHost: ${at}\r\n\r\n`);
+        expect(response, spelling).to.match(/^HTTP\/1.1 403 .*the path is ambiguous/s);
       }
       mustHaveSent([]);
     });

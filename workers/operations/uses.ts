@@ -6,7 +6,7 @@ import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
 import type { Binding, Refusal, RequestOf, RequestToRender, ResultOf } from "../protocol.js";
 import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
-import { overridingHeaders, whyNot } from "../use-rules.js";
+import { headerName, overrideIn, whyNot } from "../use-rules.js";
 import type { Context } from "./context.js";
 import { contentOf, openSecret, readMetadata, sealResult, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
@@ -92,9 +92,8 @@ export function render({ keyring, now }: Context, { path, blob, ...request }: Re
     const reason = whyNot(binding, request);
     if (reason !== null) return forbidden(reason);
     const lines = linesOf(request.fields);
-    const override = overrideIn(binding, lines);
-    if (override !== undefined)
-      return forbidden(`the binding limits methods or paths: send the request without ${override}`);
+    const problem = headerProblem(binding, lines);
+    if (problem !== null) return badRequest(problem);
     const credential = credentialOf(binding, bytesOfValue(current.value));
     if (credential === null)
       return badRequest(`the value of ${path} cannot be sent in a header: it has control characters`);
@@ -102,9 +101,10 @@ export function render({ keyring, now }: Context, { path, blob, ...request }: Re
   });
 }
 
-function overrideIn({ methods, paths }: Binding, lines: readonly Uint8Array[]): string | undefined {
-  if (methods === null && paths === null) return undefined;
-  return overridingHeaders.find((name) => lines.some((line) => isNamed(line, name)));
+/** Why the request's header lines may not go out with the credential; null when they may. */
+function headerProblem(binding: Binding, lines: readonly Uint8Array[]): string | null {
+  const names = lines.map(nameOf);
+  return names.every((name) => headerName.test(name)) ? overrideIn(binding, names) : "a header's name is invalid";
 }
 
 /** The header's value, in scratch memory; null when it cannot stand in a header (RFC 9110, section 5.5). */
@@ -142,6 +142,11 @@ function linesOf(fields: Uint8Array): Uint8Array[] {
     start = end;
   }
   return lines;
+}
+
+/** Returns a line's name, which is no secret; empty where it has none. */
+function nameOf(line: Uint8Array): string {
+  return String.fromCharCode(...line.subarray(0, Math.max(0, line.indexOf(0x3a))));
 }
 
 /** Whether a line has this name, in lower case, as a server could read it that takes `_` for `-`. */
