@@ -78,6 +78,12 @@ export class Credentials {
     return { caller, digest, until: earliest(this.#line(key)), depth: this.#line(key).length - 1 };
   }
 
+  /** Returns the name of the client token that a child token descends from, or its own. */
+  treeOf({ key, token }: ClientCaller): string {
+    const callers = this.#line(key).map((entry) => entry?.caller ?? "root");
+    return callers.findLast((caller) => caller !== "root")?.token.name ?? token.name;
+  }
+
   /** Returns when the value of this digest ends, or one above it; null: never; undefined: it has ended. */
   endOf(digest: string): number | null | undefined {
     const line = this.#line(Buffer.from(digest, "base64url").toString("latin1"));

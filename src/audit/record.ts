@@ -27,15 +27,17 @@ export type ServerRecord =
   | { readonly event: "locked"; readonly reason: LockReason }
   /** `count`: further ones within a minute. */
   | { readonly event: "lockout"; readonly credential: Credential; readonly address?: string; readonly count?: number }
-  /** A secret was used for a request. DANGER: never the request's path, query or body. */
-  | ({ readonly event: "use"; readonly token: string; readonly path: string } & UsedFor)
+  /** A secret is about to go out with a request. DANGER: never the request's path, query or body. */
+  | ({ readonly event: "use-begin" } & UseOfSecret)
+  /** What a use led to, as soon as the status is known: the response's body may still be on its way. */
+  | ({ readonly event: "use"; readonly status: number } & UseOfSecret)
   /** A secret had been in the trash for long enough. */
   | { readonly event: "destroy"; readonly path: string; readonly reason: "age" }
   | { readonly event: "gap"; readonly count: number; readonly since: string }
   | ({ readonly event: "checkpoint"; readonly reason: CheckpointReason; readonly from: number } & CheckpointSignature)
   | { readonly event: "mismatch"; readonly reason: Mismatch };
 
-type UsedFor = { readonly host: string; readonly method: string; readonly status: number };
+type UseOfSecret = Readonly<Record<"token" | "path" | "host" | "method", string>>;
 
 /** Why a checkpoint is made. */
 export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";

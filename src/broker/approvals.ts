@@ -1,39 +1,58 @@
 /** Requests that wait for a person's approval, and what was approved for longer than one request. */
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import type { Binding } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import type { Program } from "./peer-program.js";
 
 /** How long a request waits, in milliseconds. */
 const waitMs = 60_000;
 
-/** At most so many of one token wait at once: a program must not fill the memory or the terminal. */
+/** At most so many of a token and its child tokens wait at once: a program must not fill the memory or the terminal. */
 const mostWaiting = 16;
 
-/** Times are ISO 8601 UTC with milliseconds. */
+/** Longest query that is shown, in characters. */
+const maxQuery = 1024;
+
+/** Times are ISO 8601 UTC with milliseconds. All that a person is shown, and all of a request's line that is sent. */
 export type ShownApproval = {
   readonly id: string;
   readonly token: string;
   readonly path: string;
-  readonly host: string;
   readonly method: string;
+  readonly scheme: "https";
+  readonly host: string;
+  readonly port: number;
+  /** The request's path. */
   readonly target: string;
+  /** Without `?`. */
+  readonly query: string | { readonly length: number; readonly sha256: string };
+  readonly program: Program | null;
   readonly since: string;
 };
 
-export type Asked = Omit<ShownApproval, "id" | "since">;
+/** `target`: with its query, as it is sent; `tree`: see `Session`. */
+export type Asked = Pick<ShownApproval, "token" | "path" | "method" | "host" | "port" | "target"> & {
+  readonly tree: string;
+  readonly findProgram: () => Promise<Program | null>;
+};
 
 /** What a person decides; `for`: seconds, or one of the names. */
 export type Decision = { readonly approve: boolean; readonly for: number | "request" | "session" };
 
 export type ApprovalOutcome = "approved" | "refused" | "late" | "full";
 
-type Waiting = { readonly shown: ShownApproval; readonly decide: (decision: Decision | null) => void };
+/** `shown`: null until it is known which program asks. */
+type Waiting = {
+  readonly asked: Asked;
+  shown: ShownApproval | null;
+  readonly decide: (decision: Decision | null) => void;
+};
 
 export class Approvals {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Waiting>();
-  /** What needs no further approval: since when, in monotonic milliseconds, and for how long; by token, path and host. */
+  /** What needs no further approval: since when, in monotonic milliseconds, and for how long; by token, path, host and port. */
   readonly #remembered = new Map<string, { readonly at: number; readonly seconds: number }>();
 
   constructor(clock: Clock) {
@@ -41,14 +60,15 @@ export class Approvals {
   }
 
   list(): readonly ShownApproval[] {
-    return [...this.#waiting.values()].map(({ shown }) => shown);
+    return [...this.#waiting.values()].flatMap(({ shown }) => shown ?? []);
   }
 
   /** Resolves to whether the request may continue: at once where it was approved before. */
   async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<ApprovalOutcome> {
     const key = keyOf(asked);
     if (this.#isRemembered(key, ask)) return "approved";
-    if (this.list().filter(({ token }) => token === asked.token).length >= mostWaiting) return "full";
+    const waiting = [...this.#waiting.values()].filter((one) => one.asked.tree === asked.tree);
+    if (waiting.length >= mostWaiting) return "full";
     const decision = await this.#wait(asked);
     if (decision === null) return "late";
     if (!decision.approve) return "refused";
@@ -76,7 +96,7 @@ export class Approvals {
   /** Forgets what was approved for a session, and refuses what waits. */
   end(token: string): void {
     for (const key of this.#remembered.keys()) if (key.startsWith(`${token}\n`)) this.#remembered.delete(key);
-    for (const { shown, decide } of this.#waiting.values()) if (shown.token === token) decide(null);
+    for (const { asked, decide } of this.#waiting.values()) if (asked.token === token) decide(null);
   }
 
   /** Refuses what waits: the requests are gone. */
@@ -86,7 +106,7 @@ export class Approvals {
 
   #wait(asked: Asked): Promise<Decision | null> {
     const id = randomUUID();
-    const shown = { id, ...asked, since: new Date(this.#clock.now()).toISOString() };
+    const since = new Date(this.#clock.now()).toISOString();
     return new Promise((resolve) => {
       const decide = (decision: Decision | null) => {
         cancel();
@@ -94,13 +114,27 @@ export class Approvals {
         resolve(decision);
       };
       const cancel = this.#clock.after(waitMs, () => decide(null));
-      this.#waiting.set(id, { shown, decide });
+      const waiting: Waiting = { asked, shown: null, decide };
+      this.#waiting.set(id, waiting);
+      void asked.findProgram().then((program) => {
+        waiting.shown = shownOf(asked, { id, program, since });
+      });
     });
   }
 }
 
-function keyOf({ token, path, host }: Asked): string {
-  return [token, path, host].join("\n");
+function shownOf(
+  { token, path, method, host, port, target: whole }: Asked,
+  { id, program, since }: Pick<ShownApproval, "id" | "program" | "since">,
+): ShownApproval {
+  const end = whole.includes("?") ? whole.indexOf("?") : whole.length;
+  const [target, text] = [whole.slice(0, end), whole.slice(end + 1)];
+  const query = text.length <= maxQuery ? text : { length: text.length, sha256: hash("sha256", text) };
+  return { id, token, path, method, scheme: "https", host, port, target, query, program, since };
+}
+
+function keyOf({ token, path, host, port }: Asked): string {
+  return [token, path, host, port].join("\n");
 }
 
 /** An approval never lasts longer than the binding's `ask` says. */

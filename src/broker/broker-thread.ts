@@ -1,7 +1,8 @@
 /** The broker's thread: it listens on loopback, holds no token and no file, and asks the main thread about every request. */
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { SessionAuthority } from "./authority.js";
+import { BrokerConnections } from "./connections.js";
 import { systemResolve } from "./egress.js";
 import type { Answer, Ask, BrokerStart, FromBroker, QuestionKind, ToBroker } from "./messages.js";
 import { type ProxyDependencies, serveClient } from "./proxy.js";
@@ -12,14 +13,16 @@ type Waiting = (answer: Answer<QuestionKind>) => void;
 class BrokerThread {
   readonly #waiting = new Map<number, Waiting>();
   readonly #authorities = new Map<string, Promise<SessionAuthority>>();
-  readonly #sockets = new Map<string, Set<Socket>>();
+  readonly #connections: BrokerConnections;
   readonly #server: Server;
   #questions = 0;
 
   constructor(start: BrokerStart) {
     const deps = this.#dependencies(start);
+    this.#connections = new BrokerConnections(start.limits.connections);
     this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
       socket.on("error", () => {}); // a close follows
+      this.#connections.add(socket);
       serveClient(socket, deps).catch(() => socket.destroy());
     });
     this.#server.on("error", (error: NodeJS.ErrnoException) =>
@@ -39,15 +42,15 @@ class BrokerThread {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
-  #dependencies({ upstreamCa, headMs }: BrokerStart): ProxyDependencies {
+  #dependencies({ upstreamCa, limits }: BrokerStart): ProxyDependencies {
     return {
-      headMs,
+      limits,
       ask: (kind, ask) => this.#ask(kind, ask),
       used: (permit, status) => send({ kind: "used", permit, status }),
       authority: ({ id, bound }) => this.#authority(id, [...new Set(bound.map(({ host }) => host))]),
       upstreams: new Upstreams(systemResolve, upstreamCa),
       isOwnHost: (host) => [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`].includes(host.toLowerCase()),
-      track: (session, socket) => this.#track(session, socket),
+      admit: (session, socket) => this.#connections.admit(socket, session),
     };
   }
 
@@ -77,16 +80,8 @@ class BrokerThread {
     send({ kind: "certificate", id, certificate });
   }
 
-  #track(session: string, socket: Socket): void {
-    const sockets = this.#sockets.get(session) ?? new Set();
-    if (sockets.has(socket)) return;
-    this.#sockets.set(session, sockets.add(socket));
-    socket.once("close", () => sockets.delete(socket));
-  }
-
   #endSession(session: string): void {
-    for (const socket of this.#sockets.get(session) ?? []) socket.destroy();
-    this.#sockets.delete(session);
+    this.#connections.end(session);
     this.#authorities.delete(session);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
-import { whyNot } from "../../workers/use-rules.js";
+import { overrideIn, whyNot } from "../../workers/use-rules.js";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import { requireScope } from "../access/scopes.js";
@@ -21,6 +21,7 @@ import type {
   Answer,
   Ask,
   BoundHost,
+  BrokerLimits,
   BrokerRefusal,
   BrokerStart,
   FromBroker,
@@ -29,6 +30,7 @@ import type {
   ToBroker,
   Use,
 } from "./messages.js";
+import { findProgram } from "./peer-program.js";
 
 export type BrokerDependencies = {
   readonly vault: Vault;
@@ -38,8 +40,7 @@ export type BrokerDependencies = {
   readonly audit: AuditLog | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a connection's first head may take, in milliseconds. */
-  readonly headMs: number;
+  readonly limits: BrokerLimits;
 };
 
 /** What a session may reach beside the hosts of its bindings. */
@@ -53,11 +54,16 @@ export type BrokerAccess = {
   readonly uses: readonly Pick<SecretUse, "host" | "port" | "name" | "header">[];
 };
 
+export const defaultBrokerLimits = { headMs: 30_000, idleMs: 600_000 } as const;
+
 const host = "127.0.0.1";
 const onlyBound: SessionRules = { allowed: [], egress: "listed" };
 
 /** Most hosts of a session: its certificate authority names each of them twice. */
 const maxHosts = 1_000;
+
+/** Sessions that are kept before ended ones are looked for. */
+const fewestCallers = 256;
 
 /** Before a new thread is started, in milliseconds; doubled for each that did not listen. */
 const firstRestartMs = 1_000;
@@ -75,6 +81,7 @@ export class Broker {
   readonly #rules = new Map<string, SessionRules>();
   readonly #permits = new Map<number, PermittedUse>();
   readonly #certificates = new Map<number, (certificate: string | null) => void>();
+  #mostCallers = fewestCallers;
   #count = 0;
   #restartMs = firstRestartMs;
   #isStopped = false;
@@ -125,6 +132,18 @@ export class Broker {
     await this.#thread?.terminate();
   }
 
+  /** Ends the sessions whose tokens have expired; the next time when there are twice as many. */
+  #forgetEnded(): void {
+    for (const [id, caller] of this.#callers) {
+      try {
+        this.#deps.credentials.requireValid(caller);
+      } catch {
+        this.#endSession(id);
+      }
+    }
+    this.#mostCallers = Math.max(fewestCallers, 2 * this.#callers.size);
+  }
+
   /** Ends what the token has at the broker: it was revoked. */
   #endSession(token: string): void {
     this.#send({ kind: "end", session: token });
@@ -135,7 +154,7 @@ export class Broker {
 
   /** @throws StartError */
   #startThread(): Promise<void> {
-    const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa, headMs: this.#deps.headMs };
+    const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa, limits: this.#deps.limits };
     const thread = new Worker(brokerThreadFile, { workerData: start, env: {}, execArgv: [], name: "broker" });
     this.#thread = thread;
     return new Promise((resolve, reject) => {
@@ -200,11 +219,17 @@ export class Broker {
     const caller = await this.#authenticate(token, address);
     const id = sessionId(caller);
     this.#callers.set(id, caller);
+    if (this.#callers.size > this.#mostCallers) this.#forgetEnded();
     this.#mustBeAllowed(caller);
     const uses = await this.#usesOf(caller);
     hostsOf(uses); // DANGER: an authority for too many cannot be made, and the attempt ends the thread
     const bound = boundHosts(uses);
-    const session: Session = { id, bound, ...(this.#rules.get(id) ?? onlyBound) };
+    const session: Session = {
+      id,
+      tree: this.#deps.credentials.treeOf(caller),
+      bound,
+      ...(this.#rules.get(id) ?? onlyBound),
+    };
     return { ok: true, session };
   }
 
@@ -237,6 +262,8 @@ export class Broker {
     await this.#refreshed();
     this.#mustBeAllowed(caller);
     const chosen = chosenUse(await this.#usesOf(caller), use);
+    const override = overrideIn(chosen, use.headers);
+    if (override !== null) throw new VaultError("BAD_REQUEST", override);
     if (chosen.ask !== "never") {
       await this.#approved(caller, chosen, use);
       await this.#refreshed(); // the approval may have taken a minute
@@ -253,9 +280,12 @@ export class Broker {
   }
 
   /** @throws VaultError FORBIDDEN */
-  async #approved(caller: ClientCaller, { path, ask }: SecretUse, { host: asked, method, target }: Use): Promise<void> {
-    const request = { token: sessionId(caller), path, host: asked, method, target: target.split("?")[0] ?? target };
-    const outcome = await this.approvals.ask(request, { ask });
+  async #approved(caller: ClientCaller, { path, ask }: SecretUse, use: Use): Promise<void> {
+    const { host: asked, port, method, target, clientPort } = use;
+    const tree = this.#deps.credentials.treeOf(caller);
+    const request = { token: sessionId(caller), tree, path, method, host: asked, port, target };
+    const program = () => findProgram(clientPort, this.#port);
+    const outcome = await this.approvals.ask({ ...request, findProgram: program }, { ask });
     if (outcome === "approved") return;
     throw new VaultError("FORBIDDEN", `${whyNotApproved[outcome]}: run strongroom approve, then try again`);
   }
@@ -266,7 +296,9 @@ export class Broker {
     const { caller, use, path } = found;
     this.#mustBeAllowed(caller);
     const { host: to, port, method, target } = use;
-    return { ok: true, head: await this.#deps.vault.secrets.render(path, { host: to, port, method, target, fields }) };
+    const head = await this.#deps.vault.secrets.render(path, { host: to, port, method, target, fields });
+    this.#deps.audit?.record({ event: "use-begin", token: sessionId(caller), path, host: to, method });
+    return { ok: true, head };
   }
 
   #used(permit: number, status: number): void {
@@ -305,7 +337,7 @@ export class Broker {
     }
     const { code, message } = error;
     const status = statuses[code as keyof typeof statuses] ?? 502;
-    return { ok: false, status, code, error: message };
+    return { ok: false, status, code, error: message, ...(status === 429 && { retryAfter: 300 }) };
   }
 }
 
@@ -353,19 +385,16 @@ function boundHosts(uses: readonly SecretUse[]): BoundHost[] {
 /** Returns the one binding that covers the request. @throws VaultError FORBIDDEN */
 function chosenUse(uses: readonly SecretUse[], { host: to, port, name, method, target }: Use): SecretUse {
   const candidates = uses.filter((use) => use.host === to && use.port === port && (name === null || use.name === name));
-  const [chosen, another] = candidates.filter((use) => whyNot(use, { method, target }) === null);
+  const judged = candidates.map((use) => ({ use, reason: whyNot(use, { method, target }) }));
+  const [chosen, another] = judged.filter(({ reason }) => reason === null);
   if (another !== undefined) {
     throw new VaultError(
       "FORBIDDEN",
       `several secrets are bound to ${to}: choose one with strongroom agent run --use PATH`,
     );
   }
-  if (chosen !== undefined) return chosen;
-  const [first] = candidates;
-  throw new VaultError(
-    "FORBIDDEN",
-    (first && whyNot(first, { method, target })) ?? `no secret is bound to ${to}, port ${port}`,
-  );
+  if (chosen !== undefined) return chosen.use;
+  throw new VaultError("FORBIDDEN", judged[0]?.reason ?? `no secret is bound to ${to}, port ${port}`);
 }
 
 async function readCertificates(file: string): Promise<string> {

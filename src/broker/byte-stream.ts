@@ -57,9 +57,18 @@ export class ByteStream {
   /**
    * Returns the next message's head, its blank line included; null when the connection ends before it is whole.
    * @param most longest head, in bytes
+   * @param lateMs how long it may take from its first byte, in milliseconds, before the connection is closed
    * @throws HeadError for a head that is too long
    */
-  async readHead(most = maxRequestBytes): Promise<Uint8Array | null> {
+  async readHead(most = maxRequestBytes, lateMs = 0): Promise<Uint8Array | null> {
+    const first = await this.read();
+    if (first === null) return null;
+    const late = lateMs > 0 ? setTimeout(() => this.socket.destroy(), lateMs) : undefined;
+    this.unread(first);
+    return this.#readHead(most).finally(() => clearTimeout(late));
+  }
+
+  async #readHead(most: number): Promise<Uint8Array | null> {
     let space = Buffer.alloc(0);
     let held = 0;
     for (;;) {

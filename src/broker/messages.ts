@@ -8,8 +8,17 @@ export type BrokerStart = {
   readonly port: number;
   /** PEM of roots beside Node's own. */
   readonly upstreamCa: string | null;
-  /** How long a connection's first head may take, in milliseconds: no token is known before. */
+  readonly limits: BrokerLimits;
+};
+
+/** Times in milliseconds. */
+export type BrokerLimits = {
+  /** Most connections at once; a quarter of them at most have no token yet. */
+  readonly connections: number;
+  /** How long a head may take: from the start of the connection, and later from its first byte. */
   readonly headMs: number;
+  /** How long a connection of a session may carry nothing. */
+  readonly idleMs: number;
 };
 
 /** A host that a session may reach with a credential; `name`: its route `/r/NAME/`, if it has one. */
@@ -20,9 +29,13 @@ export type BoundHost = {
   readonly name: string | null;
 };
 
-/** What one token may do at the broker. `id`: names the session in later messages. */
+/**
+ * What one token may do at the broker. `id`: names the session in later messages; `tree`: the token that it descends from, or its
+ * own: what is bounded is bounded for all of a tree, since a program can make child tokens.
+ */
 export type Session = {
   readonly id: string;
+  readonly tree: string;
   readonly bound: readonly BoundHost[];
   /** Hosts that are reached through a tunnel, without a credential. */
   readonly allowed: readonly string[];
@@ -38,10 +51,16 @@ export type Use = {
   readonly name: string | null;
   readonly method: string;
   readonly target: string;
+  /** Names of its headers, in lower case. */
+  readonly headers: readonly string[];
+  /** Port on loopback from which the program has connected. */
+  readonly clientPort: number;
 };
 
+/** `retryAfter`: seconds. */
 export type BrokerRefusal = {
   readonly ok: false;
+  readonly retryAfter?: number;
   readonly status: 400 | 403 | 407 | 429 | 502 | 503;
   readonly code: string;
   readonly error: string;
@@ -74,7 +93,7 @@ export type FromBroker =
   | { readonly kind: "listening"; readonly port: number }
   | { readonly kind: "failed"; readonly code: string }
   | { readonly kind: QuestionKind; readonly id: number; readonly ask: Ask<QuestionKind> }
-  /** The upstream's status, or the broker's own; for the audit log. */
+  /** The upstream's status once it is known, or the broker's own; for the audit log. */
   | { readonly kind: "used"; readonly permit: number; readonly status: number }
   | { readonly kind: "certificate"; readonly id: number; readonly certificate: string };
 

@@ -4,13 +4,14 @@
  * credential.
  */
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { SessionAuthority } from "./authority.js";
 import { ByteStream } from "./byte-stream.js";
 import { fieldsFor, relay } from "./exchange.js";
-import { HeadError, latin1, type RequestHead, readRequestHead } from "./head.js";
+import { HeadError, latin1, maxRequestBytes, type RequestHead, readRequestHead } from "./head.js";
 import { readAuthority } from "./host-name.js";
-import type { Answer, Ask, BoundHost, QuestionKind, Questions, Session } from "./messages.js";
+import type { Answer, Ask, BoundHost, BrokerLimits, QuestionKind, Questions, Session } from "./messages.js";
 import { badRequest, forbidden, Refused, refusalOf, refuse } from "./refusal.js";
 import { openTunnel, type Upstreams } from "./upstream.js";
 
@@ -23,10 +24,9 @@ export type ProxyDependencies = {
   readonly upstreams: Upstreams;
   /** The broker's own addresses, as a Host header names them. */
   readonly isOwnHost: (host: string) => boolean;
-  /** Remembers a session's connection, which ends with the session. */
-  readonly track: (session: string, socket: Socket) => void;
-  /** How long a connection's first head may take, in milliseconds. */
-  readonly headMs: number;
+  /** Counts a connection to a session, with which it ends. @throws Refused when there are too many */
+  readonly admit: (session: Session, socket: Socket) => void;
+  readonly limits: Pick<BrokerLimits, "headMs" | "idleMs">;
 };
 
 /** An upstream's connection is used again for this long after its last response, in milliseconds. */
@@ -43,6 +43,7 @@ type BoundRoute = {
   readonly name: string | null;
   readonly target: string;
   readonly tokenHeaders: ReadonlySet<string>;
+  readonly clientPort: number;
 };
 
 /** Where a request for `http://` goes, without a credential. */
@@ -58,13 +59,14 @@ const none: ReadonlySet<string> = new Set();
 export async function serveClient(socket: Socket, deps: ProxyDependencies): Promise<void> {
   const client = new ByteStream(socket);
   const address = socket.remoteAddress ?? "";
-  const late = setTimeout(() => socket.destroy(), deps.headMs);
+  const late = setTimeout(() => socket.destroy(), deps.limits.headMs);
   try {
     const raw = await client.readHead().finally(() => clearTimeout(late));
     if (raw === null) return;
     const head = readRequestHead(raw);
     if (head.method === "CONNECT") return await serveConnect(client, socket, head, address, deps);
     client.unread(raw);
+    endIdle(socket, deps);
     await serveRequests(client, (each) => findNamedRoute(each, socket, address, deps), deps);
   } catch (error) {
     refuse(client, refusalOf(error, false));
@@ -79,25 +81,32 @@ async function serveConnect(
   deps: ProxyDependencies,
 ): Promise<void> {
   const { host, port } = connectTarget(head);
+  const clientPort = socket.remotePort ?? 0;
   const session = await sessionOf(proxyToken(head), address, deps);
-  deps.track(session.id, socket);
+  deps.admit(session, socket);
   const bound = session.bound.find((one) => one.host === host && one.port === port);
   if (bound === undefined) return tunnel(client, socket, session, host, port, deps);
   const authority = await deps.authority(session);
   const secureContext = await authority.contextOf(host);
   await establish(client);
-  const secure = await handshake(socket, secureContext);
-  if (secure === null) return;
-  const { servername } = secure.socket as TLSSocket & { servername?: string | false };
+  const tls = await handshake(socket, secureContext);
+  if (tls === null) return;
+  const { servername } = tls as TLSSocket & { servername?: string | false };
+  endIdle(tls, deps);
   const isNamed = typeof servername === "string" && servername !== "";
   const findRoute: FindRoute = async (each) => {
     if (isNamed && servername.toLowerCase() !== host)
       throw badRequest("the TLS server name is not the host of CONNECT");
     if (!each.target.startsWith("/")) throw badRequest("inside a tunnel the target must begin with /");
     if (!namesHost(each.host, host, port)) throw badRequest("the Host header is not the host of CONNECT");
-    return { session, bound, name: null, target: each.target, tokenHeaders: none };
+    return { session, bound, name: null, target: each.target, tokenHeaders: none, clientPort };
   };
-  await serveRequests(secure, findRoute, deps);
+  await serveRequests(new ByteStream(tls), findRoute, deps);
+}
+
+/** Ends a connection that carries nothing, so that it does not count any longer. */
+function endIdle(socket: Duplex & Pick<Socket, "setTimeout">, { limits }: ProxyDependencies): void {
+  socket.setTimeout(limits.idleMs, () => socket.destroy());
 }
 
 /** Answers a CONNECT, and leaves the socket to the next reader. @throws Refused when the client did not wait for it */
@@ -110,7 +119,7 @@ async function establish(client: ByteStream): Promise<void> {
 async function handshake(
   socket: Socket,
   secureContext: Awaited<ReturnType<SessionAuthority["contextOf"]>>,
-): Promise<ByteStream | null> {
+): Promise<TLSSocket | null> {
   const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
   secure.on("error", () => {}); // a close follows
   const isOpen = await new Promise<boolean>((resolve) => {
@@ -118,7 +127,7 @@ async function handshake(
     secure.once("secure", () => resolve(true)).once("close", () => resolve(false));
     secure.once("secure", () => clearTimeout(timer)).once("close", () => clearTimeout(timer));
   });
-  return isOpen ? new ByteStream(secure) : null;
+  return isOpen ? secure : null;
 }
 
 /** Passes bytes untouched, to a host without a binding that the session may reach. */
@@ -128,14 +137,14 @@ async function tunnel(
   session: Session,
   host: string,
   port: number,
-  { upstreams }: ProxyDependencies,
+  deps: ProxyDependencies,
 ): Promise<void> {
   if (!mayReach(session, host)) {
     throw forbidden(
       `no binding for ${host}, port ${port}: add one with strongroom use add, or start the program with --allow-host ${host}`,
     );
   }
-  const upstream = await openTunnel({ host, port, allowsPrivate: false }, upstreams.resolve);
+  const upstream = await openTunnel({ host, port, allowsPrivate: false }, deps.upstreams.resolve);
   if (socket.destroyed) return void upstream.destroy();
   for (const [from, to] of [
     [socket, upstream],
@@ -143,6 +152,7 @@ async function tunnel(
   ] as const) {
     from.on("error", () => to.destroy()).once("close", () => to.destroy()); // first: the client may be refused, or leave
   }
+  endIdle(socket, deps);
   await establish(client);
   socket.pipe(upstream).pipe(socket);
 }
@@ -159,7 +169,7 @@ async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: Pro
   try {
     for (;;) {
       isUpstream = false;
-      const raw = await client.readHead();
+      const raw = await client.readHead(maxRequestBytes, deps.limits.headMs);
       if (raw === null) break;
       const head = readRequestHead(raw);
       const route = await findRoute(head);
@@ -182,12 +192,13 @@ async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: Pro
 async function serveWithCredential(
   client: ByteStream,
   head: RequestHead,
-  { session, bound, name, target, tokenHeaders }: BoundRoute,
+  { session, bound, name, target, tokenHeaders, clientPort }: BoundRoute,
   connection: UpstreamConnection,
   deps: ProxyDependencies,
 ): Promise<boolean> {
   const { host, port } = bound;
-  const use = { session: session.id, host, port, name, method: head.method, target };
+  const headers = head.fields.map((field) => field.name);
+  const use = { session: session.id, host, port, name, method: head.method, target, headers, clientPort };
   const { permit } = await granted(deps, "permit", use);
   let isRecorded = false;
   const record = (status: number) => {
@@ -324,11 +335,11 @@ async function findNamedRoute(
   if (head.fields.some((field) => field.name === "origin")) throw badRequest("web pages may not use the broker");
   const { token, tokenHeaders } = routeToken(head);
   const session = await sessionOf(token, address, deps);
-  deps.track(session.id, socket);
+  deps.admit(session, socket);
   const bound = session.bound.find((one) => one.name === name);
   if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
   const target = rest === undefined ? "/" : rest.startsWith("/") ? rest : `/${rest}`;
-  return { session, bound, name, target, tokenHeaders };
+  return { session, bound, name, target, tokenHeaders, clientPort: socket.remotePort ?? 0 };
 }
 
 /** `http://HOST/rest` becomes `/rest` at a host that the session may reach without a credential, as package managers use them. */
@@ -342,7 +353,7 @@ async function findPlainRoute(
   const { host, port } = readAuthority(authority) ?? { host: "", port: null };
   if (host === "") throw badRequest("the target must name a host");
   const session = await sessionOf(proxyToken(head), address, deps);
-  deps.track(session.id, socket);
+  deps.admit(session, socket);
   if (scheme === "https") throw forbidden("cleartext to the proxy carries no credential: use CONNECT for https");
   if (!mayReach(session, host)) {
     throw forbidden(

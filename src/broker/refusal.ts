@@ -39,7 +39,7 @@ export function refusalOf(error: unknown, isUpstream: boolean): BrokerRefusal {
 const lingerMs = 2_000;
 
 /** Sends a refusal and closes the connection. */
-export function refuse({ socket }: ByteStream, { status, code, error }: BrokerRefusal): void {
+export function refuse({ socket }: ByteStream, { status, code, error, retryAfter }: BrokerRefusal): void {
   if (socket.destroyed) return;
   const body = `${JSON.stringify({ error, code })}\n`;
   const head = [
@@ -50,7 +50,7 @@ export function refuse({ socket }: ByteStream, { status, code, error }: BrokerRe
     "Connection: close",
     "Strongroom-Broker: refused",
     ...(status === 407 ? ['Proxy-Authenticate: Basic realm="strongroom"'] : []),
-    ...(status === 429 ? ["Retry-After: 300"] : []),
+    ...(retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`]),
   ];
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
   setTimeout(() => socket.destroy(), lingerMs).unref();

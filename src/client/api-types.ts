@@ -516,7 +516,23 @@ export interface Agent {
   readonly lastUsedAt: string | null;
 }
 
-/** A request that waits for approval. */
+/** A program, as the operating system shows it. */
+export interface Program {
+  /** Its process id. */
+  readonly pid: number;
+  /** What it calls itself. */
+  readonly name: string;
+}
+
+/** What stands for a query of more than 1,024 bytes. */
+export interface QueryDigest {
+  /** Length of the query in bytes. */
+  readonly length: number;
+  /** SHA-256 of the query, in hexadecimal. */
+  readonly sha256: string;
+}
+
+/** A request that waits for approval, as it will be sent. */
 export interface Approval {
   /** The id. */
   readonly id: string;
@@ -524,12 +540,20 @@ export interface Approval {
   readonly token: string;
   /** The secret. */
   readonly path: string;
-  /** The host. */
-  readonly host: string;
   /** The request's method. */
   readonly method: string;
-  /** The request's path, without its query. */
+  /** The request's scheme. */
+  readonly scheme: "https";
+  /** The host. */
+  readonly host: string;
+  /** Port of the host. */
+  readonly port: number;
+  /** The request's path, as it is sent. */
   readonly target: string;
+  /** The request's query as it is sent, without `?`, empty where there is none; for one of more than 1,024 bytes, its digest. */
+  readonly query: string | QueryDigest;
+  /** The program that has connected to the broker, as Linux shows it (in a sandbox, its relay); null where it cannot be seen. */
+  readonly program: Program | null;
   /** Since when it waits. ISO 8601, UTC, with milliseconds. */
   readonly since: string;
 }

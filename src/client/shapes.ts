@@ -105,9 +105,13 @@ export const shapes = {
     id: "string",
     token: "string",
     path: "string",
-    host: "string",
     method: "string",
+    scheme: "string",
+    host: "string",
+    port: "integer",
     target: "string",
+    query: "string|QueryDigest",
+    program: "Program|null",
     since: "time",
   },
   ApprovalList: {
@@ -262,8 +266,16 @@ export const shapes = {
     period: "integer",
     isUrl: "boolean",
   },
+  Program: {
+    pid: "integer",
+    name: "string",
+  },
   ProgramFile: {
     name: "string",
+    sha256: "string",
+  },
+  QueryDigest: {
+    length: "integer",
     sha256: "string",
   },
   RandomBytes: {

@@ -37,10 +37,11 @@ export type Listeners = {
 
 export async function createListeners(
   certificate: Certificate,
-  { maxConnections, vaultPort }: Settings,
+  settings: Settings,
   { limits, log }: AllDependencies,
 ): Promise<Listeners> {
-  const places = placesWithin(descriptorLimit(), vaultPort === null ? 1 : 2, maxConnections);
+  const { maxConnections, vaultPort } = settings;
+  const places = connectionPlaces(settings);
   if (places.secure < maxConnections) {
     const hint = `the limit of open files leaves room for ${places.secure}: raise it (ulimit -n, LimitNOFILE of a service)`;
     log.warn({ event: "fewer-connections", hint });
@@ -58,9 +59,13 @@ const ownDescriptors = 64;
 const shareOfConnections = 3 / 4;
 const fewestPlaces = 8;
 
-/** Returns the most connections of each listener on TCP, and of the one on the Unix socket. */
-function placesWithin(descriptors: number, listeners: number, maxConnections: number) {
-  const all = Math.max(0, descriptors - ownDescriptors) * shareOfConnections;
+/**
+ * Returns the most connections of each listener on TCP, the broker's included, and of the one on the Unix socket. A connection of
+ * the broker takes two descriptors: its upstream's is the other.
+ */
+export function connectionPlaces({ maxConnections, vaultPort, brokerPort }: Settings) {
+  const all = Math.max(0, descriptorLimit() - ownDescriptors) * shareOfConnections;
+  const listeners = 1 + (vaultPort === null ? 0 : 1) + (brokerPort === null ? 0 : 2);
   const local = Math.max(fewestPlaces, Math.min(maxLocalConnections, Math.floor(all / 4)));
   const secure = Math.max(fewestPlaces, Math.min(maxConnections, Math.floor((all - local) / listeners)));
   return { local, secure };

@@ -1,4 +1,5 @@
 /** A running server, and the dependencies that tests may replace. */
+import type { BrokerDependencies } from "../broker/broker.js";
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Limits } from "../http/listener.js";
@@ -14,6 +15,7 @@ export type Dependencies = {
   readonly clock?: Clock;
   readonly files?: FileOperations;
   readonly limits?: Partial<Limits>;
+  readonly brokerLimits?: Partial<BrokerDependencies["limits"]>;
   /** Told of the same as the server's own observers. */
   readonly observer?: Observer;
   /** Accepts vaults of a lower scrypt cost than any setting can ask for. */

@@ -16,7 +16,7 @@ import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import type { Api } from "../http/adapter.js";
 import { createApp, createLockouts, type Handle, type MessageClasses, nativeApi } from "../http/app.js";
 import type { Service } from "../http/endpoint.js";
-import { type Drainable, defaultLimits, drain } from "../http/listener.js";
+import { type Drainable, drain } from "../http/listener.js";
 import { readLastProve } from "../last-prove.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
@@ -26,6 +26,7 @@ import type { VitalSources } from "../vitals.js";
 import { type Certificate, findCertificate } from "./certificate.js";
 import {
   announce,
+  connectionPlaces,
   createListeners,
   findSocketPlace,
   type Listeners,
@@ -133,16 +134,17 @@ function reportStart({ audit, observers }: Telemetry, clock: Clock): void {
 
 /** Loaded only where it is wanted: it costs the others neither time nor memory. @throws StartError */
 async function startBroker(
-  { brokerPort, upstreamCa }: Settings,
+  settings: Settings,
   guarded: GuardedVault,
   { audit }: Telemetry,
   { tokenLockout }: Pick<Service, "tokenLockout">,
-  { clock, log, limits }: AllDependencies,
+  { clock, log, brokerLimits }: AllDependencies,
 ): Promise<Broker | null> {
+  const { brokerPort, upstreamCa } = settings;
   if (brokerPort === null) return null;
-  const { Broker } = await import("../broker/broker.js");
-  const { headersTimeout: headMs } = { ...defaultLimits, ...limits };
-  return Broker.start(brokerPort, upstreamCa, { ...guarded, audit, tokenLockout, clock, log, headMs });
+  const { Broker, defaultBrokerLimits } = await import("../broker/broker.js");
+  const limits = { ...defaultBrokerLimits, connections: connectionPlaces(settings).secure, ...brokerLimits };
+  return Broker.start(brokerPort, upstreamCa, { ...guarded, audit, tokenLockout, clock, log, limits });
 }
 
 /** Finds or makes what the home has for access: the root token and the certificate. */

@@ -244,7 +244,10 @@ describe("the command line of the broker", () => {
         home,
       );
       expect(code, shown).to.equal(0);
-      expect(shown).to.contain("wants to use asked/key for GET https://localhost/early");
+      const [, facts = ""] = shown.split("A request waits for approval:");
+      expect(facts).to.match(
+        /^\r\n {2}host +localhost\r\n {2}port +\d+\r\n {2}scheme +https\r\n {2}method +GET\r\n {2}path +\/early\r\n {2}query +\(not given\)\r\n {2}secret +asked\/key\r\n {2}token +agent-\w+\r\n {2}program +pid \d+, curl\r\n {2}since /,
+      );
       expect((await running).stdout).to.contain("not approved");
       expect(upstream.seen.some(({ url: seen }) => seen === "/early")).to.equal(false);
       return undefined;

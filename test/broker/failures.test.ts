@@ -100,6 +100,10 @@ describe("while the vault is locked", () => {
     const first = received(socket, "data: 1\n\n");
     events.write("data: 1\n\n");
     expect(await first).to.contain("HTTP/1.1 200 ");
+    expect(await usesOf(rig.server), "recorded while the stream runs").to.deep.equal([
+      "use-begin undefined",
+      "use 200",
+    ]);
     await mustLock(rig.server);
     const second = received(socket, "data: 2\n\n");
     events.write("data: 2\n\n");
@@ -127,13 +131,36 @@ describe("while the vault is locked", () => {
   });
 });
 
+/** Events and statuses of the uses in the audit log. */
+async function usesOf(server: TestServer): Promise<readonly string[]> {
+  const { records } = mustSucceed(await send(server, { path: "/v1/audit" })) as { readonly records: Json[] };
+  const uses = records.filter(({ event }) => String(event).startsWith("use") && event !== "use-change");
+  return uses.map(({ event, status }) => `${event} ${status}`);
+}
+
+describe("a use that gets no response", () => {
+  it("is recorded before it ends", async () => {
+    let arrive = () => {};
+    const arrived = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
+    const rig = await start((_req, _res) => arrive());
+    const hanging = sendThrough(rig.agent, rig.at, ok(rig.at));
+    await arrived;
+    expect(await usesOf(rig.server)).to.deep.equal(["use-begin undefined"]);
+    rig.upstream.server.closeAllConnections();
+    expect(await hanging).to.match(/^HTTP\/1.1 502 /);
+    expect(await usesOf(rig.server)).to.deep.equal(["use-begin undefined", "use 502"]);
+  });
+});
+
 describe("when the broker's thread ends", () => {
   it("its requests fail, the vault continues, and a new thread serves new sessions", async () => {
     const stream = eventStream();
     const rig = await start(stream.handle, {}, await lastingPort());
     const { server, agent, at } = rig;
     const socket = await openStream(rig);
-    await stream.response;
+    await received(socket, "HTTP/1.1 200 ");
     const closed = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
     await lastThread().terminate();
     await closed;
@@ -147,9 +174,7 @@ describe("when the broker's thread ends", () => {
     expect(fresh["port"]).to.equal(agent.port);
     const after = { ...agent, token: String(fresh["token"]), certificate: String(fresh["certificate"]) };
     expect(await sendThrough(after, at, ok(at, "/after"))).to.match(/^HTTP\/1.1 200 /);
-    const { records } = mustSucceed(await send(server, { path: "/v1/audit" })) as { readonly records: Json[] };
-    const uses = records.filter(({ event }) => event === "use");
-    expect(uses.map(({ status }) => status)).to.deep.equal([502, 200]);
+    expect(await usesOf(server)).to.deep.equal(["use-begin undefined", "use 200", "use-begin undefined", "use 200"]);
   });
 
   it("an approval for one of its requests permits none of the new thread's", async () => {

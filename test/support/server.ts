@@ -27,7 +27,7 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Dependencies, "log">>
 
 /** Starts a server on a free port, in a temporary home unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, limits, observer, ...overrides } = options;
+  const { clock, files, limits, brokerLimits, observer, ...overrides } = options;
   const settings = {
     ...testSettings(files),
     home: options.home ?? (clock ? emptyHome() : preparedHome()),
@@ -39,6 +39,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     ...(clock && { clock }),
     files: files ?? lightFiles,
     ...(limits && { limits }),
+    ...(brokerLimits && { brokerLimits }),
     ...(observer && { observer }),
   };
   const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });

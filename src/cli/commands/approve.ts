@@ -2,10 +2,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { approvalText } from "../lib/approval-text.js";
 import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printable, printJson, say, withResult } from "../lib/output.js";
+import { type OutputFlags, printJson, say, withResult } from "../lib/output.js";
 import { askPassphrase } from "../lib/passphrase.js";
-import { choose } from "../lib/prompt.js";
+import { choose, terminalColumns } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly once?: true };
@@ -13,9 +14,11 @@ type Flags = OutputFlags & ConnectionFlags & { readonly once?: true };
 const refreshMs = 500;
 
 const details = `
-Shows each request that waits for approval and asks: y approves this one, m this
-program, secret and host for 10 minutes, s for its session, n refuses. A request
-waits for 60 seconds. Ends with Ctrl-C. With --json, only lists what waits.`;
+Shows each request that waits for approval, one fact a line, and asks: y approves
+this one, m all of this token, secret and host for 10 minutes, s for its session,
+n refuses. Only the beginning and the end of a long path or query are shown, with
+its length and SHA-256; a request's body is not shown. A request waits for 60
+seconds. Ends with Ctrl-C. With --json, only lists what waits.`;
 
 export function define(command: Command): void {
   command
@@ -47,10 +50,12 @@ async function decideAll(client: StrongroomClient, decided: Set<string>): Promis
 
 const durations: Readonly<Record<string, string | number>> = { y: "request", m: 600, s: "session" };
 
+const choice = `approve? [y]es, this one; all of this token, secret and host: 10 [m]inutes, [s]ession; [n]o: `;
+
 async function decide(client: StrongroomClient, approval: Approval): Promise<void> {
-  const { id, token, path, host, method, target } = approval;
-  const question = `${token} wants to use ${printable(path)} for ${method} https://${host}${printable(target)}`;
-  const key = await choose(`${question}\napprove? [y]es, 10 [m]inutes, [s]ession, [n]o: `, ["y", "m", "s", "n"]);
+  const { id } = approval;
+  const question = `A request waits for approval:\n${approvalText(approval, terminalColumns())}\n${choice}`;
+  const key = await choose(question, ["y", "m", "s", "n"]);
   if (key === null)
     throw new CommandFailure("usage", "approve asks on a terminal, and there is none: use --json to list");
   try {

@@ -64,8 +64,17 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
 /** Returns a question as it is shown: escaped, its lines broken at spaces, and the space kept at which the reply begins. */
 function onTerminal(question: string): string {
   const [, text = "", end = ""] = /^(.*?)( *)$/s.exec(printableLines(question)) ?? [];
-  const stream = [process.stderr, process.stdout].find(({ isTTY }) => isTTY) ?? {};
-  return `${wrapped(text, stream)}${end}`;
+  return `${wrapped(text, terminalStream() ?? {})}${end}`;
+}
+
+/** Standard error or output, if one is a terminal: they know its size. */
+function terminalStream(): NodeJS.WriteStream | undefined {
+  return [process.stderr, process.stdout].find(({ isTTY }) => isTTY);
+}
+
+/** Columns of the terminal that questions are asked on. */
+export function terminalColumns(): number {
+  return terminalStream()?.columns || 80;
 }
 
 function tooLong(limit: number): string {
