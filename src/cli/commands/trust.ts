@@ -1,16 +1,16 @@
 /** `strongroom trust`: how other programs can trust the server's certificate. */
 import { X509Certificate } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { rootCertificates } from "node:tls";
 import type { Command } from "commander";
 import { StrongroomError } from "../../client/client.js";
 import { findServer } from "../../client/discovery.js";
-import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { systemFiles } from "../../files/durable.js";
 import { quoted } from "../../files/home.js";
 import { nonEmpty } from "../lib/args.js";
 import { CommandFailure, exits } from "../lib/errors.js";
+import { checkNewFile, writeNewFile } from "../lib/new-file.js";
 import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../lib/output.js";
 import { withHome } from "../lib/server.js";
 
@@ -77,11 +77,8 @@ The server replaces the certificate when fewer than 30 days are left or its name
 async function writeBundle(file: string, certificate: Uint8Array | string, flags: Flags): Promise<void> {
   const own = Buffer.from(certificate).toString("latin1").trim();
   const parts = [await systemCertificates(), own];
-  try {
-    await writeFile(file, parts.map((part) => `${part.trim()}\n`).join(""), { mode: 0o644 });
-  } catch (error) {
-    throw new CommandFailure("usage", `${printable(file)} cannot be written${reasonOf(systemCode(error))}`);
-  }
+  await checkNewFile(file, true);
+  await writeNewFile([parts.map((part) => `${part.trim()}\n`).join("")], file, true, systemFiles, 0o644);
   const shown = quoted(resolve(file));
   report(flags, { file }, `${file} written: export SSL_CERT_FILE=${shown} REQUESTS_CA_BUNDLE=${shown}`);
 }

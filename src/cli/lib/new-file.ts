@@ -1,6 +1,6 @@
 /** The output file of a command: a new file with mode 0600, complete or not at all. */
 import { access, constants, lstat, open, unlink } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { systemCode } from "../../errors.js";
 import {
   giveNewName,
@@ -13,6 +13,7 @@ import {
   UncertainChange,
 } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { pinDirectory } from "../../files/pinned.js";
 import { CommandFailure } from "./errors.js";
 import { printable } from "./output.js";
 
@@ -36,25 +37,31 @@ export async function writeNewFile(
   output: string,
   overwrite: boolean,
   files = systemFiles,
+  mode = 0o600,
 ): Promise<void> {
   const target = resolve(output);
-  const temp = `${target}.tmp-${randomName()}`;
+  const directory = await pinDirectory(dirname(target)).catch((error: unknown) => {
+    throw unwritable(target, error);
+  });
+  const name = join(directory.path, basename(target));
+  const temp = `${name}.tmp-${randomName()}`;
   try {
-    await writeWhole(temp, content);
-    if (overwrite) await moveFileOver(files, temp, target);
-    else if (!(await giveNewName(temp, target, files))) throw exists(target);
-    await syncDirectory(files, dirname(target));
+    await writeWhole(temp, content, mode);
+    if (overwrite) await moveFileOver(files, temp, name);
+    else if (!(await giveNewName(temp, name, files))) throw exists(target);
+    await syncDirectory(files, directory.path);
   } catch (error) {
     const cause = error instanceof UncertainChange ? error.cause : error;
     if (!(cause instanceof Error && "syscall" in cause)) throw error;
     throw unwritable(target, cause);
   } finally {
     await ignoring(unlink(temp), "ENOENT");
+    await directory.release();
   }
 }
 
-async function writeWhole(file: string, content: Content): Promise<void> {
-  const handle = await open(file, "wx", 0o600);
+async function writeWhole(file: string, content: Content, mode: number): Promise<void> {
+  const handle = await open(file, "wx", mode);
   try {
     for await (const part of content) await handle.writeFile(part); // appends
     await handle.sync();
