@@ -1,7 +1,8 @@
 /** `import --rewrite`: puts references in the place of the values that are in the vault now, as `run -e` reads them. */
-import { chmod, open, realpath, stat, unlink } from "node:fs/promises";
+import { open, realpath, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { StrongroomClient } from "../../client/client.js";
+import { findWeakPlace, ownUid, weakPlaceText } from "../../client/ownership.js";
 import { systemCode } from "../../errors.js";
 import { ignoring, moveFileOver, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
@@ -94,10 +95,19 @@ const mark = "\uFEFF";
 async function readSource(file: string): Promise<Source> {
   const name = printable(file);
   const target = await realpath(file);
+  await refuseForeign(file, target, name);
   const original = textOfInput(await readInputFile(target, name), name);
   const text = original.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
   if (asInFile(original, text) === original && !text.includes("\r")) return { file: target, name, original, text };
   throw new CommandFailure("usage", `${name} has mixed line ends: make them all the same, then rewrite it`);
+}
+
+/** The file decides what programs get, so only its user may change it or its place. @throws CommandFailure usage */
+async function refuseForeign(file: string, target: string, name: string): Promise<void> {
+  const weak = (await findWeakPlace(file)) ?? (await findWeakPlace(target));
+  if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(file, weak)));
+  if (ownUid === null || (await stat(target)).uid === ownUid) return;
+  throw new CommandFailure("usage", `${name} belongs to another user: rewrite it as that user`);
 }
 
 /** Returns the text with the line ends, and the mark at its beginning, of the original. */
@@ -106,21 +116,20 @@ function asInFile(original: string, text: string): string {
   return original.startsWith(mark) ? `${mark}${ends}` : ends;
 }
 
-/** Atomic; the mode and the owner stay. */
+/** Atomic; the mode stays. */
 async function replace({ file, name, original, text }: Source, changed: string): Promise<void> {
   if (changed === text) return;
   const temp = `${file}.tmp-${randomName()}`;
   try {
-    const { mode, uid, gid } = await stat(file);
+    const { mode } = await stat(file);
     const handle = await open(temp, "wx", 0o600);
     try {
       await handle.writeFile(asInFile(original, changed));
-      if (process.getuid?.() === 0) await handle.chown(uid, gid);
+      await handle.chmod(mode & 0o777);
       await handle.sync();
     } finally {
       await handle.close();
     }
-    await chmod(temp, mode & 0o7777);
     if (textOfInput(await readInputFile(file, name), name) !== original)
       throw new CommandFailure("conflict", `${name} has just changed: nothing was rewritten, run it again`);
     await moveFileOver(systemFiles, temp, file);

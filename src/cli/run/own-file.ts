@@ -1,8 +1,8 @@
 /** Files that decide what programs get: read only when no other user can have written or replaced them. */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { open, realpath, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { open } from "node:fs/promises";
+import { findWeakPlace, ownUid, writing } from "../../client/ownership.js";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { quoted } from "../../files/home.js";
@@ -32,7 +32,7 @@ export async function readOwnFile(file: string): Promise<OwnFile> {
     mustBeOwn(file, stats);
     if (!stats.isFile()) throw new CommandFailure("usage", `${printable(file)} is not a file`);
     if (stats.size > mostBytes) throw new CommandFailure("usage", `${printable(file)} has more than 1 MiB`);
-    for (const directory of new Set([dirname(file), dirname(await realpath(file))])) await mustBeClosed(directory);
+    await mustStay(file);
     return { file, bytes: await handle.readFile() };
   } finally {
     await handle.close();
@@ -41,24 +41,19 @@ export async function readOwnFile(file: string): Promise<OwnFile> {
 
 type Access = { readonly uid: number; readonly mode: number };
 
-const writableByOthers = 0o022;
-/** In a directory with this bit, only its owner and a file's may rename or remove the file. */
-const sticky = 0o1000;
-
 function mustBeOwn(file: string, { uid, mode }: Access): void {
-  if (process.getuid !== undefined && uid !== process.getuid()) {
+  if (ownUid !== null && uid !== ownUid) {
     throw new CommandFailure("usage", `${printable(file)} belongs to another user: it is not used`);
   }
-  if ((mode & writableByOthers) !== 0) throw openToOthers(file);
+  if ((mode & writing) !== 0) throw openToOthers(file);
 }
 
-/** DANGER: who can write the directory can put another file in its place. */
-async function mustBeClosed(directory: string): Promise<void> {
-  const { uid, mode } = await stat(directory);
-  if (process.getuid !== undefined && uid !== 0 && uid !== process.getuid()) {
-    throw new CommandFailure("usage", `${printable(directory)} belongs to another user: the file in it is not used`);
-  }
-  if ((mode & writableByOthers) !== 0 && (mode & sticky) === 0) throw openToOthers(directory);
+/** DANGER: who can write to a directory above the file can put another file in its place. */
+async function mustStay(file: string): Promise<void> {
+  const weak = await findWeakPlace(file);
+  if (weak === null) return;
+  if (weak.why === "writable") throw openToOthers(weak.path);
+  throw new CommandFailure("usage", `${printable(weak.path)} belongs to another user: the file in it is not used`);
 }
 
 function openToOthers(file: string): CommandFailure {

@@ -15,10 +15,11 @@
  */
 
 import { createHash } from "node:crypto";
-import { access, mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { access, lstat, mkdir, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
+import { findWeakPlace, isPrivate, weakPlaceText, writing } from "../../client/ownership.js";
 import { xdgDirectory } from "../../config/xdg.js";
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, textOfInput } from "../lib/input.js";
@@ -160,12 +161,14 @@ function invalid(where: string, problem: string): CommandFailure {
  * change of a file, or the same content elsewhere, is not allowed by it.
  */
 export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
-  const found = await stat(markOf(files)).catch(() => null);
-  return found !== null;
+  const found = await lstat(markOf(files)).catch(() => null);
+  return found?.isFile() === true && isPrivate(found, writing) && (await findWeakPlace(markOf(files))) === null;
 }
 
+/** @throws CommandFailure usage, when another user could make such marks */
 export async function allow(files: readonly OwnFile[]): Promise<void> {
-  await makeAllowedDirectory();
+  const weak = await findWeakPlace(join(await makeAllowedDirectory(), "mark"));
+  if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(), weak)));
   await writeFile(markOf(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
 

@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { findWeakPlace, weakPlaceText } from "../../client/ownership.js";
 import { missingAsNull } from "../../files/durable.js";
 import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
@@ -29,6 +30,7 @@ export function serviceFile(manager: ServiceManager, plan: ServicePlan): string 
 
 /** @throws CommandFailure conflict for a file of another's, unexpected when the service manager refuses */
 export async function installService(manager: ServiceManager, plan: ServicePlan): Promise<void> {
+  await refuseForeign(manager);
   const wasThere = await isInstalled(manager);
   await mkdir(dirname(manager.file), { recursive: true });
   await writeOut([serviceFile(manager, plan)], { output: manager.file, overwrite: true });
@@ -41,12 +43,19 @@ export async function installService(manager: ServiceManager, plan: ServicePlan)
   }
 }
 
+/** The file says what runs as this user, and root must not write into the directories of another. @throws CommandFailure */
+async function refuseForeign({ file }: ServiceManager): Promise<void> {
+  const weak = await findWeakPlace(file);
+  if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(file, weak)));
+}
+
 async function removeFiles({ file, links }: ServiceManager): Promise<void> {
   for (const each of [file, ...links]) await rm(each, { force: true });
 }
 
 /** @throws CommandFailure notFound, conflict, unexpected */
 export async function uninstallService(manager: ServiceManager): Promise<void> {
+  await refuseForeign(manager);
   if (!(await isInstalled(manager))) {
     throw new CommandFailure("notFound", `no service is installed: there is no ${manager.file}`);
   }
