@@ -1,5 +1,6 @@
 /** The result of the last `strongroom prove` of this server, which prove leaves in the home. */
-import { readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 
 export type LastProve = {
@@ -16,13 +17,24 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 export async function readLastProve(home: string): Promise<LastProve | null> {
   const file = join(home, "last-prove.json");
   try {
-    if ((await stat(file)).size > maxBytes) return null;
-    const { at, verdict, checks, failed } = JSON.parse(await readFile(file, "utf8")) as Partial<LastProve>;
+    const { at, verdict, checks, failed } = JSON.parse(await readPlain(file)) as Partial<LastProve>;
     const isVerdict = verdict === "holds" || verdict === "fails" || verdict === "unknown";
     if (typeof at !== "string" || !isoTime.test(at) || !isVerdict) return null;
     return isCount(checks) && isCount(failed) ? { at, verdict, checks, failed } : null;
   } catch {
     return null;
+  }
+}
+
+/** @throws an error for a link, for what is no plain file, and for a long one; none of them delays it */
+async function readPlain(file: string): Promise<string> {
+  const handle = await open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  try {
+    const found = await handle.stat();
+    if (!found.isFile() || found.size > maxBytes) throw new Error("prove does not write such a file");
+    return await handle.readFile("utf8");
+  } finally {
+    await handle.close();
   }
 }
 

@@ -84,6 +84,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "tar",
     ...leaves,
     "src/audit",
+    ownership,
     "src/storage",
     "src/vault/key-worker",
     "src/access/token-record",

@@ -1,11 +1,12 @@
 /** A server in the background: in a session of its own, so that it survives the terminal, with its log in the home. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { constants } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { definitions, type Settings } from "../../config/definitions.js";
 import { type GivenFlags, readSettings } from "../../config/settings.js";
-import { missingAsNull, moveFileOver, systemFiles } from "../../files/durable.js";
+import { missingAsNull, moveFileOver, noFollow, systemFiles } from "../../files/durable.js";
 import { openHome } from "../../files/home.js";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "./errors.js";
@@ -25,7 +26,7 @@ export async function startInBackground(flags: GivenFlags): Promise<BackgroundSe
   const home = await openHome(settings.home);
   const log = join(home.path, logName);
   await rotate(log);
-  const file = await open(log, "a", 0o600);
+  const file = await open(log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | noFollow, 0o600);
   try {
     const { size: before } = await file.stat();
     const args = ["--", entryFile, "serve", ...wordsOf(flags)];

@@ -1,7 +1,7 @@
 /** Checks of the token, and of the certificate with its key. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { isToken } from "../../config/readers.js";
+import { readFileBytes, systemFiles } from "../../files/durable.js";
 import { covers, endOf, isPair, isSelfMade, renewWhenLeft, startOf } from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
 import { examine, type Inspection, reading, reportTemps } from "./inspection.js";
@@ -40,13 +40,17 @@ export async function examineCertificate(inspection: Inspection): Promise<void> 
   inspection.report({ code: "certificate-mismatch", path: keyFile, message, remedy, fix: null });
 }
 
+/** Longest token, certificate or key that is read. */
+const mostBytes = 1024 * 1024;
+
 async function readExamined(
   inspection: Inspection,
   path: string,
   kind: "file" | "certificate",
 ): Promise<string | null> {
   if ((await examine(inspection, path, kind)) === null) return null;
-  return reading(inspection, path, () => readFile(path, "utf8"));
+  const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, mostBytes));
+  return bytes && Buffer.from(bytes).toString("utf8");
 }
 
 /** `text` null: missing, or already reported. */

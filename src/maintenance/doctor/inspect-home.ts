@@ -4,6 +4,7 @@
  */
 import { lstat, stat } from "node:fs/promises";
 import type { Bytes } from "../../../workers/protocol.js";
+import { findWeakPlace, ownUid, weakPlaceText } from "../../client/ownership.js";
 import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { homeAt } from "../../files/home.js";
@@ -79,11 +80,13 @@ function expiryOf(expiries: readonly number[], now: number): Expiry {
 
 /** Root may inspect another user's home, but not fix it: what root writes belongs to root. */
 async function ownerOf(path: string, fix: boolean): Promise<number | null> {
-  const me = process.getuid?.() ?? null;
-  if (me !== 0) return me;
-  const owner = (await missingAsNull(stat(path)))?.uid ?? me;
-  if (owner === me || !fix) return owner;
-  throw new StartError(`${path} belongs to user ${owner}: run strongroom doctor --fix as that user`, 2);
+  const owner = ownUid === 0 ? ((await missingAsNull(stat(path)))?.uid ?? ownUid) : ownUid;
+  if (!fix) return owner;
+  if (owner !== ownUid)
+    throw new StartError(`${path} belongs to user ${owner}: run strongroom doctor --fix as that user`, 2);
+  const weak = await findWeakPlace(path);
+  if (weak !== null) throw new StartError(weakPlaceText(path, weak), 2);
+  return owner;
 }
 
 /** Returns null when a server holds it, or it is no directory. */
@@ -115,9 +118,13 @@ async function fixAndInspect(
   return { seen, fixed };
 }
 
-async function fixAll(findings: readonly Finding[], claimed: boolean): Promise<FixedFinding[]> {
+/** Modes first, and nothing else then: what others can still replace is not removed by its name. */
+async function fixAll(all: readonly Finding[], claimed: boolean): Promise<FixedFinding[]> {
   const fixed: FixedFinding[] = [];
-  for (const finding of findings) {
+  const modes = all.filter(({ code, fix }) => code === "wrong-mode" && fix !== null);
+  const foreign = all.filter(({ code }) => code === "foreign-owner").map(({ path }) => `${path}/`);
+  const own = all.filter(({ path }) => !foreign.some((directory) => path.startsWith(directory)));
+  for (const finding of modes.length > 0 ? modes : own) {
     const { fix } = finding;
     if (fix === null || !(claimed || fix.whileServed)) continue;
     if (await succeeds(fix.run())) fixed.push({ ...finding, did: fix.did });

@@ -1,9 +1,9 @@
 /** Context of one inspection of a home, the checks that every file and directory gets, and leftovers of crashes. */
 import { constants, type Dirent, type Stats } from "node:fs";
-import { chmod, lstat, open, readdir, stat, unlink } from "node:fs/promises";
+import { chmod, lchmod, lstat, open, readdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../../errors.js";
-import { ignoring, isTempName, missingAsNull, systemFiles } from "../../files/durable.js";
+import { isTempName, missingAsNull, NotPlainFile, systemFiles } from "../../files/durable.js";
 import { type Home, quoted } from "../../files/home.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { findHolder } from "../../storage/files/claim.js";
@@ -109,18 +109,22 @@ function checkAccess(inspection: Inspection, owner: number, path: string, found:
 }
 
 function setMode(path: string, mode: number): Fix {
-  const run = async () => {
-    // By name only when its owner may not open it; root, whom a link could lead anywhere, may always open it.
-    if (!(await ignoring(setModeOfOpened(path, mode), "EACCES"))) await chmod(path, mode);
-  };
-  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run };
+  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run: () => setModeOf(path, mode) };
 }
 
-/** Through a descriptor, so that no link can redirect the change. */
-async function setModeOfOpened(path: string, mode: number): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
+/** linux/fcntl.h, O_PATH: opens a name also where its owner may not open the file. */
+const nameOnly = 0o10000000;
+
+/** Changes what has the name now, through a descriptor, so that no link can redirect the change. */
+async function setModeOf(path: string, mode: number): Promise<void> {
+  if (process.platform !== "linux") return lchmod(path, mode);
+  const handle = await open(path, nameOnly | constants.O_NOFOLLOW);
   try {
-    await handle.chmod(mode);
+    const found = await handle.stat();
+    // Another name of a private file of this user's: others must not get to read that.
+    if (found.isSymbolicLink() || (found.nlink > 1 && found.isFile() && (mode & 0o077) !== 0))
+      throw new NotPlainFile(path);
+    await chmod(`/proc/self/fd/${handle.fd}`, mode);
   } finally {
     await handle.close();
   }

@@ -11,12 +11,19 @@
  * (identified by pid and start time) is alive, and only in that directory, not in a copy of it.
  */
 import { constants } from "node:fs";
-import { lstat, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { lstat, open, stat, unlink, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError, systemCode, takesNoFiles } from "../../errors.js";
-import { type FileOperations, ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files/durable.js";
+import {
+  type FileOperations,
+  ignoring,
+  moveIntoPlace,
+  NotPlainFile,
+  readFileBytes,
+  systemFiles,
+} from "../../files/durable.js";
 import { isAlive, startTime } from "../../files/process-identity.js";
 
 export interface Claim {
@@ -147,11 +154,17 @@ async function identityOf(vaultPath: string): Promise<string> {
   return `${dev}:${ino}`;
 }
 
+/** Paths and an address: an entry is shorter. */
+const maxEntryBytes = 64 * 1024;
+
 async function readEntry(file: string): Promise<Entry | null> {
-  const text = await missingAsNull(readFile(file, "utf8"));
-  if (text === null) return null;
+  const bytes = await readFileBytes(systemFiles, file, maxEntryBytes).catch((error: unknown) => {
+    if (error instanceof NotPlainFile) return null; // a claim replaces it, or says what it is
+    throw error;
+  });
+  if (bytes === null) return null;
   try {
-    const { pid, started, url, vault } = JSON.parse(text) as Partial<Entry>;
+    const { pid, started, url, vault } = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<Entry>;
     if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
     return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
   } catch {
