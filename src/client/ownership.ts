@@ -24,6 +24,14 @@ export function isPrivate({ uid, mode }: Owned, forbidden: number): boolean {
   return ownUid === null || (Number(uid) === ownUid && (Number(mode) & forbidden) === 0);
 }
 
+const sticky = 0o1000;
+
+/** Whether what this user makes in a directory keeps its name: no other user can rename or remove it. */
+export function keepsNames({ uid, mode }: { readonly uid: number; readonly mode: number }): boolean {
+  const isTheirs = uid !== ownUid && uid !== 0;
+  return ownUid === null || (!isTheirs && ((mode & writing) === 0 || (mode & sticky) !== 0));
+}
+
 /** A directory or link on the way to a path, by which another user can replace what is there. */
 export type WeakPlace = { readonly path: string; readonly why: "foreign" | "writable" };
 
@@ -66,7 +74,6 @@ export function weakPlaceText(path: string, { path: weak, why }: WeakPlace): str
   return `other users can replace ${path}, because ${why === "foreign" ? owner : mode}`;
 }
 
-const sticky = 0o1000;
 const groupWriting = 0o020;
 const worldWriting = 0o002;
 

@@ -4,13 +4,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { lstat, unlink } from "node:fs/promises";
 import { connect, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { StrongroomClient, StrongroomError } from "../../client/client.js";
+import { keepsNames } from "../../client/ownership.js";
 import { positiveDuration } from "../../config/readers.js";
 import { xdgDirectory } from "../../config/xdg.js";
 import { systemCode } from "../../errors.js";
@@ -277,8 +278,12 @@ function removeEmpty(directory: string): void {
 
 const ownPrefix = "strongroom-ssh-";
 
+/** @throws CommandFailure when another user could put a socket of theirs in the place of ours */
 function newDirectory(): string {
-  return mkdtempSync(join(xdgDirectory("XDG_RUNTIME_DIR") ?? tmpdir(), ownPrefix));
+  const places = [xdgDirectory("XDG_RUNTIME_DIR") ?? tmpdir(), tmpdir()];
+  const place = places.find((each) => keepsNames(statSync(each)));
+  if (place !== undefined) return mkdtempSync(join(place, ownPrefix));
+  throw new CommandFailure("unexpected", `other users can replace files in ${tmpdir()}: name a socket with --socket`);
 }
 
 /** Returns what asks before a signature. @throws CommandFailure usage, where nothing could ask */

@@ -13,12 +13,14 @@ import {
   readlinkSync,
   rmSync,
   statfsSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
+import { keepsNames } from "../../client/ownership.js";
 import { xdgDirectory } from "../../config/xdg.js";
 import { isAlive, startTime } from "../../files/process-identity.js";
 import { CommandFailure } from "./errors.js";
@@ -67,14 +69,20 @@ export class Scratch {
 function placeFor(onDisk: boolean): string {
   const found = memoryPlaces().find(isInMemory);
   if (found !== undefined) return found;
-  if (onDisk) return diskPlace;
+  if (onDisk && keepsNames(statSync(diskPlace))) return diskPlace;
+  if (onDisk)
+    throw new CommandFailure(
+      "unexpected",
+      `other users can replace files in ${diskPlace}: set TMPDIR to a directory of your own`,
+    );
   const problem = "there is no directory in memory for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
   throw new CommandFailure("unexpected", `${problem}: --on-disk allows one on disk, where traces may remain`);
 }
 
+/** Another user's directory, as after `su`, is none: its owner could put a directory of theirs in the place of ours. */
 function isInMemory(place: string): boolean {
   try {
-    return memoryTypes.has(statfsSync(place).type);
+    return memoryTypes.has(statfsSync(place).type) && keepsNames(statSync(place));
   } catch {
     return false;
   }
