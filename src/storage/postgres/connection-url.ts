@@ -15,6 +15,25 @@ export type ConnectionTarget = {
 type Parameters = ReadonlyMap<string, string>;
 
 const known = ["host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"];
+/**
+ * Parameters of libpq and of other clients that have no meaning here. Only these are named in a message: anything else may be a
+ * part of the password.
+ */
+const named = new Set(
+  `application_name channel_binding client_encoding connect_timeout connection_limit dbname fallback_application_name
+  gssdelegation gssencmode gsslib hostaddr keepalives keepalives_count keepalives_idle keepalives_interval krbsrvname
+  load_balance_hosts max_protocol_version min_protocol_version options passfile pgbouncer pool_timeout replication
+  require_auth requirepeer schema service servicefile ssl ssl_max_protocol_version ssl_min_protocol_version sslcertmode
+  sslcompression sslcrl sslcrldir sslkeylogfile sslnegotiation sslpassword sslsni target_session_attrs tcp_user_timeout
+  uselibpqcompat user`.split(/\s+/),
+);
+
+/** What is done anyway, and may be said: the server refuses a standby. */
+const harmless: Readonly<Record<string, readonly string[]>> = {
+  target_session_attrs: ["any", "primary", "read-write"],
+  sslnegotiation: ["postgres"],
+};
+
 const modes = ["disable", "require", "verify-ca", "verify-full"];
 const local = ["localhost", "127.0.0.1", "::1"];
 
@@ -26,12 +45,13 @@ const local = ["localhost", "127.0.0.1", "::1"];
 export function readConnectionUrl(text: string): ConnectionTarget {
   const url = parse(text);
   const parameters: Parameters = new Map(url.searchParams);
-  // DANGER: never name the parameter: after an unescaped ? it is part of the password.
-  const isKnown = [...parameters.keys()].every((name) => known.includes(name));
-  if (!isKnown) throw refused("it has an unknown parameter", `use ${known.join(", ")} only`);
+  if (parameters.has("password")) throw refused("it contains a password", "use PGPASSFILE or a password file");
+  // DANGER: after an unescaped ? all the rest is part of the password, and an @ follows.
+  const mayBeNamed = !url.search.includes("@");
+  for (const [name, value] of parameters) refuseUnknown(name, value, mayBeNamed);
   if (url.password !== "") throw refused("it contains a password", "use PGPASSFILE or a password file");
-  const named = parameters.get("host") ?? (decoded(url.hostname) || "localhost");
-  const host = named.replace(/^\[(.*)\]$/, "$1");
+  const given = parameters.get("host") ?? (decoded(url.hostname) || "localhost");
+  const host = given.replace(/^\[(.*)\]$/, "$1");
   const database = decoded(url.pathname.slice(1));
   if (database === "") throw refused("it names no database", "append /DATABASE");
   const port = readPort(parameters.get("port") ?? (url.port || "5432"));
@@ -42,6 +62,16 @@ export function readConnectionUrl(text: string): ConnectionTarget {
     ...(url.username !== "" && { user: decoded(url.username) }),
     ssl: tlsOf(host, parameters),
   };
+}
+
+/** @throws StartError */
+function refuseUnknown(name: string, value: string, mayBeNamed: boolean): void {
+  if (known.includes(name) || harmless[name]?.includes(value)) return;
+  const problem =
+    mayBeNamed && named.has(name) ? `its parameter ${name} is not supported` : "it has an unknown parameter";
+  const why =
+    name === "channel_binding" ? "sslmode=verify-full, which checks the server's certificate, replaces it; " : "";
+  throw refused(problem, `${why}use ${known.join(", ")} only`);
 }
 
 /** Host and database, for people to read. */

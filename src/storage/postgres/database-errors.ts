@@ -23,6 +23,14 @@ export function endsConnection(error: unknown): boolean {
   return state === null || state.startsWith("57P") || state.startsWith("08");
 }
 
+/**
+ * Whether the session may not write. It keeps that from its start, or from a failover, after the database has become writable
+ * again: a new one may do so at once.
+ */
+export function isReadOnly(error: unknown): boolean {
+  return sqlState(error) === "25006";
+}
+
 /** Whether the connection ended, rather than timed out: a new one may work at once. */
 export function isBroken(error: unknown): boolean {
   return endsConnection(error) && !isTimeout(error);

@@ -6,7 +6,7 @@ import type { Pool, PoolClient, QueryArrayConfig } from "pg";
 import type { Clock } from "../../clock.js";
 import type { Log } from "../../log.js";
 import type { ConnectionTarget } from "./connection-url.js";
-import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
+import { databaseUnavailable, endsConnection, isBroken, isReadOnly, isRepeatable } from "./database-errors.js";
 import { lockClass } from "./migrations.js";
 import type { Password } from "./pass-file.js";
 import { guardedClient } from "./password-guard.js";
@@ -41,7 +41,7 @@ export function extraMsFor(bytes: number): number {
   return (bytes / 2 ** 20) * 250;
 }
 
-/** Attempts at a query after deadlocks and serialization failures; a read whose connection broke has two. */
+/** Attempts at a query after deadlocks and serialization failures; after a broken or read-only connection there are two. */
 const mostAttempts = 4;
 
 /** Time for reading an answer that has already arrived when the limit is reached, in milliseconds. */
@@ -117,14 +117,17 @@ export class Database {
       try {
         return await this.withClient((client) => this.#queryOn(client, statement, values, extraMs));
       } catch (error) {
-        const again = isRepeatable(error) || (attempt === 1 && !statement.isChange && isBroken(error));
+        const mayBeNew = isReadOnly(error) || (!statement.isChange && isBroken(error));
+        const again = isRepeatable(error) || (attempt === 1 && mayBeNew);
         if (!again || attempt === mostAttempts) throw databaseUnavailable(error);
         await new Promise((resolve) => setTimeout(resolve, 5 * 2 ** attempt * Math.random()));
       }
     }
   }
 
-  /** Runs work on one connection. When that fails, all idle ones are dropped, since they are probably dead as well. */
+  /**
+   * Runs work on one connection. When that fails, or may not write, all idle ones are dropped, since they are probably the same.
+   */
   async withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const pool = this.#pool;
     const client = await this.#connect();
@@ -133,7 +136,7 @@ export class Database {
       client.release();
       return result;
     } catch (error) {
-      const ends = endsConnection(error);
+      const ends = endsConnection(error) || isReadOnly(error);
       client.release(ends);
       if (ends && pool === this.#pool) this.#dropAll();
       throw error;

@@ -166,6 +166,21 @@ describe("a database", () => {
       [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],
       [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /an unknown parameter: use host, port/],
       [await outcomeOf("postgres://keeper:12?keeper@127.0.0.1/x", file), /an unknown parameter/],
+      [await outcomeOf("postgres://keeper:12?options=a@127.0.0.1/x", file), /an unknown parameter/],
+      [await outcomeOf("postgres://a@127.0.0.1/x?password=12", file), /it contains a password/],
+      [
+        await outcomeOf("postgres://a@127.0.0.1/x?sslmode=require&channel_binding=require", file),
+        /channel_binding is not supported: sslmode=verify-full.* replaces it; use host/,
+      ],
+      [await outcomeOf("postgres://a@127.0.0.1/x?application_name=x", file), /parameter application_name is not/],
+      [await outcomeOf("postgres://a@127.0.0.1/x?target_session_attrs=standby", file), /target_session_attrs is not/],
+      [
+        await outcomeOf(
+          `postgres://a@127.0.0.1:${unused}/x?target_session_attrs=read-write&sslnegotiation=postgres`,
+          file,
+        ),
+        /ECONNREFUSED/,
+      ],
       [await outcomeOf("postgres://strongroom@127.0.0.1/%zz", file), /an invalid % escape/],
       [await outcomeOf("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is invalid/],
       [await unanswered, /cannot be used \(no answer in time\): check that it runs/],

@@ -116,7 +116,7 @@ describe("a database that becomes unfit while a server runs", () => {
     /** `edit` in the vault's database or, where that is named DB, in another one. */
     // biome-ignore format: the formatter would give each member a line of its own
     const refusals: readonly (readonly [what: string, edit: string, undo: string, error: RegExp])[] = [
-      ["read-only by a setting", `ALTER DATABASE DB SET ${readOnly} = on; ${left}`, `ALTER DATABASE DB RESET ${readOnly}; ${left}`, /\(25006\): it is read-only: connect to the primary, or reset default_transaction_read_only$/],
+      ["read-only by a setting", `ALTER DATABASE DB SET ${readOnly} = on; ${left}`, `ALTER DATABASE DB RESET ${readOnly}`, /\(25006\): it is read-only: connect to the primary, or reset default_transaction_read_only$/],
       ["without a right that the user had", "REVOKE SELECT ON strongroom.secret FROM server", "GRANT SELECT ON strongroom.secret TO server", /\(42501\): the user's rights do not suffice: .* and grant what/],
       ["without its tables", "ALTER SCHEMA strongroom RENAME TO elsewhere", "ALTER SCHEMA elsewhere RENAME TO strongroom", /\(42P01\): its tables were changed by hand: /],
       ["with too many connections", `ALTER ROLE server CONNECTION LIMIT 0; ${left}`, "ALTER ROLE server CONNECTION LIMIT -1", /\(53300\): it has too many connections: /],
