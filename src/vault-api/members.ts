@@ -60,7 +60,8 @@ export function numberIn(req: Request, name: string): number {
 /** Returns the names of a list that its query asks for: those after `after`, at most `limit`. @throws VaultError BAD_REQUEST */
 export function pageOf(req: Request, names: readonly string[]): readonly string[] {
   const after = queryOf(req, ["after"]).get("after") ?? "";
-  const limit = numberIn(req, "limit");
+  const isUnlimited = /^-\d+$/.test(queryOf(req, ["limit"]).get("limit") ?? ""); // what OpenBao's command line sends for all
+  const limit = isUnlimited ? 0 : numberIn(req, "limit");
   const following =
     after === "" ? names : names.filter((name) => Buffer.compare(Buffer.from(name), Buffer.from(after)) > 0);
   return limit === 0 ? following : following.slice(0, limit);

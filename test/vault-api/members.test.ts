@@ -411,6 +411,9 @@ describe("Go's leniency on the port for Vault's clients", () => {
     await post("secret/data/x/y", { data: {} });
     for (const list of ["1", "t", "T", "true", "TRUE", "True"])
       expect((await vault(server(), "GET", `secret/metadata/x?list=${list}`)).json.data.keys).to.deep.equal(["y"]);
+    const unlimited = await vault(server(), "LIST", "secret/metadata/x?after=&limit=-1");
+    expect(unlimited.json.data.keys).to.deep.equal(["y"]);
+    expect((await vault(server(), "LIST", "secret/metadata/x?limit=many")).status).to.equal(400);
     expect((await vault(server(), "GET", "secret/metadata/x/y?list=false")).json.data.current_version).to.equal(1);
     for (const list of ["yes", "tRUE", "2"])
       expect((await vault(server(), "GET", `secret/metadata/x?list=${list}`)).status, list).to.equal(400);
