@@ -268,6 +268,35 @@ for place in sys.argv[1:]:
       mustNotShow(await running);
     });
 
+    it("ends where a hidden file in its own directory is replaced", async () => {
+      const user = newUser();
+      const file = join(user.home, ".pgpass");
+      const script = "echo > begun; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done; cat .pgpass";
+      const running = sandboxed(user, script, { cwd: user.home });
+      while (!existsSync(join(user.home, "begun"))) await new Promise((resolve) => setTimeout(resolve, 20));
+      writeFileSync(join(user.home, "new"), rig().server.token);
+      give(join(user.home, "new"));
+      renameSync(join(user.home, "new"), file);
+      const ended = await running;
+      mustNotShow(ended);
+      expect(ended).to.include({ code: 137 });
+      expect(ended.stderr).to.contain(".pgpass was replaced");
+    });
+
+    it("leaves no bubblewrap of its own for the next start", async () => {
+      const user = newUser();
+      const bin = join(user.project, "node_modules", ".bin");
+      const fake = `#!/bin/sh\necho no sandbox\n`;
+      await sandboxed(
+        user,
+        `mkdir -p ${bin}; echo '${fake}' > ${bin}/bwrap; chmod 755 ${bin}/bwrap; cp ${bin}/bwrap .`,
+      );
+      for (const first of [bin, ".", ""]) {
+        const env = { PATH: `${first}:${process.env["PATH"] ?? ""}` };
+        expect((await sandboxed(user, "echo ran", { env })).stdout, first).to.equal("ran\n");
+      }
+    });
+
     it("inherits no open file, and no setting or token of the vault", async () => {
       const user = newUser();
       const numbers = Array.from({ length: 38 }, (_, i) => i + 3);
@@ -283,6 +312,22 @@ for place in sys.argv[1:]:
       const script = "grep CapBnd /proc/self/status; unshare -U echo made; unshare -r echo made; true";
       const { stdout } = await sandboxed(newUser(), script);
       expect(stdout).to.match(/^CapBnd:\s0+\n$/);
+    });
+
+    it("opens no socket and no keyring that no namespace divides", async () => {
+      const python = `
+import ctypes, platform, socket
+for family in [1, 2, 10, 16, 31, 38, 40]:
+    try: socket.socket(family, socket.SOCK_RAW if family == 16 else socket.SOCK_STREAM if family != 38 else socket.SOCK_SEQPACKET)
+    except OSError as error: print(family, error.errno)
+    else: print(family, "opened")
+numbers = {"x86_64": [250, 425, 0x40000000 + 41], "aarch64": [219, 425]}[platform.machine()]
+library = ctypes.CDLL(None, use_errno=True)
+for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno())`;
+      const { stdout, stderr } = await sandboxed(newUser(), `python3 -c '${python}'`);
+      expect(stdout, stderr).to.match(
+        /^1 opened\n2 opened\n10 opened\n16 opened\n31 97\n38 97\n40 97\n(?:-1 1\n){2,3}$/,
+      );
     });
 
     it("still has its working directory, the session's files and the broker", async () => {

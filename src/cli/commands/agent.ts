@@ -114,7 +114,7 @@ async function agent(_action: string, command: readonly string[], given: Flags):
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
   if (!canStart(program)) return;
   const flags = { ...(await projectFlags(given)), ...given };
-  if (flags.sandbox !== false) mustHaveSandbox(process.env);
+  if (flags.sandbox !== false) mustHaveSandbox(process.env, flags.write ?? []);
   await withClient(flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
     await mustHaveUses(client, flags);
@@ -189,11 +189,11 @@ async function runSession({ program, args, session, directory, flags, release }:
   if (flags.sandbox === false) return release(() => runChild(() => startProgram(command, env)));
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
-  const { command: inside, expected } = await sandboxed(options);
+  const sandbox = await sandboxed(options);
   const relay = await startRelay(join(directory, sessionFiles.relay), () => connect(port, "127.0.0.1"));
-  const gate = await startGate(directory, expected);
+  const gate = await startGate(directory, sandbox.expected);
   try {
-    return await release(() => runChild(() => startSandbox(inside, env)));
+    return await release(() => runChild(() => startSandbox(sandbox, env)));
   } finally {
     gate.close();
     relay.close();

@@ -68,7 +68,7 @@ function stepTo(path: string): Step {
   }
 }
 
-type MountPoint = { readonly device: string; readonly root: string; readonly path: string };
+export type MountPoint = { readonly device: string; readonly root: string; readonly path: string };
 
 /** Returns the mounts of this process, see proc_pid_mountinfo(5). */
 export function readMounts(): readonly MountPoint[] {

@@ -1,6 +1,6 @@
 /** Checks of the sandbox between its mounts and the start of the program: something may have been moved in between. */
-import { lstatSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { type FSWatcher, lstatSync, readdirSync, watch } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
 import { type Identity, identityOf, readMounts } from "./path-walk.js";
@@ -19,6 +19,16 @@ export function checkInside({ same, mounted, frames, hidden }: Expected): void {
   const shown = [...mounted, ...entries].find((path) => hidden.includes(identityAt(path) ?? ""));
   const wrong = mounted.find((path) => !mounts.has(path)) ?? moved ?? shown;
   if (wrong !== undefined) throw changed(wrong);
+}
+
+/** Calls `end` once something that is covered itself is replaced outside: the cover is then gone, and what is new is seen. */
+export function watchExposed({ exposed, unchanged }: Expected, end: (path: string) => void): FSWatcher[] {
+  const identities = new Map(unchanged);
+  return exposed.map((path) =>
+    watch(dirname(path), (_event, name) => {
+      if (name === basename(path) && identityAt(path) !== identities.get(path)) end(path);
+    }).unref(),
+  );
 }
 
 function identityAt(path: string): Identity | null {

@@ -12,7 +12,16 @@ import { dirname, join } from "node:path";
 import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
 import type { Hidden } from "./hidden-paths.js";
-import { type Identity, isWithin, otherNames, readMounts, type Step, type Walk, walk } from "./path-walk.js";
+import {
+  type Identity,
+  isWithin,
+  type MountPoint,
+  otherNames,
+  readMounts,
+  type Step,
+  type Walk,
+  walk,
+} from "./path-walk.js";
 
 /** `own`: an empty directory that the program can write; `empty`: one that it cannot; `blank`: in place of a file. */
 type MountKind = "writable" | "readOnly" | "own" | "frame" | "empty" | "blank";
@@ -37,6 +46,8 @@ export type Expected = {
   /** Inside, no entry of these directories is one of the hidden files. */
   readonly frames: readonly string[];
   readonly hidden: readonly Identity[];
+  /** What was covered itself, so that whoever replaces it outside uncovers it. */
+  readonly exposed: readonly string[];
 };
 
 export type Plan = { readonly mounts: readonly Mount[]; readonly expected: Expected };
@@ -52,14 +63,32 @@ export type PlanRequest = {
 };
 
 /** Larger ones would make too many mounts: what is hidden in them is covered itself. */
-const mostEntries = 500;
+const mostEntries = 1000;
 
 /** @throws CommandFailure usage, where something could not stay hidden */
 export function planSandbox(request: PlanRequest): Plan {
   const planner = new Planner(request);
-  for (const path of request.program) planner.protect(path);
-  for (const hidden of request.hidden) planner.hide(hidden);
+  const mounts = readMounts();
+  const everyName = (path: string) => [path, ...otherPaths(path, mounts)];
+  for (const path of request.program.flatMap(everyName)) planner.protect(path);
+  const hidden = request.hidden.flatMap((each) => everyName(each.path).map((path) => ({ ...each, path })));
+  for (const each of hidden) planner.makeMissing(each);
+  for (const each of hidden) planner.hide(each);
   return planner.plan();
+}
+
+/** Returns the other paths under which bind mounts show what a path leads to, and the links on the way to it. */
+function otherPaths(path: string, mounts: readonly MountPoint[]): string[] {
+  const { steps, end } = walk(path);
+  const places = [...steps.filter(({ kind }) => kind === "link").map((link) => link.path), end];
+  return places.flatMap((place) => otherNames(place, mounts).filter((name) => isSame(walk(name), walk(place))));
+}
+
+/** Whether two paths lead to the same file, or to the same missing name of a directory. */
+function isSame(one: Walk, other: Walk): boolean {
+  const [last, otherLast] = [one, other].map(({ steps }) => steps.at(-1));
+  if (one.end === other.end || last?.identity !== otherLast?.identity) return false;
+  return last?.identity !== null || one.steps.at(-2)?.identity === other.steps.at(-2)?.identity;
 }
 
 type Target = { readonly walk: Walk; readonly hidden: Hidden };
@@ -70,7 +99,6 @@ class Planner {
   readonly #own: readonly string[];
   readonly #program: string[] = [];
   readonly #targets: Target[] = [];
-  readonly #system = readMounts();
 
   constructor({ writable, own }: PlanRequest) {
     this.#writable = writable;
@@ -90,26 +118,21 @@ class Planner {
   }
 
   hide(hidden: Hidden): void {
-    const found = this.#walkToHidden(hidden);
+    const found = walk(hidden.path);
     const last = found.steps.at(-1);
     this.#targets.push({ walk: found, hidden });
     if (hidden.isKept && last?.kind === "file" && last.links > 1) throw hardLink(hidden.path);
     this.#cover(found, hidden);
-    for (const name of otherNames(found.end, this.#system)) {
-      const other = walk(name);
-      if (other.end !== found.end && other.steps.at(-1)?.identity === last?.identity) this.#cover(other, hidden);
-    }
   }
 
   /** Makes what is missing where the program could make it. */
-  #walkToHidden({ path, kind, isKept }: Hidden): Walk {
-    const found = walk(path);
-    const last = found.steps.at(-1);
-    if (last?.kind !== "missing" || !isKept || this.#regionOf(dirname(last.path)) !== "writable") return found;
-    mkdirSync(dirname(found.end), { recursive: true, mode: 0o700 });
-    if (kind === "directory") mkdirSync(found.end, { recursive: true, mode: 0o700 });
-    else writeFileSync(found.end, "", { flag: "a", mode: 0o600 });
-    return walk(path);
+  makeMissing({ path, kind, isKept }: Hidden): void {
+    const { steps, end } = walk(path);
+    const last = steps.at(-1);
+    if (last?.kind !== "missing" || !isKept || this.#regionOf(dirname(last.path)) !== "writable") return;
+    mkdirSync(dirname(end), { recursive: true, mode: 0o700 });
+    if (kind === "directory") mkdirSync(end, { recursive: true, mode: 0o700 });
+    else writeFileSync(end, "", { flag: "a", mode: 0o600 });
   }
 
   #cover(found: Walk, { path, isKept }: Hidden): void {
@@ -192,8 +215,16 @@ class Planner {
       same: unique([...steps, ...writable].flatMap((step) => this.#sameInside(step, frames))),
       mounted: mounts.map(({ path }) => path),
       frames,
+      exposed: kept.map(({ walk: { end } }) => end).filter((path) => this.#isExposed(path)),
       hidden: this.#targets.flatMap(({ walk: { steps } }) => steps.at(-1)?.identity ?? []),
     };
+  }
+
+  #isExposed(path: string): boolean {
+    const kind = this.#mounts.get(path);
+    return (
+      (kind === "empty" || kind === "blank") && this.#mounts.get(dirname(path)) !== "frame" && !this.#isCovered(path)
+    );
   }
 
   #sameInside({ path, kind, identity }: Step, frames: readonly string[]): (readonly [string, Identity])[] {

@@ -1,19 +1,31 @@
 /** Sandbox of `agent run`: bubblewrap, without the vault, other processes, and any network but the broker's. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, fstatSync, lstatSync, readlinkSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "../lib/errors.js";
 import { sandboxMark } from "../lib/in-sandbox.js";
-import { printable } from "../lib/output.js";
+import { printable, say } from "../lib/output.js";
 import { closeForeignDescriptors } from "./descriptors.js";
 import { findProgram } from "./find-program.js";
 import { hiddenPaths, type Place } from "./hidden-paths.js";
 import { notStarted } from "./launch.js";
 import { isWithin } from "./path-walk.js";
-import { checkOutside } from "./sandbox-check.js";
+import { checkOutside, watchExposed } from "./sandbox-check.js";
 import { type Expected, type Mount, planSandbox } from "./sandbox-plan.js";
+import { seccompFilter } from "./seccomp-filter.js";
 
 export type SandboxOptions = {
   readonly command: readonly string[];
@@ -28,7 +40,14 @@ export type SandboxOptions = {
   readonly environment: NodeJS.ProcessEnv;
 };
 
-export type Sandboxed = { readonly command: readonly string[]; readonly expected: Expected };
+export type Sandboxed = {
+  readonly command: readonly string[];
+  readonly expected: Expected;
+  /** File that bubblewrap gets as its descriptor 3. */
+  readonly filter: string;
+};
+
+const filterDescriptor = "3";
 
 /** Files of the session's directory. */
 export const sessionFiles = {
@@ -38,6 +57,8 @@ export const sessionFiles = {
   start: "start.sock",
   /** What must be true inside before it starts. */
   expected: "sandbox.json",
+  /** Which system calls are denied. */
+  filter: "filter.bpf",
 };
 
 const system = ["/dev", "/proc"];
@@ -51,15 +72,39 @@ const emptied = ["/tmp", "/var/tmp", "/run", "/var/run"];
 /** Below those directories, and needed: NixOS has its programs there. */
 const needed = ["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 
-/** @throws CommandFailure usage, where there can be no sandbox */
-export function mustHaveSandbox(environment: NodeJS.ProcessEnv): string {
+/**
+ * Returns bubblewrap's file.
+ * @param given directories of --write
+ * @throws CommandFailure usage, where there can be no sandbox
+ */
+export function mustHaveSandbox({ PATH: path = "" }: NodeJS.ProcessEnv, given: readonly string[]): string {
   if (process.platform !== "linux") throw new CommandFailure("usage", `the sandbox needs Linux: ${without}`);
   if (process.getuid?.() === 0) {
     throw new CommandFailure("usage", `root cannot be kept in a sandbox: run this as an ordinary user, or ${without}`);
   }
-  const found = findProgram("bwrap", environment["PATH"]);
+  const found = findProgram("bwrap", trusted(path, writableDirectories(given)));
   if ("file" in found) return found.file;
-  throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${install(environment["PATH"])}, or ${without}`);
+  throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${install(path)}, or ${without}`);
+}
+
+/**
+ * Returns what runs bubblewrap so that mounts that are made outside later are not seen inside, where they would be writable:
+ * bubblewrap lets them in. Where unshare(1) may not do this, they are.
+ */
+function withoutLaterMounts({ PATH: path = "" }: NodeJS.ProcessEnv, writable: readonly string[]): readonly string[] {
+  if (!/ (?:shared|master):/.test(readFileSync("/proc/self/mountinfo", "utf8"))) return [];
+  const found = findProgram("unshare", trusted(path, writable));
+  if (!("file" in found)) return [];
+  const command = [found.file, "--user", "--map-current-user", "--mount", "--propagation", "private", "--"] as const;
+  const [program, ...flags] = command;
+  return spawnSync(program, [...flags, program, "--version"], { stdio: "ignore" }).status === 0 ? command : [];
+}
+
+/** DANGER: npm and others put directories of the project first, where an earlier program may have left one of its own. */
+function trusted(path: string, writable: readonly string[]): string {
+  const isTrusted = (directory: string) =>
+    isAbsolute(directory) && existsSync(directory) && !writable.some((each) => isWithin(realpathSync(directory), each));
+  return path.split(delimiter).filter(isTrusted).join(delimiter) || "/usr/bin"; // an empty one is the working directory
 }
 
 const without = "add --no-sandbox (programs of your user can then read the root token)";
@@ -73,7 +118,7 @@ const installers = [
   ["apk", "sudo apk add bubblewrap"],
 ] as const;
 
-function install(path: string | undefined): string {
+function install(path: string): string {
   const [, command] = installers.find(([program]) => "file" in findProgram(program, path)) ?? [];
   return command === undefined ? "install the package bubblewrap" : `install it with  ${command}`;
 }
@@ -81,18 +126,22 @@ function install(path: string | undefined): string {
 /** Returns the command that runs another in the sandbox. @throws CommandFailure usage, conflict */
 export async function sandboxed(options: SandboxOptions): Promise<Sandboxed> {
   const { command, place, directory, port, environment } = options;
-  const bubblewrap = mustHaveSandbox(environment);
+  const bubblewrap = mustHaveSandbox(environment, options.writable);
   mustHaveSafeStreams();
   const writable = writableDirectories(options.writable);
   const own = [...system, ...emptied.filter(isDirectory)];
   const hidden = await hiddenPaths(place, writable);
   const { mounts, expected } = planSandbox({ writable, own, hidden, program: programPaths() });
   writeFileSync(join(directory, sessionFiles.expected), JSON.stringify(expected), { mode: 0o600 });
+  const filter = join(directory, sessionFiles.filter);
+  writeFileSync(filter, seccompFilter(), { mode: 0o600 });
   const inside = [process.execPath, entryFile, "agent-relay", directory, String(port), "--", ...command];
   const words = [
+    ...withoutLaterMounts(environment, writable),
     bubblewrap,
     ...["--unshare-user", "--disable-userns", "--cap-drop", "ALL"],
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"],
+    ...["--seccomp", filterDescriptor],
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     ...mounts.filter(({ path }) => !system.includes(path)).flatMap(argumentsOf),
     ...needed.filter((path) => existsSync(path)).flatMap((path) => ["--ro-bind", path, path]),
@@ -101,7 +150,7 @@ export async function sandboxed(options: SandboxOptions): Promise<Sandboxed> {
     ...mounts.filter(isSealed).flatMap(({ path }) => ["--remount-ro", path]),
     ...["--chdir", process.cwd(), "--", ...inside],
   ];
-  return { command: words, expected };
+  return { command: words, expected, filter };
 }
 
 function argumentsOf({ path, kind, entries = [], isWritable = false }: Mount): string[] {
@@ -210,17 +259,34 @@ function listen(server: Server, place: number | string): Promise<Server> {
 }
 
 /** Starts bubblewrap, which passes on what it inherits: nothing but the standard streams. */
-export function startSandbox(command: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+export function startSandbox({ command, expected, filter }: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
   closeForeignDescriptors();
-  return startProgram(command, env);
+  const descriptor = openSync(filter, "r");
+  const child = startProgram(command, env, [descriptor]);
+  closeSync(descriptor);
+  const watchers = watchExposed(expected, (path) => {
+    say(`strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
+    child.kill("SIGKILL");
+  });
+  child.once("exit", () => {
+    for (const watcher of watchers) watcher.close();
+  });
+  return child;
 }
 
-/** @throws CommandFailure usage */
-export function startProgram([program = "", ...args]: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+/**
+ * @param descriptors that it gets beside the standard streams, from 3 on
+ * @throws CommandFailure usage
+ */
+export function startProgram(
+  [program = "", ...args]: readonly string[],
+  env: NodeJS.ProcessEnv,
+  descriptors: readonly number[] = [],
+): ChildProcess {
   const found = findProgram(program, env["PATH"]);
   if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
   try {
-    return spawn(found.file, args, { env, stdio: "inherit" });
+    return spawn(found.file, args, { env, stdio: ["inherit", "inherit", "inherit", ...descriptors] });
   } catch (error) {
     throw notStarted(error);
   }
