@@ -6,7 +6,8 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { type EndReason, VaultError } from "../errors.js";
 import type { NameRange } from "../paths/path-scope.js";
-import type { TokenRecord } from "./token-record.js";
+import { maxDepth, type TokenRecord } from "./token-record.js";
+import { isExpiredValue } from "./token-value.js";
 
 /** Who sends a request. `key`: the map's key of its token; `ranges`: its paths. */
 export type ClientCaller = {
@@ -40,9 +41,6 @@ export type ParentValue = {
   readonly depth: number;
 };
 
-/** A child of a child, and so on. */
-export const maxDepth = 8;
-
 /** A value of a client token, or one that has ended. `digest` in base64url. */
 export type ClientEntry = Omit<Entry, "digest" | "caller" | "parent"> & {
   readonly digest: string;
@@ -52,21 +50,20 @@ export type ClientEntry = Omit<Entry, "digest" | "caller" | "parent"> & {
 export class Credentials {
   readonly #clock: Clock;
   readonly #root = new Map<string, Entry>();
-  #entries: ReadonlyMap<string, Entry>;
   /** Of the review page. */
   readonly #sessions = new Map<string, Entry>();
-  /** The root token's entries take precedence. */
-  #clients: ReadonlyMap<string, Entry> = new Map();
+  readonly #clients = new Map<string, Entry>();
 
   constructor(root: string, clock: Clock) {
     this.#clock = clock;
     this.#root.set(keyOf(root), rootEntry(root, null));
-    this.#entries = this.#root;
   }
 
   /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for one that has ended */
   authenticate(text: string): Caller | null {
-    return this.#callerOf(keyOf(text));
+    const caller = this.#callerOf(keyOf(text));
+    if (caller === null && isExpiredValue(text, this.#clock.now())) throw ended("expired");
+    return caller;
   }
 
   /** As `authenticate`, with what a child of the value needs. @throws VaultError UNAUTHORIZED */
@@ -86,7 +83,7 @@ export class Credentials {
 
   /** Returns when the value of this digest ends, or one above it; null: never; undefined: it has ended. */
   endOf(digest: string): number | null | undefined {
-    const line = this.#line(Buffer.from(digest, "base64url").toString("latin1"));
+    const line = this.#line(mapKeyOf(digest));
     return line.every((one) => this.#isLive(one)) ? earliest(line) : undefined;
   }
 
@@ -109,12 +106,25 @@ export class Credentials {
   /** Makes a further value of the root token valid, until it is replaced. */
   addRoot(text: string): void {
     this.#root.set(keyOf(text), rootEntry(text, null));
-    this.#merge();
   }
 
-  setClients(clients: readonly ClientEntry[]): void {
-    this.#clients = new Map(clients.map((client) => entryOf(client)));
-    this.#merge();
+  /** Forgets values of client tokens, then adds others. A value that has ended stays so until `forgetEnded`. */
+  changeClients(forgotten: readonly string[], added: readonly ClientEntry[]): void {
+    const hasEnded = (key: string) => this.#clients.get(key)?.caller === null;
+    for (const key of forgotten.map(mapKeyOf)) if (!hasEnded(key)) this.#clients.delete(key);
+    for (const [key, entry] of added.map(entryOf)) {
+      if (entry.caller === null || !hasEnded(key)) this.#clients.set(key, entry);
+    }
+  }
+
+  forgetEnded(digests: readonly string[]): void {
+    for (const digest of digests) this.#clients.delete(mapKeyOf(digest));
+  }
+
+  /** Returns the record of the client token that the value of this digest belongs to, which may have ended. */
+  ownerOf(digest: string): TokenRecord | null {
+    const caller = this.#clients.get(mapKeyOf(digest))?.caller;
+    return caller === undefined || caller === null || caller === "root" ? null : caller.token;
   }
 
   /** Makes a token valid that no document has, until it ends; returns the key of `endSession`. */
@@ -122,7 +132,6 @@ export class Credentials {
     const key = keyOf(text);
     const caller: ClientCaller = { key, token, ranges: [], until, session: true };
     this.#sessions.set(key, { digest: Buffer.from(key, "latin1"), caller, until, ending: "expired" });
-    this.#merge();
     return key;
   }
 
@@ -130,15 +139,15 @@ export class Credentials {
   endSession(key: string): void {
     const entry = this.#sessions.get(key);
     if (entry !== undefined) this.#sessions.set(key, { ...entry, caller: null, ending: "revoked" });
-    this.#merge();
   }
 
-  #merge(): void {
-    this.#entries = new Map([...this.#sessions, ...this.#clients, ...this.#root]);
+  /** The root token's values take precedence. */
+  #entryOf(key: string): Entry | undefined {
+    return this.#root.get(key) ?? this.#clients.get(key) ?? this.#sessions.get(key);
   }
 
   #callerOf(key: string): Caller | null {
-    const entry = this.#entries.get(key);
+    const entry = this.#entryOf(key);
     if (entry === undefined || !isDigest(key, entry.digest)) return null;
     const { caller, until, ending } = entry;
     const now = until === null ? 0 : this.#clock.now();
@@ -152,7 +161,7 @@ export class Credentials {
   #line(key: string): (Entry | null)[] {
     const line: (Entry | null)[] = [];
     for (let next: string | undefined = key; next !== undefined; ) {
-      const entry: Entry | null = (line.length <= maxDepth && this.#entries.get(next)) || null; // a file may name a circle
+      const entry: Entry | null = (line.length <= maxDepth && this.#entryOf(next)) || null; // a file may name a circle
       line.push(entry);
       next = entry?.parent;
     }
@@ -173,10 +182,14 @@ function keyOf(text: string): string {
   return hash("sha256", text, "binary");
 }
 
+function mapKeyOf(digest: string): string {
+  return Buffer.from(digest, "base64url").toString("latin1");
+}
+
 function entryOf({ digest: text, owner, until, ending }: ClientEntry): [string, Entry] {
   const digest = Buffer.from(text, "base64url");
   const key = digest.toString("latin1");
-  const parent = owner?.token.parent && Buffer.from(owner.token.parent.digest, "base64url").toString("latin1");
+  const parent = owner?.token.parent && mapKeyOf(owner.token.parent.digest);
   return [key, { digest, caller: owner && { ...owner, key, until }, until, ending, ...(parent && { parent }) }];
 }
 

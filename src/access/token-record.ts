@@ -6,9 +6,9 @@
  *   {"format":"strongroom tokens","version":1,"tokens":[…],"ended":[…]}
  *
  *   a token: {"name","can":[…],"paths":[…],"createdAt","ttlSeconds","expiresAt","digest","former":[{"digest","until"}…],
- *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}; while the master key is being rotated
- *             "nextMac", the MAC under the new key
- *   an ended token: {"digest","name","reason","at"}
+ *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}, and "inherits":true in place of "paths":
+ *             it has its parent's; a program's token for its run has "session":true; while the master key is being rotated "nextMac", the MAC under the new key
+ *   an ended token: {"digest","name","reason","at"}, and "child":true for a child token or a session
  *
  * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's value, and with the MAC base64url. The MAC
  * is over the text of `signedText`: all of a token's members but the MACs and `lastUsedAt`. An entry that is not a
@@ -40,6 +40,10 @@ export type UnsignedRecord = {
   readonly former: readonly FormerValue[];
   /** Only of child tokens. */
   readonly parent?: Parent;
+  /** Of a child token whose `paths` are its parent's, and are not stored: they may be longer than all the rest. */
+  readonly inherits?: true;
+  /** Of a token that a program has for its run: forgotten when it ends, as a child token is. */
+  readonly session?: true;
 };
 
 /** `nextMac`: from the start of a rotation of the master key until the records are written again at its end. */
@@ -50,6 +54,7 @@ export type EndedToken = {
   readonly name: string;
   readonly reason: EndReason;
   readonly at: number;
+  readonly child?: true;
 };
 
 export type TokenDocument = {
@@ -60,6 +65,11 @@ export type TokenDocument = {
   /** By name. */
   readonly lastUsed: ReadonlyMap<string, number>;
 };
+
+/** Whether it is forgotten when it ends: programs make such tokens by the thousand. */
+export function isShortLived({ parent, session }: UnsignedRecord): boolean {
+  return parent !== undefined || session === true;
+}
 
 export const documentName = "tokens";
 
@@ -74,10 +84,11 @@ const header = { format: "strongroom tokens", version: 1 };
 
 /** Returns the text under the MAC, which does not depend on the order of the members in the file. */
 export function signedText(record: UnsignedRecord): string {
-  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, parent } = record;
+  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, parent, inherits, session } = record;
   const texts = former.map((one) => [one.digest, one.until]);
-  const members = [name, can, paths, createdAt, ttlSeconds, expiresAt, digest, texts];
+  const members = [name, can, inherits ?? paths, createdAt, ttlSeconds, expiresAt, digest, texts];
   if (parent !== undefined) members.push([parent.name, parent.digest]);
+  if (session) members.push("session");
   return JSON.stringify(["strongroom token 1", ...members]);
 }
 
@@ -98,9 +109,24 @@ export async function validRecords(
 }
 
 export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocument): Uint8Array<ArrayBuffer> {
-  const records = tokens.map((record) => ({ ...record, lastUsedAt: lastUsed.get(record.name) ?? null }));
-  const text = JSON.stringify({ ...header, tokens: [...records, ...refused], ended });
-  return new TextEncoder().encode(`${text}\n`);
+  const records = tokens.map((record) => {
+    return `${jsonOf(record).slice(0, -1)},"lastUsedAt":${lastUsed.get(record.name) ?? null}}`;
+  });
+  const all = [...records, ...refused.map((entry) => JSON.stringify(entry))];
+  const start = JSON.stringify(header).slice(0, -1);
+  return new TextEncoder().encode(`${start},"tokens":[${all.join()}],"ended":[${ended.map(jsonOf).join()}]}\n`);
+}
+
+/** Texts of records, which never change: each change of one token writes all of them. */
+const jsonTexts = new WeakMap<TokenRecord | EndedToken, string>();
+
+function jsonOf(record: TokenRecord | EndedToken): string {
+  const known = jsonTexts.get(record);
+  if (known !== undefined) return known;
+  const { paths, ...rest } = record as TokenRecord;
+  const text = JSON.stringify("inherits" in record ? rest : record);
+  jsonTexts.set(record, text);
+  return text;
 }
 
 /** Returns null for a document that this program did not write. The MACs are not checked. */
@@ -130,22 +156,52 @@ function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[
     tokens.set(record.name, record);
     if (lastUsedAt !== null) lastUsed.set(record.name, lastUsedAt);
   }
-  return { tokens: [...tokens.values()], refused, lastUsed, ended: endedEntries.filter(isEnded) };
+  const withPaths = inherited([...tokens.values()]);
+  for (const [name, { inherits }] of tokens) {
+    if (inherits && !withPaths.has(name)) refused.push({ ...tokens.get(name), lastUsedAt: lastUsed.get(name) ?? null });
+  }
+  return { tokens: [...withPaths.values()], refused, lastUsed, ended: endedEntries.filter(isEnded) };
 }
+
+/**
+ * Returns the records by name; those that inherit paths with their parents'. Without a parent there is no record: the token has
+ * ended, and DANGER: no paths would mean all of them. Of the root token's children they do; no other token has its name.
+ */
+function inherited(records: readonly TokenRecord[]): ReadonlyMap<string, TokenRecord> {
+  const owners = new Map(records.flatMap((one) => [one, ...one.former].map(({ digest }) => [digest, one] as const)));
+  const found = new Map<string, TokenRecord>();
+  const pathsOf = (record: TokenRecord, depth: number): readonly string[] | null => {
+    const { inherits, parent, paths } = record;
+    if (!inherits || parent === undefined) return paths;
+    if (parent.name === "root") return [];
+    const owner = owners.get(parent.digest);
+    return owner === undefined || depth === 0 ? null : pathsOf(owner, depth - 1);
+  };
+  for (const record of records) {
+    const paths = pathsOf(record, maxDepth);
+    if (paths !== null) found.set(record.name, record.inherits ? { ...record, paths } : record);
+  }
+  return found;
+}
+
+/** A child of a child, and so on. */
+export const maxDepth = 8;
 
 const recordMembers = 10;
 
 function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt: number | null } {
   const members = membersOf(entry);
   const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, mac, nextMac, lastUsedAt } = members;
-  const { parent } = members;
-  const optional = ["parent", "nextMac"].filter((member) => member in members);
+  const { parent, inherits, session } = members;
+  const optional = ["parent", "nextMac", "session"].filter((member) => member in members);
   return (
     Object.keys(members).length === recordMembers + optional.length &&
     (parent === undefined || isParent(parent)) &&
+    (session === undefined || session === true) &&
+    (paths === undefined ? inherits === true && parent !== undefined : inherits === undefined) &&
     isText(name, tokenName) &&
     isListOf(can, (one) => scopes.some((known) => known === one)) &&
-    isListOf(paths, (one) => typeof one === "string") &&
+    isListOf(paths ?? [], (one) => typeof one === "string") &&
     [createdAt, ttlSeconds].every(isTime) &&
     [expiresAt, lastUsedAt].every((time) => time === null || isTime(time)) &&
     [digest, mac, nextMac ?? mac].every(isDigest) &&

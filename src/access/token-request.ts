@@ -19,6 +19,8 @@ export type TokenRequest = {
   readonly can: readonly Scope[];
   readonly paths: readonly string[];
   readonly ttlSeconds: number;
+  /** See `UnsignedRecord`. */
+  readonly session?: true;
 };
 
 /** @throws VaultError BAD_REQUEST that names the rule */

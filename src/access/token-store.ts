@@ -6,13 +6,14 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { Mutex, sharedRuns } from "../locks.js";
 import type { Log } from "../log.js";
-import { rangesOf } from "../paths/path-scope.js";
+import { type NameRange, rangesOf } from "../paths/path-scope.js";
 import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
 import {
   type DocumentChange,
   documentName,
   type EndedToken,
   type FormerValue,
+  isShortLived,
   readDocument,
   signedText,
   type TokenDocument,
@@ -21,6 +22,7 @@ import {
   validRecords,
   writeDocument,
 } from "./token-record.js";
+import { rootName } from "./token-request.js";
 
 /** What client tokens need of the vault. */
 interface TokenVault extends RecordVault, DocumentVault {
@@ -88,9 +90,7 @@ export class TokenLedger {
   /** Those that exist for a user: an expired one does for 30 days more, a child token until it ends. */
   existing({ tokens }: TokenDocument): readonly TokenRecord[] {
     const now = this.#clock.now();
-    return tokens.filter(({ expiresAt, parent }) => {
-      return parent === undefined ? !isForgotten(expiresAt, now) : expiresAt === null || now < expiresAt;
-    });
+    return tokens.filter((record) => !isExpiredChild(record, now) && !isForgotten(record.expiresAt, now));
   }
 
   /** The current document. */
@@ -233,7 +233,7 @@ export class TokenLedger {
   async #changeNow<T>(make: MakeChange<T>): Promise<T> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       if (this.#stored.isStale) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
-      const { state, result } = await make(this.state);
+      const { state, result } = await make(withoutOrphans(this.state, this.#clock.now()));
       if (await this.#store(this.#merged(state))) return result;
     }
     throw new VaultError("UNAVAILABLE", "another program keeps changing the tokens: try again");
@@ -241,13 +241,15 @@ export class TokenLedger {
 
   /** Returns false when another program has changed the document. */
   async #store(state: TokenDocument): Promise<boolean> {
-    const isStored = await this.#stored.write(this.#fitting({ ...state, lastUsed: this.#lastUsed }));
+    const makeRoom = (document: TokenDocument) => this.#withoutForgotten(document);
+    const isStored = await this.#stored.write({ ...state, lastUsed: this.#lastUsed }, makeRoom);
     if (isStored) this.#adopt(state);
     return isStored;
   }
 
   async #read(): Promise<TokenDocument> {
-    const document = await this.#stored.read();
+    const stored = await this.#stored.read();
+    const document = { ...stored, tokens: this.#genuine.recognized(this.#state.tokens, stored.tokens) };
     for (const [name, at] of document.lastUsed) this.#lastUsed.set(name, Math.max(at, this.lastUsedAt(name) ?? 0));
     return document;
   }
@@ -266,16 +268,25 @@ export class TokenLedger {
     }
   }
 
+  /** Costs little where little has changed. */
   #adopt(next: TokenDocument): void {
-    const before = this.#state.tokens;
+    const before = this.#state;
     this.#state = this.#merged(next);
-    this.#credentials.setClients(entriesOf(this.#state));
-    for (const name of revokedNames(before, this.#state)) this.#onRevoked(name);
+    const tokens = changed(before.tokens, this.#state.tokens);
+    const ended = changed(before.ended, this.#state.ended);
+    this.#credentials.forgetEnded(ended.gone.map(({ digest }) => digest));
+    this.#credentials.changeClients(tokens.gone.flatMap(digestsOf), [
+      ...tokens.added.flatMap(entriesOfToken),
+      ...ended.added.map(entryOfEnded),
+    ]);
+    for (const name of revokedNames(tokens.gone, this.#state)) {
+      if (!this.#state.tokens.some((record) => record.name === name)) this.#lastUsed.delete(name);
+      this.#onRevoked(name);
+    }
   }
 
-  /** Forgets tokens that expired more than 30 days ago only where the document has no room for them. */
-  #fitting(document: TokenDocument): TokenDocument {
-    if (this.#stored.fits(document)) return document;
+  /** Forgets tokens that expired more than 30 days ago: for a document that has no room for them. */
+  #withoutForgotten(document: TokenDocument): TokenDocument {
     const tokens = this.existing(document);
     const count = document.tokens.length - tokens.length;
     if (count > 0) this.#log.warn({ event: "tokens-forgotten", count, hint: "expired long ago, to make room" });
@@ -309,9 +320,24 @@ export class TokenLedger {
 }
 
 /** Returns the names of tokens that are gone; one that was revoked may have a namesake since. */
-function revokedNames(before: readonly TokenRecord[], { tokens, ended }: TokenDocument): readonly string[] {
+function revokedNames(gone: readonly TokenRecord[], { tokens, ended }: TokenDocument): readonly string[] {
+  if (gone.length === 0) return [];
   const [names, digests] = [new Set(tokens.map(({ name }) => name)), new Set(ended.map(({ digest }) => digest))];
-  return before.filter(({ name, digest }) => !names.has(name) || digests.has(digest)).map(({ name }) => name);
+  return gone.filter(({ name, digest }) => !names.has(name) || digests.has(digest)).map(({ name }) => name);
+}
+
+/** Compares lists of objects that never change. */
+function changed<T>(
+  before: readonly T[],
+  after: readonly T[],
+): { readonly gone: readonly T[]; readonly added: readonly T[] } {
+  if (before === after) return { gone: [], added: [] };
+  const [old, current] = [new Set(before), new Set(after)];
+  return { gone: before.filter((one) => !current.has(one)), added: after.filter((one) => !old.has(one)) };
+}
+
+function digestsOf({ digest, former }: TokenRecord): string[] {
+  return [digest, ...former.map((one) => one.digest)];
 }
 
 function isLocked(error: unknown): boolean {
@@ -361,12 +387,14 @@ class StoredTokens {
 
   /**
    * Returns false when another program has changed the document.
+   * @param makeRoom returns the document to write in place of one that is too large
    * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
    */
-  async write(document: TokenDocument): Promise<boolean> {
+  async write(document: TokenDocument, makeRoom: (document: TokenDocument) => TokenDocument): Promise<boolean> {
     if (this.#tag === null && isEmpty(document)) return true; // there is none, and none is needed
-    const bytes = writeDocument(document);
-    if (!this.fits(document)) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
+    const whole = writeDocument(document);
+    const bytes = whole.length > maxBytes ? writeDocument(makeRoom(document)) : whole;
+    if (bytes.length > maxBytes) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
     this.#isStale = true;
     this.#tag = await this.#vault.writeDocument(documentName, bytes, this.#tag);
     this.#isStale = this.#tag === null;
@@ -378,10 +406,6 @@ class StoredTokens {
     if (document.tokens.length === 0) return null;
     this.#isStale = true;
     return { name: documentName, bytes: writeDocument(document), expected: this.#tag };
-  }
-
-  fits(document: TokenDocument): boolean {
-    return writeDocument(document).length <= maxBytes;
   }
 
   /** Forgets the document: another vault has replaced its vault. */
@@ -416,6 +440,16 @@ class GenuineRecords {
   /** Whether the record's MAC was checked, or made here. */
   has(record: TokenRecord): boolean {
     return this.#known.has(record);
+  }
+
+  /** Returns the records of a document, with those that are here already in place of their copies. */
+  recognized(known: readonly TokenRecord[], read: readonly TokenRecord[]): readonly TokenRecord[] {
+    const own = new Map(known.map((record) => [record.name, record]));
+    return read.map((record) => {
+      const before = own.get(record.name);
+      const isSame = before !== undefined && before.mac === record.mac && before.nextMac === record.nextMac;
+      return isSame && this.has(before) && signedText(before) === signedText(record) ? before : record;
+    });
   }
 
   /** @throws VaultError VAULT_LOCKED */
@@ -466,6 +500,9 @@ const refusedHint = "added or changed outside the server, they are not accepted:
 
 const maxEnded = 10_000;
 
+/** Of child tokens and sessions, which programs end by the thousand: they must not displace what the owner has revoked. */
+const maxEndedChildren = 2_000;
+
 /** Earlier values that a record keeps. */
 const maxFormer = 8;
 
@@ -476,30 +513,58 @@ function isForgotten(end: number | null, now: number): boolean {
 
 /**
  * Adds the ended texts to those of the document, and drops their tokens. One that has expired stays, however long ago: were
- * the clock ahead, the token would be lost for good. An expired child token stays a day.
+ * the clock ahead, the token would be lost for good. An expired child token is dropped.
  */
 function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
   const known = new Map([...document.ended, ...ended].map((one) => [one.digest, one]));
-  const remembered = [...known.values()].filter(({ at }) => !isForgotten(at, now)).slice(-maxEnded);
-  const tokens = document.tokens.filter((one) => !known.has(one.digest) && !isFormerChild(one, now));
+  const all = [...known.values()].filter(({ at }) => !isForgotten(at, now));
+  const [children, others] = [all.filter(({ child }) => child), all.filter(({ child }) => !child)];
+  const remembered = [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];
+  const tokens = document.tokens.filter((one) => !known.has(one.digest) && !isExpiredChild(one, now));
   return { ...document, tokens, ended: remembered };
 }
 
-/** Programs make child tokens by the thousand: those that expired are not kept. */
-function isFormerChild({ parent, expiresAt }: TokenRecord, now: number): boolean {
-  return parent !== undefined && expiresAt !== null && now >= expiresAt + childRememberedMs;
+/** Of those that expired nothing is kept: their values say that they did. */
+function isExpiredChild(record: TokenRecord, now: number): boolean {
+  return isShortLived(record) && record.expiresAt !== null && now >= record.expiresAt;
 }
 
-const childRememberedMs = 24 * 3600 * 1000;
+/** Drops child tokens that have ended with the former value of a token that they were made with. */
+function withoutOrphans(document: TokenDocument, now: number): TokenDocument {
+  const live = document.tokens.flatMap(({ digest, former }) => [
+    digest,
+    ...former.filter(({ until }) => now < until).map((one) => one.digest),
+  ]);
+  const digests = new Set(live);
+  const isOrphan = ({ parent }: TokenRecord) => {
+    return parent !== undefined && parent.name !== rootName && !digests.has(parent.digest);
+  };
+  const orphans = document.tokens.filter(isOrphan);
+  if (orphans.length === 0) return document;
+  const ended = orphans.flatMap((record) => endedValues(record, now));
+  return withoutOrphans(withEnded(document, ended, now), now);
+}
 
-function entriesOf({ tokens, ended }: TokenDocument): ClientEntry[] {
-  return [...tokens.flatMap(entriesOfToken), ...ended.map(entryOfEnded)];
+/** Returns the values of a token that is revoked. */
+export function endedValues(record: TokenRecord, at: number): EndedToken[] {
+  const { name } = record;
+  const kind = isShortLived(record) ? ({ child: true } as const) : {};
+  return digestsOf(record).map((digest) => ({ digest, name, reason: "revoked", at, ...kind }));
 }
 
 function entriesOfToken(token: TokenRecord): ClientEntry[] {
-  const owner = { token, ranges: rangesOf(token.paths) };
+  const owner = { token, ranges: rangesFor(token.paths) };
   const former = token.former.map((one) => ({ ...one, owner, ending: "rotated" as const }));
   return [...former, { digest: token.digest, owner, until: token.expiresAt, ending: "expired" }];
+}
+
+const knownRanges = new WeakMap<readonly string[], readonly NameRange[]>();
+
+/** A child token has its parent's list of paths. */
+function rangesFor(paths: readonly string[]): readonly NameRange[] {
+  const ranges = knownRanges.get(paths) ?? rangesOf(paths);
+  knownRanges.set(paths, ranges);
+  return ranges;
 }
 
 function entryOfEnded({ digest, at, reason }: EndedToken): ClientEntry {

@@ -3,20 +3,22 @@ import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
-import { type ClientCaller, type Credentials, maxDepth, type ParentValue } from "./credentials.js";
+import { ChildLimits } from "./child-limits.js";
+import type { ClientCaller, Credentials, ParentValue } from "./credentials.js";
 import type { Scope } from "./scopes.js";
 import {
   type DocumentChange,
   documentName,
-  type EndedToken,
+  isShortLived,
+  maxDepth,
   type Parent,
   type TokenDocument,
   type TokenRecord,
   type UnsignedRecord,
 } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
-import { formerValues, type LedgerOptions, type TokenChange, TokenLedger } from "./token-store.js";
-import { newTokenValue } from "./token-value.js";
+import { endedValues, formerValues, type LedgerOptions, type TokenChange, TokenLedger } from "./token-store.js";
+import { newChildValue, newTokenValue } from "./token-value.js";
 
 /** A document of the vault. */
 type NamedDocument = { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> };
@@ -42,7 +44,7 @@ type Lifetime = { readonly left: number | null; readonly whole: number | null };
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
-/** `maxDescendants`: the most child tokens, and theirs, of a client token; each change of a token writes all of them. */
+/** `maxDescendants`: see `ChildLimits`. */
 export type TokensOptions = LedgerOptions & { readonly maxDescendants?: number };
 
 export class ClientTokens {
@@ -52,13 +54,13 @@ export class ClientTokens {
   /** Names of tokens that are revoked only in memory, because the disk refused the change. */
   readonly #unsaved = new Set<string>();
 
-  readonly #maxDescendants: number;
+  readonly #limits: ChildLimits;
 
-  private constructor(ledger: TokenLedger, { credentials, clock, maxDescendants = 2000 }: TokensOptions) {
+  private constructor(ledger: TokenLedger, { credentials, clock, maxDescendants = 1000 }: TokensOptions) {
     this.#ledger = ledger;
     this.#credentials = credentials;
     this.#clock = clock;
-    this.#maxDescendants = maxDescendants;
+    this.#limits = new ChildLimits(clock, credentials, maxDescendants);
   }
 
   static async open(options: TokensOptions): Promise<ClientTokens> {
@@ -119,38 +121,42 @@ export class ClientTokens {
   }
 
   /** `permit`: called in the change's turn. @throws VaultError ALREADY_EXISTS, VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
-  async create({ name, can, paths, ttlSeconds }: TokenRequest, permit: () => void): Promise<NewToken> {
+  async create({ name, can, paths, ttlSeconds, session }: TokenRequest, permit: () => void): Promise<NewToken> {
     await this.refresh(); // another server may have revoked the token of this name
-    const text = newTokenValue("client");
+    let text = "";
     const record = await this.#ledger.change((state) => {
       permit();
       if (name === rootName || this.#find(state, name) !== undefined) throw alreadyExists(name);
       const createdAt = this.#clock.now();
       this.#ledger.forgetUse(name); // of an earlier token
       const times = { createdAt, ttlSeconds, expiresAt: endOf(createdAt, ttlSeconds) };
-      return this.#signed(state, { name, can, paths, ...times, digest: digestOf(text), former: [] });
+      text = session ? newChildValue(times.expiresAt) : newTokenValue("client");
+      const members = { name, can, paths, ...times, digest: digestOf(text), former: [] };
+      return this.#signed(state, { ...members, ...(session && { session }) });
     });
     return { text, shown: this.#shown(record) };
   }
 
   /**
    * Makes a token that can do no more than its parent, and ends with the value that it is made with. `text`: that value.
-   * @throws VaultError UNAUTHORIZED, FORBIDDEN for what the parent may not do, … as create
+   * @throws VaultError UNAUTHORIZED, FORBIDDEN for what the parent may not do, RATE_LIMITED, … as create
    */
   async createChild(text: string, { label, can, ttlSeconds }: ChildRequest): Promise<NewToken> {
     await this.refresh();
-    const value = newTokenValue("client");
+    this.#limits.spendCreation(this.#parentOf(text).parent);
+    let value = "";
     const record = await this.#ledger.change((state) => {
       const { parent, rights, until } = this.#parentOf(text);
       const foreign = can?.find((scope) => !rights.can.includes(scope));
       if (foreign !== undefined) throw beyondParent(parent.name, foreign);
-      this.#refuseTooMany(state, parent.name);
+      this.#limits.refuseTooMany(this.#ledger.existing(state), parent);
       const createdAt = this.#clock.now();
       const expiresAt = earlier(endOf(createdAt, ttlSeconds), until);
       const name = this.#childName(state, parent.name, label);
       const times = { createdAt, ttlSeconds, expiresAt };
       const members = { name, can: can ?? rights.can, paths: rights.paths, ...times, former: [], parent };
-      return this.#signed(state, { ...members, digest: digestOf(value) });
+      value = newChildValue(expiresAt);
+      return this.#signed(state, { ...members, inherits: true, digest: digestOf(value) });
     });
     return { text: value, shown: this.#shown(record) };
   }
@@ -162,7 +168,7 @@ export class ClientTokens {
    */
   async rotate(name: string, overlapSeconds: number, permit: () => void): Promise<NewToken> {
     await this.refresh();
-    const text = newTokenValue("client");
+    let text = "";
     const record = await this.#ledger.change((state) => {
       permit();
       const old = this.#find(state, name);
@@ -172,6 +178,7 @@ export class ClientTokens {
       const [former, dropped] = formerValues([{ digest: old.digest, until }, ...old.former], name, now);
       const end = endOf(now, old.ttlSeconds);
       const expiresAt = old.parent === undefined ? end : earlier(end, old.expiresAt);
+      text = isShortLived(old) ? newChildValue(expiresAt) : newTokenValue("client");
       const renewed = { expiresAt, digest: digestOf(text), former };
       return this.#signed({ ...state, ended: [...state.ended, ...dropped] }, { ...old, ...renewed });
     });
@@ -190,12 +197,33 @@ export class ClientTokens {
     const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
     if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);
     this.#unsaved.add(name);
+    await this.#storeEnd(async () => {
+      this.#end(name); // a rotation may have come before this turn
+      return { state: withoutRefused(this.#ledger.state, name), result: null };
+    });
+    this.#unsaved.delete(name);
+  }
+
+  /**
+   * Revokes the token of a value as `revoke` does, if it is the token's current value; a former one ends alone, with the child
+   * tokens that were made with it: who has only that one must not end its successors.
+   */
+  async revokeValue({ key }: Pick<ClientCaller, "key">): Promise<void> {
+    await this.#ledger.readMissed()?.catch(() => {});
+    const digest = Buffer.from(key, "latin1").toString("base64url");
+    const current = this.#ledger.state.tokens.find((record) => record.digest === digest);
+    if (current !== undefined) return this.revoke(current.name);
+    this.#endFormer(digest);
+    await this.#storeEnd(async () => {
+      this.#endFormer(digest);
+      return { state: this.#ledger.state, result: null };
+    });
+  }
+
+  /** @throws VaultError UNAVAILABLE, INTEGRITY */
+  async #storeEnd(makeChange: () => Promise<TokenChange<null>>): Promise<void> {
     try {
-      await this.#ledger.change(async () => {
-        this.#end(name); // a rotation may have come before this turn
-        return { state: withoutRefused(this.#ledger.state, name), result: null };
-      });
-      this.#unsaved.delete(name);
+      await this.#ledger.change(makeChange);
     } catch (cause) {
       this.#ledger.writeSoon();
       if (cause instanceof VaultError && cause.code === "INTEGRITY") throw cause; // trying again would not help
@@ -221,7 +249,7 @@ export class ClientTokens {
   /** Returns the documents of a vault that a forced init is about to make: all tokens have ended in it, durably. */
   documentsForNewVault(): readonly NamedDocument[] {
     const at = this.#clock.now();
-    const ended = this.#ledger.state.tokens.flatMap((record) => revokedTexts(record, at));
+    const ended = this.#ledger.state.tokens.flatMap((record) => endedValues(record, at));
     const bytes = this.#ledger.documentForNewVault(ended);
     return bytes === null ? [] : [{ name: documentName, bytes }];
   }
@@ -261,17 +289,6 @@ export class ClientTokens {
     return { parent: { name: rights.name, digest }, rights, until };
   }
 
-  /** Of the root token there may be any number. @throws VaultError BAD_REQUEST */
-  #refuseTooMany(state: TokenDocument, parent: string): void {
-    const tokens = this.#ledger.existing(state);
-    const named = (wanted: string | undefined) => tokens.find(({ name }) => name === wanted);
-    let ancestor = named(parent);
-    for (let depth = 1; depth < maxDepth; depth++) ancestor = named(ancestor?.parent?.name) ?? ancestor;
-    if (ancestor === undefined || withDescendants([ancestor], tokens).length <= this.#maxDescendants) return;
-    const limit = `the token ${ancestor.name} has ${this.#maxDescendants} child tokens, the most of one token`;
-    throw new VaultError("BAD_REQUEST", `${limit}: revoke some, or give them a shorter ttl`);
-  }
-
   /** Returns a name that says whose child it is. */
   #childName(state: TokenDocument, parent: string, label: string): string {
     for (;;) {
@@ -298,9 +315,16 @@ export class ClientTokens {
     return record !== undefined;
   }
 
+  #endFormer(digest: string): void {
+    const { tokens } = this.#ledger.state;
+    const owner = tokens.find(({ former }) => former.some((one) => one.digest === digest));
+    if (owner === undefined) return;
+    this.#endAll(withDescendants([{ ...owner, digest, former: [] }], tokens)); // as if it were a token of its own
+  }
+
   #endAll(records: readonly TokenRecord[]): void {
     const at = this.#clock.now();
-    this.#ledger.end(records.flatMap((record) => revokedTexts(record, at)));
+    this.#ledger.end(records.flatMap((record) => endedValues(record, at)));
   }
 }
 
@@ -317,15 +341,11 @@ function digestOf(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
-function revokedTexts({ name, digest: current, former }: TokenRecord, at: number): EndedToken[] {
-  const digests = [current, ...former.map(({ digest }) => digest)];
-  return digests.map((digest) => ({ digest, name, reason: "revoked", at }));
-}
-
 /** The children of these tokens end with them, and theirs. */
 function withDescendants(ended: readonly TokenRecord[], all: readonly TokenRecord[]): readonly TokenRecord[] {
   const digests = new Set(ended.flatMap(({ digest, former }) => [digest, ...former.map((one) => one.digest)]));
-  const found = all.filter((one) => !ended.includes(one) && one.parent !== undefined && digests.has(one.parent.digest));
+  const known = new Set(ended);
+  const found = all.filter((one) => one.parent !== undefined && digests.has(one.parent.digest) && !known.has(one));
   return found.length === 0 ? ended : withDescendants([...ended, ...found], all);
 }
 

@@ -96,7 +96,7 @@ async function createAgent({
   const { paths, ttlSeconds, ...rules } = readSessionRequest(body);
   const broker = mustHaveBroker(service);
   const name = `agent-${randomBytes(6).toString("hex")}`;
-  const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds }, permit);
+  const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds, session: true }, permit);
   recorded.subject = name;
   broker.setRules(name, rules);
   const access = await accessOfNew(service, broker, text).catch(async (error: unknown) => {

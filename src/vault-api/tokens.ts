@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
 import { goSeconds, wholeSeconds } from "../../workers/go-values.js";
+import type { Caller } from "../access/credentials.js";
 import type { Scope } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
@@ -50,14 +51,13 @@ export async function renew(service: Service, req: Request, res: Response): Prom
 
 export async function revokeSelf(service: Service, req: Request, res: Response): Promise<void> {
   membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "revokeSelf");
-  await revokeShown(service, req, res, shownOf(service, req));
+  await revokeCaller(service, req, res, callerOf(req));
 }
 
 /** The root token may revoke any, another one itself. */
 export async function revoke(service: Service, req: Request, res: Response): Promise<void> {
   const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "revoke");
-  const { shown } = namedToken(service, req, members["token"]);
-  await revokeShown(service, req, res, shown);
+  await revokeCaller(service, req, res, namedCaller(service, req, members["token"]).caller);
 }
 
 export async function createToken(service: Service, req: Request, res: Response): Promise<void> {
@@ -100,12 +100,12 @@ function isNothing(value: unknown): boolean {
   return (value ?? "") === "" || (typeof value === "object" && Object.keys(value ?? {}).length === 0);
 }
 
-async function revokeShown({ tokens }: Service, req: Request, res: Response, shown: Shown): Promise<void> {
-  if (shown === "root") {
+async function revokeCaller({ tokens }: Service, req: Request, res: Response, caller: Caller): Promise<void> {
+  if (caller === "root") {
     throw new VaultError("BAD_REQUEST", "the root token is not revoked but replaced: strongroom token rotate");
   }
-  contextOf(req).subject = shown.name;
-  await tokens.revoke(shown.name);
+  contextOf(req).subject = caller.token.name;
+  await tokens.revokeValue(caller);
   sendNothing(res);
 }
 
@@ -122,13 +122,22 @@ function checkIncrement({ increment }: BodyMembers): void {
 }
 
 /** Returns the token that a body names. @throws VaultError FORBIDDEN, BAD_REQUEST */
-function namedToken(service: Service, req: Request, text: unknown): { readonly text: string; readonly shown: Shown } {
+function namedToken(service: Service, req: Request, named: unknown): { readonly text: string; readonly shown: Shown } {
+  const { text, caller } = namedCaller(service, req, named);
+  return { text, shown: caller === "root" ? caller : service.tokens.show(caller) };
+}
+
+function namedCaller(
+  service: Service,
+  req: Request,
+  text: unknown,
+): { readonly text: string; readonly caller: Caller } {
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing token");
-  if (text === presented(req)) return { text, shown: shownOf(service, req) };
+  if (text === presented(req)) return { text, caller: callerOf(req) };
   if (callerOf(req) !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
   const caller = orEnded(() => service.credentials.authenticate(text));
   if (caller === null || caller === "ended") throw new VaultError("FORBIDDEN", "bad token");
-  return { text, shown: caller === "root" ? caller : service.tokens.show(caller) };
+  return { text, caller };
 }
 
 function orEnded<T>(authenticate: () => T): T | "ended" {

@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { expect } from "chai";
 import { Credentials } from "../../src/access/credentials.js";
 import { readDocument, signedText, writeDocument } from "../../src/access/token-record.js";
+import { newChildValue } from "../../src/access/token-value.js";
 import { ClientTokens, type TokensOptions } from "../../src/access/tokens.js";
 import { createLog } from "../../src/log.js";
 import { Observers } from "../../src/observer.js";
@@ -93,22 +94,49 @@ describe("Child tokens", () => {
     expect(await problemOf(tokens.createChild(text, wish))).to.equal("BAD_REQUEST");
   });
 
-  it("are refused beyond a number for one client token, grandchildren included, until some have ended", async () => {
+  it("are refused beyond a number in one tree, grandchildren included, until some have ended", async () => {
     const { tokens, clock } = await unlocked({ maxDescendants: 3 });
     const other = await tokens.create({ name: "other", can: ["get"], paths: [""], ttlSeconds: hour }, always);
     const { parent, child, grandchild } = await family(tokens);
     const last = await tokens.createChild(grandchild, { ...wish, ttlSeconds: 60 });
     for (const text of [parent, child, grandchild, last.text]) {
       const refused = await tokens.createChild(text, wish).catch((error: unknown) => error);
-      expect(refused).to.include({ code: "BAD_REQUEST" });
+      expect(refused).to.deep.include({ code: "RATE_LIMITED", retryAfter: 60 });
       expect((refused as Error).message).to.contain("the token ci has 3 child tokens");
     }
     expect(await problemOf(tokens.createChild(other.text, wish))).to.equal(null);
-    for (let i = 0; i < 5; i++) expect(await problemOf(tokens.createChild(rootText, wish))).to.equal(null);
+    for (const wanted of [null, null, null, "RATE_LIMITED"])
+      expect(await problemOf(tokens.createChild(rootText, wish))).to.equal(wanted);
     clock.advance(60_000);
     const next = await tokens.createChild(grandchild, wish);
     await tokens.revoke(next.shown.name);
     expect(await problemOf(tokens.createChild(child, wish))).to.equal(null);
+  });
+
+  it("are at most 20 a second in one tree", async () => {
+    const { tokens, clock } = await unlocked();
+    const { child } = await family(tokens);
+    for (let i = 2; i < 20; i++) await tokens.createChild(child, wish);
+    const refused = await tokens.createChild(child, wish).catch((error: unknown) => error);
+    expect(refused).to.deep.include({ code: "RATE_LIMITED", retryAfter: 1 });
+    expect(await problemOf(tokens.createChild(rootText, wish))).to.equal(null);
+    clock.advance(1000);
+    expect(await problemOf(tokens.createChild(child, wish))).to.equal(null);
+  });
+
+  it("have long paths of their parent without storing them, also after a restart", async () => {
+    const open = await unlocked();
+    const paths = Array.from({ length: 64 }, (_, i) => `app/${"p".repeat(900)}-${i}/`);
+    const { text } = await open.tokens.create({ name: "ci", can: ["get"], paths, ttlSeconds: 0 }, always);
+    const before = open.kept.documents.get("tokens")?.length ?? 0;
+    const child = await open.tokens.createChild(text, wish);
+    const grandchild = await open.tokens.createChild(child.text, wish);
+    expect((open.kept.documents.get("tokens")?.length ?? 0) - before).to.be.below(1000);
+    await open.vault.close();
+    const again = await opened(open.kept, open.clock);
+    await again.vault.unlock(body({ passphrase }), () => {});
+    expect(isValid(again, grandchild.text)).to.equal(true);
+    expect(again.tokens.list().map((shown) => shown.paths)).to.deep.equal([paths, paths, paths]);
   });
 
   it("are revoked with their parent, also after a restart", async () => {
@@ -170,15 +198,65 @@ describe("Child tokens", () => {
     expect((await tokens.rotate(shown.name, 0, always)).shown.expiresAt).to.equal(shown.expiresAt);
   });
 
-  it("leave the list when they expire, and the document a day later", async () => {
-    const { tokens, clock, kept } = await unlocked();
-    await tokens.createChild(rootText, { ...wish, ttlSeconds: 60 });
+  it("are forgotten when they expire, as sessions are, and are still no guess", async () => {
+    const { tokens, clock, kept, vault } = await unlocked();
+    const { text } = await tokens.createChild(rootText, { ...wish, ttlSeconds: 60 });
+    const session = { name: "agent-1", can: ["use"], paths: [], ttlSeconds: 60, session: true } as const;
+    const other = await tokens.create(session, always);
     clock.advance(60_000);
     expect(tokens.list()).to.deep.equal([]);
-    clock.advance(24 * hour * 1000);
     await tokens.create({ name: "ci", can: ["get"], paths: [], ttlSeconds: 0 }, always);
     const document = readDocument(kept.documents.get("tokens") ?? Buffer.from(""));
+    expect(document).to.deep.include({ ended: [], lastUsed: new Map() });
     expect(document?.tokens.map(({ name }) => name)).to.deep.equal(["ci"]);
+    await vault.close();
+    const { credentials } = await opened(kept, clock);
+    for (const value of [text, other.text])
+      expect(() => credentials.authenticate(value)).to.throw("the token has expired");
+    for (const guess of [`${text}x`, text.replace(/.$/, "!"), text.slice(0, 47), newChildValue(clock.now() + 1)])
+      expect(credentials.authenticate(guess), guess).to.equal(null);
+  });
+
+  it("do not displace what the owner has revoked when they are", async () => {
+    const { tokens, clock, kept, vault } = await unlocked();
+    const revoked = (at: number, name: string, child: object) => {
+      return { digest: hash("sha256", `${name} ${at}`, "base64url"), name, reason: "revoked", at, ...child } as const;
+    };
+    const at = clock.now();
+    const children = Array.from({ length: 12_000 }, (_, i) => revoked(at + i, "ci.job", { child: true }));
+    const { text } = await tokens.createChild(rootText, wish);
+    const stored = readDocument(kept.documents.get("tokens") ?? Buffer.from(""));
+    if (stored === null) throw new Error("the document is not readable");
+    kept.documents.set("tokens", writeDocument({ ...stored, ended: [revoked(at, "ci", {}), ...children] }));
+    await vault.close();
+    const again = await opened(kept, clock);
+    await again.vault.unlock(body({ passphrase }), () => {});
+    const caller = again.credentials.authenticate(text);
+    if (caller === null || caller === "root") throw new Error("the child token is not valid");
+    await again.tokens.revokeValue(caller);
+    const { ended } = readDocument(kept.documents.get("tokens") ?? Buffer.from("")) ?? { ended: [] };
+    expect(ended[0]).to.deep.equal(revoked(at, "ci", {}));
+    expect(ended.length).to.equal(2001);
+    expect(ended.at(-1)).to.deep.include({ name: caller.token.name, child: true });
+  });
+
+  it("and their parents end with a former value alone, not with the newest, when that one revokes itself", async () => {
+    const open = await unlocked();
+    const { parent, child, grandchild } = await family(open.tokens);
+    const renewed = await open.tokens.rotate("ci", 60, always);
+    const late = await open.tokens.createChild(renewed.text, wish);
+    const caller = open.credentials.authenticate(parent);
+    if (caller === null || caller === "root") throw new Error("the former value is not valid");
+    const valid = (opened: Opened) =>
+      [parent, child, grandchild, renewed.text, late.text].map((one) => isValid(opened, one));
+    await open.tokens.revokeValue(caller);
+    expect(valid(open)).to.deep.equal([false, false, false, true, true]);
+    await open.vault.close();
+    const again = await opened(open.kept, open.clock);
+    await again.vault.unlock(body({ passphrase }), () => {});
+    expect(valid(again)).to.deep.equal([false, false, false, true, true]);
+    await again.tokens.rotate("ci", 60, always);
+    expect(valid(again)).to.deep.equal([false, false, false, true, true]);
   });
 });
 
@@ -213,6 +291,21 @@ describe("Records of child tokens", () => {
     }
   });
 
+  it("that inherit paths are refused without their parent, never valid for all paths", () => {
+    const { paths: _, ...rest } = child;
+    const inheriting = { ...rest, digest: "e".repeat(43), parent: { name: "ci", digest }, inherits: true } as const;
+    const written = (tokens: readonly object[]) => {
+      return readDocument(writeDocument({ tokens: tokens as never, ended: [], refused: [], lastUsed: new Map() }));
+    };
+    const parent = { ...record, paths: ["app/"] };
+    expect(written([{ ...inheriting, name: "a" }, parent])?.tokens.map(({ paths }) => paths)).to.deep.equal([
+      ["app/"],
+      ["app/"],
+    ]);
+    for (const wrong of [inheriting, { ...inheriting, inherits: false }, rest, { ...child, inherits: true, extra: 1 }])
+      expect(written([wrong]), JSON.stringify(wrong)).to.deep.include({ tokens: [] });
+  });
+
   it("that name each other as parents are not valid", () => {
     const credentials = new Credentials(rootText, new FakeClock());
     const digests = ["a value", "another"].map((text) => hash("sha256", text, "base64url"));
@@ -221,7 +314,7 @@ describe("Records of child tokens", () => {
       const token = { ...record, digest: own, parent };
       return { digest: own, owner: { token, ranges: [] }, until: null, ending: "expired" as const };
     });
-    credentials.setClients(circle);
+    credentials.changeClients([], circle);
     expect(() => credentials.authenticate("a value")).to.throw("revoked");
   });
 });

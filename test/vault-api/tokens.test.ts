@@ -1,5 +1,6 @@
 /** Tokens for Vault's clients: what they are, child tokens, the login, and their ends. */
 import { expect } from "chai";
+import { newChildValue } from "../../src/access/token-value.js";
 import { shared } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { mustCreateToken, mustList, mustLock, mustPut, send } from "../support/test-client.js";
@@ -176,6 +177,53 @@ describe("Tokens for Vault's clients", () => {
     const { token: another } = await newToken();
     expect((await vault(server(), "POST", "auth/token/revoke", { body: { token: another } })).status).to.equal(204);
     expect((await self(another)).status).to.equal(403);
+  });
+
+  it("revokes with a former value that is still valid only that value and its children, by itself or by the root token", async () => {
+    for (const [operation, byRoot] of [
+      ["revoke-self", false],
+      ["revoke", false],
+      ["revoke", true],
+    ] as const) {
+      const { name, token: former } = await newToken();
+      const { client_token: child } = await mustMake(former);
+      const rotated = await send(server(), {
+        method: "POST",
+        path: `/v1/tokens/${name}`,
+        body: { overlapSeconds: 600 },
+      });
+      const body = { token: former };
+      const sent = { body, ...(!byRoot && { token: former }) };
+      expect((await vault(server(), "POST", `auth/token/${operation}`, sent)).status).to.equal(204);
+      for (const [token, status] of [
+        [former, 403],
+        [child, 403],
+        [rotated.json["token"] as string, 200],
+      ] as const)
+        expect((await self(token)).status, operation).to.equal(status);
+    }
+  });
+
+  it("takes a child that has expired for no guess, also after a restart and at a login, and no more than 20 a second", async () => {
+    const { name, token } = await newToken();
+    const { client_token: child } = await mustMake(token, { ttl: "60s" });
+    const statuses = [];
+    for (let i = 0; i < 20; i++) statuses.push((await vault(server(), "POST", "auth/token/create", { token })).status);
+    expect(statuses).to.deep.equal([...Array<number>(19).fill(200), 429]);
+    const busy = await vault(server(), "POST", "auth/approle/login", {
+      token: null,
+      body: { role_id: name, secret_id: token },
+    });
+    expect([busy.status, busy.headers["retry-after"]]).to.deep.equal([429, "1"]);
+    clock.advance(60_000);
+    const login = { token: null, body: { role_id: "x", secret_id: child } };
+    for (const value of [child, newChildValue(clock.now() - 1000)])
+      for (let i = 0; i < 12; i++) {
+        expect((await self(value)).status).to.equal(403);
+        expect((await send(server(), { path: "/v1/tokens/self", token: value })).status).to.equal(401);
+        expect((await vault(server(), "POST", "auth/approle/login", login)).status).to.equal(400);
+      }
+    expect((await self(token)).status).to.equal(200);
   });
 
   it("logs in with a token's name and value, with a token of its own", async () => {

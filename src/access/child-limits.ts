@@ -1,0 +1,84 @@
+/** Limits of child tokens, for each tree of them: all that descend from one token of the owner, or from the root token. */
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { Credentials } from "./credentials.js";
+import type { Parent, TokenRecord } from "./token-record.js";
+import { maxDepth } from "./token-record.js";
+import { rootName } from "./token-request.js";
+
+/** Creations within a second. */
+const maxCreations = 20;
+const windowMs = 1000;
+
+/** Trees whose creations are remembered before those of the last second alone are. */
+const maxRemembered = 1000;
+
+export class ChildLimits {
+  readonly #clock: Clock;
+  readonly #credentials: Credentials;
+  /** Most living child tokens of a tree. */
+  readonly #maxLiving: number;
+  /** Times of the last creations, by the tree's name. */
+  readonly #creations = new Map<string, readonly number[]>();
+  /** Names of the trees of records, which never change. */
+  readonly #trees = new WeakMap<TokenRecord, string>();
+
+  constructor(clock: Clock, credentials: Credentials, maxLiving: number) {
+    this.#clock = clock;
+    this.#credentials = credentials;
+    this.#maxLiving = maxLiving;
+  }
+
+  /** Counts a creation. @throws VaultError RATE_LIMITED */
+  spendCreation(parent: Parent): void {
+    const [tree, now] = [this.#treeOf(parent), this.#clock.elapsed()];
+    const isRecent = (at: number) => now - at < windowMs;
+    const recent = (this.#creations.get(tree) ?? []).filter(isRecent);
+    if (recent.length >= maxCreations) {
+      throw limited(
+        `the token ${tree} makes more than ${maxCreations} child tokens a second`,
+        "make fewer, or wait",
+        1,
+      );
+    }
+    this.#creations.set(tree, [...recent, now]);
+    if (this.#creations.size <= maxRemembered) return;
+    for (const [name, times] of this.#creations) if (!times.some(isRecent)) this.#creations.delete(name);
+  }
+
+  /** @param living all tokens that have not ended @throws VaultError RATE_LIMITED */
+  refuseTooMany(living: readonly TokenRecord[], parent: Parent): void {
+    const tree = this.#treeOf(parent);
+    const own = living.filter((record) => record.parent !== undefined && this.#treeOfRecord(record) === tree);
+    if (own.length < this.#maxLiving) return;
+    const ends = own.map(({ expiresAt }) => expiresAt ?? Number.POSITIVE_INFINITY);
+    const left = Math.ceil((ends.reduce((a, b) => Math.min(a, b)) - this.#clock.now()) / 1000);
+    const problem = `the token ${tree} has ${this.#maxLiving} child tokens, the most of one token`;
+    throw limited(problem, "revoke some, or give them a shorter ttl", Math.max(1, Math.min(left, maxWaitSeconds)));
+  }
+
+  #treeOf(parent: Parent): string {
+    if (parent.name === rootName) return rootName;
+    const owner = this.#credentials.ownerOf(parent.digest);
+    return owner === null ? parent.name : this.#treeOfRecord(owner);
+  }
+
+  #treeOfRecord(record: TokenRecord): string {
+    const known = this.#trees.get(record);
+    if (known !== undefined) return known;
+    let [name, parent] = [record.name, record.parent];
+    for (let depth = 0; depth < maxDepth && parent !== undefined; depth++) {
+      const owner: TokenRecord | null = this.#credentials.ownerOf(parent.digest);
+      [name, parent] = [parent.name, owner?.parent];
+    }
+    this.#trees.set(record, name);
+    return name;
+  }
+}
+
+/** Even where no child token ends by itself, the owner may revoke some. */
+const maxWaitSeconds = 3600;
+
+function limited(problem: string, remedy: string, retryAfter: number): VaultError {
+  return new VaultError("RATE_LIMITED", `${problem}: ${remedy}`, { retryAfter });
+}
