@@ -5,6 +5,7 @@ import type { BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemCode, takesNoFiles } from "../../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { pinDirectory } from "../../files/pinned.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { enterHolder } from "../../storage/files/claim.js";
 import { headBytes, type Keys } from "../offline-keys.js";
@@ -49,21 +50,37 @@ export async function backUp(
 ): Promise<Saved> {
   const target = resolve(file);
   await refuseExisting(target);
-  await removeAbandoned(target);
+  const pinned = await pinDirectory(dirname(target)).catch((error: unknown) => {
+    throw unwritable(target, error);
+  });
+  try {
+    return await backUpTo({ target, place: join(pinned.path, basename(target)) }, takeSnapshot, keys, watch, withAudit);
+  } finally {
+    await pinned.release();
+  }
+}
+
+/** `target`: the name for messages; `place`: the same file in the directory that is held open. */
+type Output = { readonly target: string; readonly place: string };
+
+async function backUpTo(
+  output: Output,
+  takeSnapshot: () => Promise<TakenSnapshot>,
+  keys: StructureChecks,
+  watch: Watch,
+  withAudit: boolean,
+): Promise<Saved> {
+  await removeAbandoned(output.place);
   const snapshot = await takeSnapshot();
   const { directory, direct, release } = snapshot;
   try {
     if (!direct) await enterAsReader(directory);
     watch.signal.throwIfAborted();
-    return await archive(snapshot, target, keys, watch, withAudit);
+    return await archive(snapshot, output, keys, watch, withAudit);
   } catch (error) {
     if (error instanceof BackupError) throw error;
     if (watch.signal.aborted) throw interrupted();
-    throw new BackupError(
-      "unusable",
-      `the backup ${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
-      error,
-    );
+    throw unwritable(output.target, error);
   } finally {
     if (!direct) await removeTree(systemFiles, directory); // DANGER: otherwise it is the vault
     await release();
@@ -79,12 +96,12 @@ async function enterAsReader(snapshot: string): Promise<void> {
 
 async function archive(
   { directory, secretCount, direct }: TakenSnapshot,
-  target: string,
+  { target, place }: Output,
   keys: StructureChecks,
   watch: Watch,
   withAudit: boolean,
 ): Promise<Saved> {
-  const temp = `${target}.tmp-${process.pid}-${randomName()}`;
+  const temp = `${place}.tmp-${process.pid}-${randomName()}`;
   try {
     const files = direct ? directFiles(directory) : snapshotFiles(directory, [headerName, ...spaceNames].sort());
     const all = new CountedFiles(withAudit ? auditFiles(join(directory, "..", "..")) : [], files);
@@ -93,7 +110,7 @@ async function archive(
     if (secrets !== secretCount)
       throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
     const damaged = await readBack(temp, keys, watch);
-    await publish(temp, target);
+    await publish(temp, { target, place });
     return { secrets, damaged, direct };
   } finally {
     await ignoring(unlink(temp), "ENOENT");
@@ -121,12 +138,12 @@ class CountedFiles {
 }
 
 /** Gives the file its name unless that is taken. */
-async function publish(temp: string, target: string): Promise<void> {
-  if (!(await giveNewName(temp, target))) throw exists(target);
+async function publish(temp: string, { target, place }: Output): Promise<void> {
+  if (!(await giveNewName(temp, place))) throw exists(target);
   try {
-    await syncDirectory(systemFiles, dirname(target));
+    await syncDirectory(systemFiles, dirname(place));
   } catch (error) {
-    await ignoring(unlink(target), "ENOENT");
+    await ignoring(unlink(place), "ENOENT");
     throw error;
   }
 }
@@ -190,6 +207,11 @@ function isRunning(pid: number): boolean {
 
 async function refuseExisting(target: string): Promise<void> {
   if ((await missingAsNull(lstat(target))) !== null) throw exists(target);
+}
+
+function unwritable(target: string, error: unknown): BackupError {
+  const reason = reasonOf(systemCode(error));
+  return new BackupError("unusable", `the backup ${target} cannot be written${reason}; nothing was kept`, error);
 }
 
 function exists(target: string): BackupError {
