@@ -14,6 +14,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
   type Stats,
   statSync,
 } from "node:fs";
@@ -30,7 +31,7 @@ export class UntrustedHome extends CouldNotLook {
   readonly shared: string | null;
 
   constructor(problem: string, shared: string | null = null) {
-    super(`${problem}: nothing was sent to its server`);
+    super(problem);
     this.shared = shared;
   }
 }
@@ -53,11 +54,11 @@ export class Home {
   static open(path: string): Home | null {
     const found = missingAsNull(() => statSync(path)); // the home itself may be a link
     if (found === null) return null;
-    const home = new Home(resolve(path), found);
+    const home = new Home(realpathSync(path), found);
     const self = process.getuid?.() ?? 0;
     if (self !== 0 && found.uid !== self) throw new UntrustedHome(`${path} belongs to another user`);
     home.#mustBePrivate("", found, found.isDirectory(), access);
-    const weak = weakStep(home.path, found.uid);
+    const weak = weakStep(resolve(path), found.uid);
     if (weak !== null) throw new UntrustedHome(`other users can replace ${path}, because of ${weak}`, weak);
     for (const name of ["tls", "vault"]) {
       const directory = missingAsNull(() => lstatSync(join(home.path, name)));

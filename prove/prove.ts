@@ -159,8 +159,7 @@ class Run {
 
   #findProcess(): number {
     const { home: path, environment } = this.#options;
-    const home = this.#openHome();
-    const entry = home && findServer(home);
+    const { home, entry } = this.#findServer();
     const pid = this.#pid ?? entry?.pid;
     if (pid === undefined) {
       throw new CouldNotLook(`no server runs on ${path}: start it with  strongroom up, or choose another with --home`);
@@ -168,6 +167,18 @@ class Run {
     this.#pid = pid;
     if (home !== null && entry?.pid === pid) this.#server = new Server(entry, home, readToken(home, environment));
     return pid;
+  }
+
+  /** Sends nothing. @throws CouldNotLook */
+  #findServer() {
+    try {
+      const home = this.#openHome();
+      return { home, entry: home && findServer(home) };
+    } catch (error) {
+      throw error instanceof UntrustedHome
+        ? new CouldNotLook(`${error.message}: nothing was sent to its server`)
+        : error;
+    }
   }
 
   /** Returns null when there is none. @throws UntrustedHome, after which a promise about its files has failed */

@@ -77,7 +77,9 @@ export class Server {
       const request = open({ ...options, method, path, headers, agent: false, timeout: 30_000 }, (response) => {
         collect(response).then(resolve, reject);
       });
-      request.on("error", reject).on("timeout", () => request.destroy(new Error("the server does not respond")));
+      request
+        .on("error", (error) => reject(unreachable(error)))
+        .on("timeout", () => request.destroy(new Error("the server does not respond")));
       request.end(body);
     });
   }
@@ -86,7 +88,8 @@ export class Server {
     const { url, socket } = this.#entry;
     if (socket !== null) return [httpRequest, { socketPath: socket, host: "localhost" }];
     const { hostname, port } = new URL(url ?? "https://localhost:13100");
-    const ca = this.#home.certificate() ?? undefined;
+    const ca = this.#home.certificate();
+    if (ca === null) throw new RequestError("the home has neither a socket nor a certificate of its server");
     return [httpsRequest, { host: hostname.replace(/^\[|\]$/g, ""), port, ca } as RequestOptions];
   }
 
@@ -131,8 +134,12 @@ function resultOf({ status, json }: Response, method: string, path: string): Jso
   throw new RequestError(`${method} ${root} failed: ${String(json["error"] ?? status)}`);
 }
 
-/** A request that the server refused. */
+/** A request that the server refused, or that did not reach it. */
 export class RequestError extends Error {}
+
+function unreachable(error: Error): RequestError {
+  return new RequestError(`the server of the home cannot be reached: ${error.message}`);
+}
 
 async function collect(response: IncomingMessage): Promise<Response> {
   const chunks: Buffer[] = [];

@@ -28,7 +28,7 @@ type Folder = Pick<Home, "read" | "entries">;
 export function homeSource(home: () => Home, headerFile: string | null): Source {
   const [folder, vault] =
     headerFile === null
-      ? [home, () => join("vault", (home().read("vault/current") ?? "").toString("latin1").trim())]
+      ? [home, () => join("vault", currentVault(home()))]
       : [() => folderAt(dirname(headerFile)), () => ""];
   return {
     header: async () =>
@@ -36,6 +36,13 @@ export function homeSource(home: () => Home, headerFile: string | null): Source 
     list: async (space) => sealedFiles(folder(), join(vault(), space), ""),
     rows: null,
   };
+}
+
+function currentVault(home: Home): string {
+  const name = home.read("vault/current")?.toString("latin1").trim();
+  if (name === undefined) throw new Unreadable("there is no vault yet: vault/current is missing");
+  if (/^gen-\d+$/.test(name)) return name;
+  throw new Unreadable("vault/current does not name a vault");
 }
 
 function folderAt(path: string): Folder {

@@ -197,11 +197,28 @@ describe("a home", function () {
     chownSync(file, otherUser, otherUser);
     const init = spawnSync(node, [mainFile, "init", "--home", home, "--passphrase-file", file], asOther);
     expect(init.status, init.stderr.toString()).to.equal(0);
-    const { code, report } = await prove(home, "--as-attacker");
+    const link = join(temporaryDirectory(), "link"); // root's
+    symlinkSync(home, link);
+    const { code, report } = await prove(link, "--as-attacker");
     expect([code, report.reason]).to.deep.equal([0, null]);
     const left = statSync(join(home, "last-prove.json"));
     expect([left.uid, left.gid, left.mode & 0o777]).to.deep.equal([otherUser, otherUser, 0o600]);
     child.kill("SIGKILL");
+  });
+
+  it("whose pid file names a process of another user is not looked at", async function () {
+    needsOtherUser(this);
+    const home = join(temporaryDirectory(), "home");
+    for (const path of [home, join(home, "vault")]) mkdirSync(path, { mode: 0o700 });
+    const stat = readFileSync("/proc/self/stat", "latin1");
+    const started = `boot ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
+    const file = join(home, "vault", "server.pid");
+    writeFileSync(file, JSON.stringify({ pid: process.pid, started, url: null, socket: null }), { mode: 0o600 });
+    for (const path of [home, join(home, "vault"), file]) chownSync(path, otherUser, otherUser);
+    chmodSync(join(home, ".."), 0o755);
+    const { code, report } = await prove(home, "--as-attacker");
+    expect([code, report.checks]).to.deep.equal([13, []]);
+    expect(report.reason).to.match(/does not belong to the home's owner: nothing was sent/);
   });
 
   it("of another user gets no file of root's, whatever its owner puts in the place of what root writes", async function () {
