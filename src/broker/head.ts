@@ -76,6 +76,8 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
   const fields = lines.map(readField);
   if (!fields.every(({ name }) => headerName.test(name)))
     throw new HeadError("a header's name has other characters than letters, digits, - and _");
+  if (fields.some(({ name }) => name.includes("_") && deciding.has(name.replaceAll("_", "-"))))
+    throw new HeadError("a header's name is one that decides about the message, but for _ in place of -");
   const connection = connectionOptions(fields);
   const length = bodyLength(fields);
   refuseOtherExpectations(fields);
@@ -92,6 +94,9 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
     fields,
   };
 }
+
+/** Servers that pass headers on as variables (CGI, WSGI) read `_` as `-`, and would read another message. */
+const deciding: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "proxy-authorization"]);
 
 /** Reads a whole response head; `method`: of its request. @throws HeadError */
 export function readResponseHead(bytes: Uint8Array, method: string): ResponseHead {

@@ -24,6 +24,8 @@ describe("the broker's head reader", () => {
   const refused: readonly (readonly [rule: string, text: string])[] = [
     ["two lengths", request("Content-Length: 1", "Content-Length: 2")],
     ["a name that some servers read as another one", request("X.HTTP.Method.Override: DELETE")],
+    ["a length that only some servers read", request("Content_Length: 5", "Content-Length: 0")],
+    ["a coding that only some servers read", request("Transfer_Encoding: chunked")],
     ["the same length twice", request("Content-Length: 1", "Content-Length: 1")],
     ["a list of lengths", request("Content-Length: 1, 1")],
     ["a length with a sign", request("Content-Length: +1")],
