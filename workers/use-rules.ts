@@ -83,7 +83,18 @@ function isPlain(segment: string): boolean {
 function matches(pattern: string, path: string): boolean {
   const start = pattern.indexOf("*");
   if (start < 0) return pattern === path;
-  return path.startsWith(pattern.slice(0, start)) && accepts(automatonOf(pattern.slice(start)), path, start);
+  return hasParts(pattern.split(/\*+/), path) && accepts(automatonOf(pattern.slice(start)), path, start);
+}
+
+/** Whether the path has the pattern's parts between its stars, in order: nearly all paths that it does not cover lack one. */
+function hasParts(parts: readonly string[], path: string): boolean {
+  if (!path.startsWith(parts[0] ?? "") || !path.endsWith(parts.at(-1) ?? "")) return false;
+  let at = 0;
+  return parts.every((part) => {
+    const found = path.indexOf(part, at);
+    at = found + part.length;
+    return found >= 0;
+  });
 }
 
 /** States of a pattern that begins with a star, a bit each: state i is reached where its first i tokens are matched. */
