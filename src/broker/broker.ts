@@ -376,10 +376,13 @@ function hostsOf(uses: readonly SecretUse[]): string[] {
 
 /** One for each host, port and name; an address is private only where all of a host's bindings allow it. */
 function boundHosts(uses: readonly SecretUse[]): BoundHost[] {
-  return uses.map(({ host: to, port, name }) => {
-    const same = uses.filter((use) => use.host === to && use.port === port);
-    return { host: to, port, name, allowsPrivate: same.every((use) => use.private) };
-  });
+  const onlyPublic = new Set(uses.filter((use) => !use.private).map((use) => `${use.host} ${use.port}`));
+  return uses.map(({ host: to, port, name }) => ({
+    host: to,
+    port,
+    name,
+    allowsPrivate: !onlyPublic.has(`${to} ${port}`),
+  }));
 }
 
 /** Returns the one binding that covers the request. @throws VaultError FORBIDDEN */

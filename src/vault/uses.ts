@@ -22,6 +22,8 @@ export class UseIndex {
   readonly #clock: Clock;
   readonly #isShared: boolean;
   readonly #uses = new Map<string, readonly Binding[]>();
+  /** The same, ascending by path; null: it has changed since. Each request at the broker reads it. */
+  #sorted: readonly (readonly [path: string, uses: readonly Binding[]])[] | null = null;
   /** Paths that have changed since; null: nothing is known yet, and changes are not recorded. */
   #changed: Set<string> | null = null;
   #builtAt = 0;
@@ -41,14 +43,15 @@ export class UseIndex {
   clear(): void {
     this.#changed = null;
     this.#uses.clear();
+    this.#sorted = null;
   }
 
   /** Returns the bindings of secrets in these ranges, ascending by path. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   async within(ranges: readonly NameRange[] = everything, prefix = ""): Promise<readonly SecretUse[]> {
     await this.#update();
-    const found = [...this.#uses].filter(([path]) => path.startsWith(prefix) && includesPath(ranges, path));
-    const sorted = found.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-    return sorted.flatMap(([path, uses]) => uses.map((use) => ({ path, ...use })));
+    this.#sorted ??= [...this.#uses].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    const found = this.#sorted.filter(([path]) => path.startsWith(prefix) && includesPath(ranges, path));
+    return found.flatMap(([path, uses]) => uses.map((use) => ({ path, ...use })));
   }
 
   /** One update at a time, each after the changes before it. */
@@ -75,6 +78,7 @@ export class UseIndex {
   async #build(): Promise<void> {
     this.#changed = new Set();
     this.#uses.clear();
+    this.#sorted = null;
     try {
       for (let after = ""; ; ) {
         const paths = await this.#secrets.names({ prefix: "", after }, pageEntries);
@@ -98,6 +102,7 @@ export class UseIndex {
         if (uses.length > 0) this.#uses.set(path, uses);
         else this.#uses.delete(path);
       }
+      this.#sorted = null;
     }
   }
 }
