@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { isLoopback } from "../access/lockout.js";
 import type { Settings } from "../config/definitions.js";
 import { maxSocketPathBytes } from "../config/readers.js";
+import type { ClaimedStore } from "../engines/engine.js";
 import { StartError, systemCode } from "../errors.js";
 import { ignoring, missingAsNull } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
@@ -24,7 +25,6 @@ import {
 import type { Log } from "../log.js";
 import type { Announcement } from "../storage/files/claim.js";
 import type { Certificate } from "./certificate.js";
-import type { ClaimedStore } from "./open-store.js";
 import type { AllDependencies } from "./server-handle.js";
 
 /** `forVault`: of the API for Vault's clients; null while it is off. */

@@ -11,6 +11,7 @@ import type { Broker } from "../broker/broker.js";
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
+import type { ClaimedStore } from "../engines/engine.js";
 import { removeTemps, systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import type { Api } from "../http/adapter.js";
@@ -34,7 +35,6 @@ import {
   listenOnSocket,
   urlOf,
 } from "./listening.js";
-import type { ClaimedStore } from "./open-store.js";
 import { ServedCertificate } from "./served-certificate.js";
 import { type AllDependencies, type Strongroom, stopMs } from "./server-handle.js";
 import { awaitEnds, createStopper, openOrRelease, within } from "./stopping.js";

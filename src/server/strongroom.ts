@@ -1,11 +1,12 @@
 /** Start of a server: home, claim on the vault, service. */
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
+import type { ClaimedStore } from "../engines/engine.js";
+import { engineFor } from "../engines/engines.js";
 import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { openHome } from "../files/home.js";
-import { type ClaimedStore, openStore } from "./open-store.js";
 import type { Dependencies, Strongroom } from "./server-handle.js";
 import { openOrRelease } from "./stopping.js";
 
@@ -16,7 +17,8 @@ export async function startStrongroom(settings: Settings, dependencies: Dependen
     const home = await openHome(settings.home, around.files);
     // Slow to load: a start that is refused does not wait for it, and one that reads many names loads it at the same time.
     const claimed = () => void import("./service.js");
-    const opened = await openStore({ ...around, settings, home, claimed });
+    const engine = await engineFor(settings.store ?? home.path);
+    const opened = await engine.serve({ ...around, settings, home, claimed });
     return await openOrRelease({ close: () => closeStore(opened) }, async () => {
       const { serveStore } = await import("./service.js");
       return serveStore(opened, home, settings, around);

@@ -2,9 +2,10 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { refuseServed } from "../../src/engines/engine.js";
+import { databaseEngine } from "../../src/engines/postgres.js";
 import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-store.js";
 import { migrate } from "../../src/maintenance/migrate.js";
-import { openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import { bytes } from "../support/bytes.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
@@ -43,7 +44,7 @@ describe("a vault in a database", () => {
 
   it("is not refused for the connection of a server that has just ended", async () => {
     const { name, url } = await emptyDatabase();
-    const store = await openDatabaseAt(url, null, { creates: true });
+    const store = await databaseEngine.open(url, null, { creates: true });
     try {
       const ending = postgres().sql(name, "SET application_name = 'strongroom server'; SELECT pg_sleep(0.5)");
       while ((await store.shared?.serverConnections()) === 0);
@@ -70,7 +71,7 @@ describe("a vault in a database", () => {
       documents: new Map([["tokens", bytes("tokens")]]),
       generations: 1,
     });
-    const database = await openDatabaseAt(url, null, { creates: true });
+    const database = await databaseEngine.open(url, null, { creates: true });
     try {
       const checks = { isUsable: async () => true, refuseServed };
       const stopping = new AbortController();
@@ -160,7 +161,7 @@ describe("a vault in a database", () => {
 
     /** It ends after the archive was verified, when secrets are being written. */
     async function interruptedRestore(file: string, url: string): Promise<void> {
-      const store = await openDatabaseAt(url, null, { creates: true });
+      const store = await databaseEngine.open(url, null, { creates: true });
       try {
         const stopping = new AbortController();
         let furthest = 0;
@@ -317,7 +318,7 @@ describe("a vault in a database", () => {
 
     it("with tables of an earlier version is refused by a plain doctor", async () => {
       const { name, url } = await emptyDatabase();
-      await (await openDatabaseAt(url, null, { creates: true })).close();
+      await (await databaseEngine.open(url, null, { creates: true })).close();
       await postgres().sql(name, "UPDATE strongroom.schema_version SET version = version - 1");
       const { code, stderr } = await doctor(url);
       expect([code, stderr]).to.deep.equal([
@@ -338,7 +339,7 @@ describe("a vault in a database", () => {
 
   it("refuses a start on a migration that has not ended, and doctor says so", async () => {
     const { url } = await emptyDatabase();
-    const database = await openDatabaseAt(url, null, { creates: true });
+    const database = await databaseEngine.open(url, null, { creates: true });
     await database.startNewVault(bytes('{"format":"strongroom unfinished vault","source":"x"}\n'));
     await database.close();
     const message = await startTestServer({ store: url }).catch((error: Error) => error.message);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { checkDisk } from "../../prove/disk.js";
 import { Home } from "../../prove/home.js";
 import { databaseSource } from "../../prove/source.js";
-import { openQueriesAt } from "../../src/maintenance/vault-place.js";
+import { databaseEngine } from "../../src/engines/postgres.js";
 import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../support/postgres.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
@@ -40,7 +40,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     const name = new URL(store).pathname.slice(1);
     const stored = "value number 1, long enough";
     await postgres.sql(name, `INSERT INTO strongroom.document VALUES (1, 'note', 'the ${stored} to search for', 'x')`);
-    const database = await openQueriesAt(store, null);
+    const database = await databaseEngine.openQueries(store, null);
     const secrets = [stored, "value number 7, long enough"].map((text) => ({
       ...{ name: text, bytes: Buffer.from(text), isText: true, pieceBytes: 0 },
     }));

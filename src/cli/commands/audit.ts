@@ -13,10 +13,10 @@ import {
 import { type AuditRecord, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration, integer, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
+import { engineFor } from "../../engines/engines.js";
 import { VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-keys.js";
-import { readHeader } from "../../maintenance/vault-place.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { nonEmpty, onlyForActions } from "../lib/args.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
@@ -109,7 +109,7 @@ async function verify(flags: Flags): Promise<void> {
   const isOpened = opensVault(flags);
   if (!isOpened) refuseStoreFlags(flags, "without --open: leave it out, or add --open");
   const log = await verifyLog(auditDirectory(home.path), head);
-  const judged = isOpened ? await judgeOffline(home.vault, log, flags) : await judgeByServer(home.vault, log, flags);
+  const judged = isOpened ? await judgeOffline(home.path, log, flags) : await judgeByServer(home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
   if (flags.json) printJson({ ok: problems.length === 0, ...factsOf(log, judged), problems });
   else if (!flags.quiet) process.stdout.write(textOf(log, judged));
@@ -130,10 +130,12 @@ async function readHead(file: string): Promise<LogHead> {
   );
 }
 
-async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
+async function judgeOffline(home: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
   const { store, storePasswordFile } = storeSettings(flags);
-  const header = await readHeader(vaultPath, store, storePasswordFile);
-  if (header === null) throw noVault(store === null ? "the home's files" : "the database");
+  const place = store ?? home;
+  const engine = await engineFor(place);
+  const header = await engine.header(place, storePasswordFile);
+  if (header === null) throw noVault(engine.database === null ? "the home's files" : "the database");
   const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
   try {
     return await withOfflineJudge(header, passphrase, (judge) => judgeCheckpoints(log, judge));

@@ -44,8 +44,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
   if (served) refuseStoreFlags(flags, "while a server runs on this home: leave it out, or choose another --home");
   const { store, storePasswordFile } = storeSettings(flags);
-  const unserved = () =>
-    store === null ? snapshotOfFiles(vaultPath) : snapshotOfDatabase(home, store, storePasswordFile);
+  const unserved = () => snapshotOfPlace(home, store ?? home, storePasswordFile);
   const snapshot = served ? () => snapshotOfServer(flags) : unserved;
   const keys = new Keys(null);
   const work = watched((watch) => backUp(snapshot, file, keys, watch, flags.withAudit));
@@ -83,30 +82,18 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   });
 }
 
-/** In the home, which is claimed for it: other servers may use the database at the same time. */
-async function snapshotOfDatabase(path: string, url: string, passwordFile: string | null): Promise<TakenSnapshot> {
-  const { openClaimedDatabase } = await import("../../maintenance/vault-place.js");
-  const { store, close } = await openClaimedDatabase(path, url, passwordFile);
+/** Without a server. The home is claimed until the snapshot is no longer needed. */
+async function snapshotOfPlace(home: string, place: string, passwordFile: string | null): Promise<TakenSnapshot> {
+  const { engineFor } = await import("../../engines/engines.js");
+  const opened = await (await engineFor(place)).openClaimed(home, place, passwordFile);
+  if (opened === null) throw noVault(homeAt(home).vault);
+  const { store, close } = opened;
   try {
     if ((await store.header()) === null) throw noVault(store.vaultPath);
-    const { directory, count } = await store.snapshot();
-    return { directory, secretCount: count, direct: false, release: close };
+    const { directory, count, direct } = await snapshotOrFrozen(store);
+    return { directory, secretCount: count, direct, release: close };
   } catch (error) {
     await close();
-    throw error;
-  }
-}
-
-/** Without a server: claims the vault until the snapshot is no longer needed, since a start would remove it. */
-async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
-  const { FileStore } = await import("../../storage/files/file-store.js");
-  const store = await FileStore.openExisting(vaultPath);
-  if (store === null) throw noVault(vaultPath);
-  try {
-    const { directory, count, direct } = await snapshotOrFrozen(store);
-    return { directory, secretCount: count, direct, release: () => store.close() };
-  } catch (error) {
-    await store.close();
     throw error;
   }
 }

@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { isStoreUrl } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
+import { engineFor } from "../../engines/engines.js";
 import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
-import { openDatabaseAt } from "../../maintenance/vault-place.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
 import {
   certificateEndText,
@@ -51,12 +51,14 @@ async function doctor(flags: Flags): Promise<void> {
   const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
   const { store, storePasswordFile } = storeSettings(flags);
   const fix = flags.fix === true;
-  const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile, { creates: fix });
+  const place = store ?? home;
+  const { database } = await engineFor(place);
+  const opened = (await database?.open(place, storePasswordFile, { creates: fix })) ?? null;
   const options = { fix, passphrase, store: opened };
   const inspected = await diagnose(home, options).finally(() => opened?.close());
   const status = inspected.server === null ? null : await askServer(home);
   const diagnosis = { ...inspected, findings: [...inspected.findings, ...findingsOfServer(inspected, status)] };
-  const served = store === null && diagnosis.current === null ? servedDatabase(status) : null;
+  const served = database === null && diagnosis.current === null ? servedDatabase(status) : null;
   const vaultPort = status?.vaultPort ?? null;
   if (flags.json) printJson({ ...asJson(diagnosis, served), vaultPort });
   else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix, served, vaultPort));

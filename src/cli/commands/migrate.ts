@@ -1,20 +1,22 @@
 /** `strongroom migrate`: opens the two vaults, and says what was copied and what to do next. */
 import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
+import { isStoreUrl } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
+import { refuseServed } from "../../engines/engine.js";
+import { engineFor, readPlace } from "../../engines/engines.js";
 import { VaultError } from "../../errors.js";
 import { quoted } from "../../files/home.js";
 import { type Migrated, MigrationError, type MigrationProblem, migrate } from "../../maintenance/migrate.js";
 import { Keys } from "../../maintenance/offline-keys.js";
-import { openSource, openTarget, readPlace, refuseServed, type VaultPlace } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
 import { breakable, phasedBar } from "../lib/progress.js";
 
 type Flags = OutputFlags & {
-  readonly from: VaultPlace;
-  readonly to: VaultPlace;
+  readonly from: string;
+  readonly to: string;
   readonly storePasswordFile?: string;
 };
 
@@ -40,11 +42,10 @@ export function define(command: Command): void {
 
 async function migrateVault(flags: Flags): Promise<void> {
   const { from, to } = flags;
-  if (shownPlace(from) === shownPlace(to)) throw new CommandFailure("usage", "--from and --to are the same place");
+  if (from === to) throw new CommandFailure("usage", "--from and --to are the same place");
   process.umask(0o077);
   const migrated = await copy(flags);
-  const places = { from: shownPlace(from), to: shownPlace(to) };
-  if (flags.json) printJson({ ok: true, ...places, ...migrated });
+  if (flags.json) printJson({ ok: true, from, to, ...migrated });
   else if (!flags.quiet) process.stdout.write(textFor(migrated, flags));
 }
 
@@ -55,11 +56,12 @@ async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
   const bar = phasedBar(() => "items");
   const opened: SecretStore[] = [];
   try {
-    const source = await openSource(from, passwordFile);
+    const source = await (await engineFor(from)).openUnserved(from, passwordFile, { creates: false });
     if (source === null) throw nothingIn(from);
     opened.push(source);
     if ((await source.header()) === null) throw nothingIn(from); // before anything is created
-    const target = await openTarget(to, passwordFile);
+    const target = await (await engineFor(to)).openUnserved(to, passwordFile, { creates: true });
+    if (target === null) throw nothingIn(to);
     opened.push(target);
     const checks = { isUsable: (header: Bytes) => keys.understands(header), refuseServed };
     return await breakable((signal) => migrate(source, target, checks, { tick: bar.show, signal }));
@@ -72,12 +74,8 @@ async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
   }
 }
 
-function shownPlace({ home, url }: VaultPlace): string {
-  return home ?? url;
-}
-
-function nothingIn(from: VaultPlace): MigrationError {
-  return new MigrationError("uninitialized", `there is no vault in ${shownPlace(from)}: nothing to migrate`);
+function nothingIn(place: string): MigrationError {
+  return new MigrationError("uninitialized", `there is no vault in ${place}: nothing to migrate`);
 }
 
 const problems: Readonly<Record<MigrationProblem, ExitName>> = {
@@ -94,12 +92,12 @@ function failureOf(error: unknown): unknown {
 }
 
 function textFor({ secrets, copied }: Migrated, { from, to, storePasswordFile }: Flags): string {
-  const done = `${counted(secrets, "secret")} of ${shownPlace(from)} in ${shownPlace(to)}, ${copied} copied now; all were compared`;
+  const done = `${counted(secrets, "secret")} of ${from} in ${to}, ${copied} copied now; all were compared`;
   const password = storePasswordFile === undefined ? "" : ` --store-password-file ${quoted(storePasswordFile)}`;
-  const server = to.url === null ? `--home ${quoted(to.home)}` : `--store ${quoted(to.url)}${password}`;
+  const server = isStoreUrl(to) ? `--store ${quoted(to)}${password}` : `--home ${quoted(to)}`;
   const next = [
     `start the server with  strongroom serve ${server}  and unlock it with the same passphrase`,
-    `the vault in ${shownPlace(from)} is unchanged: remove it once you no longer need it, and never serve both`,
+    `the vault in ${from} is unchanged: remove it once you no longer need it, and never serve both`,
   ];
   return [done, ...next.map((step) => `next: ${step}`)].map((line) => `${printable(line)}\n`).join("");
 }

@@ -4,7 +4,7 @@ import { prove as proveServer } from "../../../prove/prove.js";
 import { asHtml, asMarkdown, asText, exitOf, type Report } from "../../../prove/report.js";
 import { integer } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
-import { openQueriesAt } from "../../maintenance/vault-place.js";
+import { engineFor } from "../../engines/engines.js";
 import { packageDirectory } from "../../program-files.js";
 import { nonEmpty, onlyWith, usageFailure } from "../lib/args.js";
 import { painter, printJson } from "../lib/output.js";
@@ -66,16 +66,19 @@ async function prove(flags: Flags, command: Command): Promise<void> {
   if (flags.lock && passphrase === null)
     throw usageFailure(command, "--lock needs the passphrase, to unlock the vault again");
   const { store, storePasswordFile } = storeSettings(flags);
-  const database = store === null ? null : await openQueriesAt(store, storePasswordFile);
+  const home = readOneSetting("home", flags.home, process.env);
+  const place = store ?? home;
+  const { database } = await engineFor(place);
+  const queries = (await database?.openQueries(place, storePasswordFile)) ?? null;
   const bar = phasedBar<string>((phase) => (phase.startsWith("memory") ? "bytes" : "items"));
   try {
     const report = await proveServer({
-      home: readOneSetting("home", flags.home, process.env),
+      home,
       pid: flags.pid ?? null,
       dump: flags.dump ?? null,
       state: flags.state ?? null,
       header: flags.header ?? null,
-      query: database?.query ?? null,
+      query: queries?.query ?? null,
       passphrase,
       lock: flags.lock === true,
       canary: flags.withCanary === true,
@@ -89,7 +92,7 @@ async function prove(flags: Flags, command: Command): Promise<void> {
   } finally {
     bar.end();
     passphrase?.fill(0);
-    await database?.close();
+    await queries?.close();
   }
 }
 

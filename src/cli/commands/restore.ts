@@ -2,6 +2,7 @@
 import { access, constants, rmdir, stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
+import { engineFor } from "../../engines/engines.js";
 import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
@@ -9,7 +10,6 @@ import { type Home, homeAt, openHome } from "../../files/home.js";
 import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
 import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
 import { type HeaderCheck, Keys } from "../../maintenance/offline-keys.js";
-import { openUnserved } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { nonEmpty } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
@@ -39,13 +39,16 @@ async function restore(file: string, flags: Flags): Promise<void> {
   const keys = new Keys(null);
   const isUsable: HeaderCheck = (header) => keys.understands(header);
   try {
+    const place = store ?? path;
+    const engine = await engineFor(place);
+    const opened = engine.database && (await engine.openUnserved(place, storePasswordFile, { creates }));
     const restored =
-      store === null
+      opened === null
         ? await restoreFiles(file, path, isUsable, flags)
-        : await restoreDatabase(file, await openUnserved(store, storePasswordFile, { creates }), isUsable, flags);
-    const { place, ...facts } = restored;
+        : await restoreDatabase(file, opened, isUsable, flags);
+    const { place: shown, ...facts } = restored;
     if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, ...facts });
-    else if (!flags.quiet) process.stdout.write(textFor(facts.secrets, place, flags.dryRun === true));
+    else if (!flags.quiet) process.stdout.write(textFor(facts.secrets, shown, flags.dryRun === true));
   } finally {
     await keys.stop();
   }

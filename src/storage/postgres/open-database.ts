@@ -26,27 +26,21 @@ export async function openDatabase(settings: DatabaseSettings, log: Log): Promis
   return PostgresStore.open({ ...rest, target, password, poolSize, log });
 }
 
-export type Queries = {
-  /** Returns the rows of one statement, all columns in PostgreSQL's text format. */
-  readonly query: (
-    text: string,
-    values: readonly (string | number)[],
-  ) => Promise<readonly Readonly<Record<string, string | null>>[]>;
-  readonly close: () => Promise<void>;
-};
+/** Rows with all columns in PostgreSQL's text format. */
+type QueryRows = readonly Readonly<Record<string, string | null>>[];
 
 /**
  * Opens a database that servers may be using, whatever its schema's version is; the first query is refused as a start would be
  * where a foreign role has put code into it. @throws StartError for a wrong URL or password file
  */
-export async function openQueries(url: string, passwordFile: string | null, log: Log): Promise<Queries> {
+export async function openQueries(url: string, passwordFile: string | null, log: Log) {
   const target = readConnectionUrl(url);
   const password = await openPassword(target, passwordFile);
   const [{ Database }, { readOwners }] = await Promise.all([import("./database.js"), import("./schema-owners.js")]);
   const database = await Database.open({ target, password, poolSize: 1, isServer: false, log });
   let isChecked = false;
   return {
-    query: (text, values) =>
+    query: (text: string, values: readonly (string | number)[]): Promise<QueryRows> =>
       database.withClient(async (client) => {
         if (!isChecked) await readOwners(client);
         isChecked = true;

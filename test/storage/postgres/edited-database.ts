@@ -1,11 +1,11 @@
 /** A server on a database whose rows a test edits by hand and puts back, and what must hold with any rows. */
 import { expect } from "chai";
 import { Client } from "pg";
+import { databaseEngine } from "../../../src/engines/postgres.js";
 import { homeAt } from "../../../src/files/home.js";
 import { examineStore } from "../../../src/maintenance/doctor/check-store.js";
 import type { Finding } from "../../../src/maintenance/doctor/finding.js";
 import { Keys } from "../../../src/maintenance/offline-keys.js";
-import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { bytes } from "../../support/bytes.js";
 import { later, temporaryDirectory } from "../../support/clean-up.js";
 import { type TestPostgres, urlOf } from "../../support/postgres.js";
@@ -50,7 +50,7 @@ export async function startEditedDatabase(
   await database.connect();
   const copies = tables.map((table) => `CREATE TABLE saved.${table} AS TABLE strongroom.${table}`);
   await database.query(`CREATE SCHEMA saved; ${copies.join("; ")}; ${loosened}`);
-  const store = await openDatabaseAt(url, null, { creates: false });
+  const store = await databaseEngine.open(url, null, { creates: false });
   const keys = new Keys(bytes(passphrase));
   later(async () => {
     await keys.stop();

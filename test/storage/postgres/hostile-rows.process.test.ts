@@ -5,8 +5,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { databaseEngine } from "../../../src/engines/postgres.js";
 import { VaultError } from "../../../src/errors.js";
-import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres } from "../../support/postgres.js";
 import { Random, runSeed } from "../../support/random.js";
@@ -241,7 +241,7 @@ describe("a database with rows edited by hand", () => {
     const loosened = "ALTER TABLE strongroom.schema_version ALTER version DROP NOT NULL";
     const { url, sql } = await startEditedDatabase(postgres(), { loosened });
     const open = () =>
-      openDatabaseAt(url, null, { creates: true }).then((store) => store.close().then(() => "opened"), String);
+      databaseEngine.open(url, null, { creates: true }).then((store) => store.close().then(() => "opened"), String);
     const changed = /by hand: restore a backup/;
     const versions: readonly (readonly [rows: string, message: RegExp])[] = [
       ["NULL", changed],

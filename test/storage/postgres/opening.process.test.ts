@@ -5,8 +5,9 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
-import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
+import { databaseEngine } from "../../../src/engines/postgres.js";
 import { findPassword } from "../../../src/storage/postgres/pass-file.js";
+import type { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { bytes } from "../../support/bytes.js";
 import { later, shared, temporaryDirectory } from "../../support/clean-up.js";
 import { freePort, needsPostgres, startPostgres } from "../../support/postgres.js";
@@ -24,7 +25,7 @@ function fileWith(text: string, mode = 0o600): string {
 /** Returns the message with which an opening is refused; "opened" when it is not. */
 async function outcomeOf(url: string, passwordFile: string | null = null): Promise<string> {
   try {
-    await (await openDatabaseAt(url, passwordFile, { creates: true })).close();
+    await (await databaseEngine.open(url, passwordFile, { creates: true })).close();
     return "opened";
   } catch (error) {
     return String(error instanceof Error ? error.message : error);
@@ -203,7 +204,7 @@ describe("a database", () => {
     await trustEveryone();
     expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\): .* strongroom doctor --fix/);
     expect(await outcomeOf(urlOf("strongroom_owner"))).to.equal("opened");
-    const store = await openDatabaseAt(urlOf("strongroom_server"), null, { creates: true });
+    const store = await databaseEngine.open(urlOf("strongroom_server"), null, { creates: true });
     try {
       await store.startNewVault(bytes("header"));
       expect(await store.replaceHeader(bytes("later"), bytes("header"))).to.equal(true);
@@ -216,7 +217,7 @@ describe("a database", () => {
       const expected = { tag: "not compared", whole: blob };
       expect(await store.commit([{ path: "c", blob: bytes("another"), expected }])).to.deep.equal({ committed: true });
       expect(await store.commit([{ path: "c", blob, expected }])).to.deep.equal({ committed: false, refused: 0 });
-      expect(await store.currentRun()).to.match(/^\d+\.\d+ \d+ \d+$/);
+      expect(await (store as PostgresStore).currentRun()).to.match(/^\d+\.\d+ \d+ \d+$/);
       await store.writeDocument("tokens", bytes("{}"), null);
       expect([await store.count(), await store.list("", "", 9)]).to.deep.equal([2, ["b", "c"]]);
       expect(await store.startNewVault(bytes("next"))).to.contain("vault 1 in postgres://");

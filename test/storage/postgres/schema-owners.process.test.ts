@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Client } from "pg";
+import { databaseEngine } from "../../../src/engines/postgres.js";
 import { createLog } from "../../../src/log.js";
-import { openQueriesAt } from "../../../src/maintenance/vault-place.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { bytes } from "../../support/bytes.js";
@@ -220,7 +220,7 @@ describe("the schema of a database", () => {
           expect(outcome).to.match(/^StartError: the role mallory has put code into the schema strongroom /);
           expect(outcome).to.match(named);
         }
-        const queries = await openQueriesAt(urlOf(cluster().port, name), null);
+        const queries = await databaseEngine.openQueries(urlOf(cluster().port, name), null);
         const outcome = await queries.query("SELECT FROM strongroom.current", []).catch(String);
         expect(outcome).to.match(/^StartError: the role mallory/);
         await queries.close();

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
-import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
+import { databaseEngine } from "../../../src/engines/postgres.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
 import { startTestServer, type TestServer } from "../../support/server.js";
@@ -101,7 +101,7 @@ describe("a database that becomes unfit while a server runs", () => {
   describe("says why a request is refused:", () => {
     const server = shared(async () => {
       const name = await cluster().database();
-      await (await openDatabaseAt(urlOf(cluster().port, name), null, { creates: true })).close();
+      await (await databaseEngine.open(urlOf(cluster().port, name), null, { creates: true })).close();
       const rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA strongroom";
       const granted = `GRANT USAGE ON SCHEMA strongroom TO server; GRANT ${rights} TO server`;
       await cluster().sql(name, `CREATE ROLE server LOGIN; ${granted}`);
