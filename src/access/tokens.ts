@@ -208,8 +208,9 @@ export class ClientTokens {
    * Revokes the token of a value as `revoke` does, if it is the token's current value; a former one ends alone, with the child
    * tokens that were made with it: who has only that one must not end its successors.
    */
-  async revokeValue({ key }: Pick<ClientCaller, "key">): Promise<void> {
+  async revokeValue({ key }: Pick<ClientCaller, "key">, permit: () => void): Promise<void> {
     await this.#ledger.readMissed()?.catch(() => {});
+    permit();
     const digest = Buffer.from(key, "latin1").toString("base64url");
     const current = this.#ledger.state.tokens.find((record) => record.digest === digest);
     if (current !== undefined) return this.revoke(current.name);

@@ -10,13 +10,13 @@ import { authorizePath, reachesAll } from "../access/rights.js";
 import { requireScope } from "../access/scopes.js";
 import { VaultError } from "../errors.js";
 import type { Condition, Permit, Tags } from "../vault/conditions.js";
-import { receiveBody } from "./body.js";
+import { readBody } from "./body.js";
 import { keepsPlaintext } from "./connections.js";
 import { type BasicCall, type Endpoint, type EndpointTable, none, type Service, type Target } from "./endpoint.js";
 import type { BearerCheck, OriginGuard, TokenRules } from "./guards.js";
-import type { Lines, Outcome, Parts, Whole } from "./outcome.js";
+import type { Lines, Outcome, Page, Parts, Whole } from "./outcome.js";
 import { conditionOf, contextOf, type RequestContext, reportFinished, unlessTagged } from "./request.js";
-import { type ErrorForm, sendError, sendLines, sendParts, sendWhole } from "./response.js";
+import { type ErrorForm, sendError, sendLines, sendPage, sendParts, sendWhole } from "./response.js";
 
 /** What differs between the APIs of one server. */
 export type Api = TokenRules & {
@@ -28,8 +28,8 @@ export type Api = TokenRules & {
   /** Returns the error for a target that no endpoint serves; `allow`: the methods that its path has. */
   readonly noEndpoint: (target: Target, allow: readonly string[]) => VaultError;
   readonly errors: ErrorForm;
-  /** Serves what is no endpoint and needs no token; returns false when it is none of that. */
-  readonly sendPage: (service: Service, req: Request, res: Response) => boolean;
+  /** Returns what is no endpoint and needs no token; null when it is none of that. */
+  readonly page: (service: Service, method: string, path: string) => Page | null;
 };
 
 /** What the requests of one port are checked with. */
@@ -80,7 +80,7 @@ type Step = (exchange: Exchange) => Promise<void> | void;
 /** The steps before the handler. DANGER: what is refused before `readBodyOf` is refused before a byte of the body is read. */
 export const arrival: readonly Step[] = [
   refuseOtherSites,
-  sendPage,
+  servePage,
   refuseLockedOut,
   authenticate,
   refuseHeaders,
@@ -100,7 +100,7 @@ export const arrival: readonly Step[] = [
 ];
 
 /** The checks of a change in its turn, and of a long read between its parts: a token may have ended while it waited. */
-export const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn, refuseFurtherPassphrases];
+export const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn, refuseFurtherAttempts];
 
 /** The checks of a response before it leaves. */
 export const departure: readonly ((exchange: Exchange, outcome: Whole) => void)[] = [checkTokenBeforeRead];
@@ -132,11 +132,6 @@ function advance(exchange: Exchange, from: number): Promise<void> | void {
     const step = arrival[at]?.(exchange);
     if (exchange.isPage) return;
     if (step instanceof Promise) return step.then(() => advance(exchange, at + 1));
-  }
-  const { byHand } = exchange.endpoint;
-  if (byHand !== undefined) {
-    const done = byHand(exchange.port.service, exchange.req, exchange.res, exchange.context.found?.parameter ?? "");
-    return done instanceof Promise ? done.then(() => conclude(exchange, 200, null)) : conclude(exchange, 200, null);
   }
   const outcome = exchange.endpoint.handle(callOf(exchange));
   return outcome instanceof Promise ? outcome.then((made) => leave(exchange, made)) : leave(exchange, outcome);
@@ -214,9 +209,13 @@ function refuseOtherSites({ port, req }: Exchange): void {
   port.origin.check(req);
 }
 
-function sendPage(exchange: Exchange): void {
+function servePage(exchange: Exchange): void {
   const { port, context, req, res } = exchange;
-  exchange.isPage = context.found === null && port.api.sendPage(port.service, req, res);
+  const page = context.found === null ? port.api.page(port.service, req.method, context.target.path) : null;
+  if (page === null) return;
+  exchange.isPage = true;
+  sendPage(res, page);
+  conclude(exchange, 200, null);
 }
 
 /** What tells only the state, and has no credential, is told also to those who are locked out. */
@@ -235,8 +234,7 @@ function refuseHeaders({ port, endpoint, req }: Exchange): void {
 
 /** Makes the response the last of its connection where the connection itself keeps a piece of the passphrase. */
 function closeAfterPassphrase({ endpoint, req, res }: Exchange): void {
-  if ((endpoint.guard === "passphrase" || endpoint.body?.called === "passphrase") && keepsPlaintext(req.socket))
-    res.setHeader("Connection", "close");
+  if (endpoint.body?.called === "passphrase" && keepsPlaintext(req.socket)) res.setHeader("Connection", "close");
 }
 
 function refuseLockedOutOfPassphrases({ port, endpoint, req }: Exchange): void {
@@ -301,7 +299,7 @@ function readBodyOf(exchange: Exchange): Promise<void> | void {
   const { endpoint, req, res, port, context } = exchange;
   if (endpoint.body === null) return;
   const limit = endpoint.body.limit(port.service, context.caller);
-  return receiveBody(req, res, limit, endpoint.body.memory).then((body) => {
+  return readBody(req, res, limit, endpoint.body.memory).then((body) => {
     exchange.body = body;
   });
 }
@@ -318,7 +316,8 @@ function checkTokenInTurn({ context }: Exchange): void {
 }
 
 /** Attempts at the same time pass the first check before one has failed: after the tenth failure all others are refused. */
-function refuseFurtherPassphrases({ endpoint, port, req }: Exchange): void {
+function refuseFurtherAttempts({ endpoint, port, req }: Exchange): void {
+  if (endpoint.scope === "login") port.service.tokenLockout.check(req);
   if (endpoint.guard === "passphrase") port.service.passphraseLockout.check(req);
 }
 

@@ -15,7 +15,7 @@ import { endpointTable } from "./endpoints.js";
 import { BearerCheck, bearerOf, type GuardSettings, OriginGuard } from "./guards.js";
 import { beginContext, type Report } from "./request.js";
 import { nativeErrors } from "./response.js";
-import { sendReviewPage } from "./review.js";
+import { reviewPage } from "./review.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -27,7 +27,7 @@ export const nativeApi: Api = {
   checkHeaders: () => {},
   noEndpoint,
   errors: nativeErrors,
-  sendPage: sendReviewPage,
+  page: reviewPage,
 };
 
 /** `messages`: the classes of the HTTP server's requests and responses. */

@@ -11,7 +11,6 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { endInput, overwriteStackSoon } from "./connections.js";
 import type { BodyRule } from "./endpoint.js";
-import { requireValidToken } from "./guards.js";
 import { contextOf, isAuthenticatedRequest } from "./request.js";
 
 /**
@@ -66,24 +65,12 @@ const smallPieceBytes = 16;
 /** Allocates the memory for a body. */
 type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
 
-/** As `receiveBody`, and checks the token again. @throws VaultError UNAUTHORIZED, … as receiveBody */
-export async function readBody<B extends ArrayBufferLike>(
-  req: Request,
-  res: Response,
-  limit: number,
-  memory: Memory<B>,
-): Promise<Uint8Array<B>> {
-  const body = await receiveBody(req, res, limit, memory);
-  if (contextOf(req).requireValid !== null) requireValidToken(req, body);
-  return body;
-}
-
 /**
  * Reads the whole body.
  * @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes, UNAVAILABLE while too many large ones
  * are being read; ClientGone
  */
-export function receiveBody<B extends ArrayBufferLike>(
+export function readBody<B extends ArrayBufferLike>(
   req: Request,
   res: Response,
   limit: number,

@@ -1,6 +1,5 @@
 /** What an endpoint is, what all of them work with, and how a request's target finds its own. */
 
-import type { Request, Response } from "express";
 import type { KeyDescription } from "../../workers/protocol.js";
 import type { Caller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
@@ -86,6 +85,8 @@ export type Conditional = "change" | "read" | false;
 
 /** What the report of a request says of its work. Handlers write it. */
 export interface Recorded {
+  /** Whose token was accepted; of a login, whose credential. */
+  caller: Caller | null;
   /** The name of a client token. */
   subject: string | null;
   key: KeyDescription | null;
@@ -157,27 +158,7 @@ type Row<Operation, Scope, Given extends object, Body, C, Query> = {
 export type Endpoint<Operation extends string = string> = Omit<
   Row<Operation, Need, object, BodyRule | null, Conditional, unknown>,
   "handle"
-> & { readonly byHand?: Handler; handle(call: BasicCall): Outcome | Promise<Outcome> };
-
-/** A request and its response, with the raw text in the place of the path's parameter; "" for a path without one. */
-export type Handler = (service: Service, req: Request, res: Response, parameter: string) => Promise<void> | void;
-
-/** A row whose handler does by hand what the adapter does for the others. */
-export type HandRow<Operation extends string = string> = Pick<
-  Endpoint<Operation>,
-  "operation" | "at" | "scope" | "guard" | "audit"
-> & { readonly handle: Handler };
-
-export function byHand({ handle, ...row }: HandRow): Endpoint {
-  const handled = { subject: none, body: null, conditional: false, reads: false, byHand: handle } as const;
-  return {
-    ...row,
-    ...handled,
-    handle: () => {
-      throw new Error("this row is handled by hand");
-    },
-  };
-}
+> & { handle(call: BasicCall): Outcome | Promise<Outcome> };
 
 /** Types the handler by the other members of its row: what is forgotten does not compile. */
 export function endpoint<

@@ -1,4 +1,4 @@
-/** Checks of a request: where it comes from, whose token it has, and which paths that token may reach. */
+/** Checks of a request that hold state: where it comes from, and whose token it has. */
 import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
@@ -7,11 +7,9 @@ import { isDamagedValue, prefixes } from "../access/token-value.js";
 import type { ClientTokens } from "../access/tokens.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
-import { includesPath, type NameRange } from "../paths/path-scope.js";
-import { parseSecretPath } from "../paths/secret-path.js";
 import { markAuthenticated } from "./connections.js";
 import type { Found, Service } from "./endpoint.js";
-import { callerOf, contextOf, onlyHeader } from "./request.js";
+import { contextOf, onlyHeader } from "./request.js";
 
 export type GuardSettings = {
   /** The listening address, as the system reports it. */
@@ -170,70 +168,6 @@ function isLock(req: Request): boolean {
 function warnOfEnd(res: Response, { until }: ClientCaller, now: number): void {
   if (until === null || until - now > warningMs) return;
   res.setHeader("Strongroom-Token-Expires", new Date(until).toISOString());
-}
-
-/** Returns the canonical path, and records it for the report. @throws VaultError BAD_REQUEST */
-export function secretPathOf(req: Request, parameter: string): string {
-  const path = parseSecretPath(parameter);
-  contextOf(req).secretPath = path;
-  return path;
-}
-
-/** Call it before storage is asked, so that existence never shows. @throws VaultError FORBIDDEN */
-export function authorizePath(req: Request, path: string): void {
-  if (isOutside(req, path)) throw outside();
-}
-
-/**
- * After a body was read, or a response was made: the token may have been revoked while that took its time. Wipes the bytes
- * then.
- * @throws VaultError UNAUTHORIZED
- */
-export function requireValidToken(req: Request, ...bytes: readonly Uint8Array[]): void {
-  try {
-    stillValid(req)();
-  } catch (error) {
-    for (const each of bytes) each.fill(0);
-    throw error;
-  }
-}
-
-/**
- * As `authorizePath`, after a body was read. `validate` wipes the body, and rejects with BAD_REQUEST when it is invalid, which
- * comes first. @throws VaultError FORBIDDEN
- */
-export async function authorizeBody(req: Request, path: string, validate: () => Promise<void>): Promise<void> {
-  if (!isOutside(req, path)) return;
-  await validate();
-  throw outside();
-}
-
-/** For what waits or takes long: throws UNAUTHORIZED once the caller's token has ended. */
-export function stillValid(req: Request): () => void {
-  const { requireValid } = contextOf(req);
-  if (requireValid === null) throw new Error("the request has not been authenticated");
-  return requireValid;
-}
-
-/** Returns the paths that a list may show; undefined: all. */
-export function visibleRanges(req: Request): { readonly within?: readonly NameRange[] } {
-  const caller = callerOf(req);
-  return caller === "root" ? {} : { within: caller.ranges };
-}
-
-/** A token that can neither list nor get learns no metadata that it has not sent. */
-export function seesMetadata(req: Request): boolean {
-  const caller = callerOf(req);
-  return caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get");
-}
-
-function isOutside(req: Request, path: string): boolean {
-  const caller = callerOf(req);
-  return caller !== "root" && !includesPath(caller.ranges, path);
-}
-
-function outside(): VaultError {
-  return new VaultError("FORBIDDEN", "the path is outside of this token's paths: use another token");
 }
 
 /** A damaged document of the tokens is no fault of what the request asks for: no operation can tell whether it may run. */

@@ -29,6 +29,9 @@ export type Lines = {
   readonly lines: (send: (line: Uint8Array | string) => void, end: () => void) => () => void;
 };
 
+/** A file for browsers, which is no endpoint's. `policy`: its Content-Security-Policy. */
+export type Page = { readonly type: string; readonly policy: string; readonly body: Uint8Array };
+
 export type Outcome = Whole | Parts | Lines;
 
 export function bytes(...pieces: readonly Uint8Array[]): Whole {
@@ -42,4 +45,9 @@ export function json(body: object, status = 200): Whole {
 
 export function tagged({ response, tag }: TaggedResponse): Whole {
   return { status: 200, pieces: [response], etag: tag };
+}
+
+/** DANGER: only of a response without values. */
+export function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
+  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
 }

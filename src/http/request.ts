@@ -1,10 +1,9 @@
 /** A request's context, which its checks and its handler share, and its headers. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
-import type { Caller } from "../access/credentials.js";
 import { type ErrorCode, VaultError } from "../errors.js";
 import type { Condition, Tags } from "../vault/conditions.js";
-import { type Found, parseQuery, type Recorded, type Target } from "./endpoint.js";
+import type { Found, Recorded, Target } from "./endpoint.js";
 
 export interface RequestContext extends Recorded {
   readonly target: Target;
@@ -13,8 +12,6 @@ export interface RequestContext extends Recorded {
   readonly found: Found | null;
   /** Whether the response must have no body. The request's method is then GET, which it is served as. */
   readonly isHead: boolean;
-  /** Whose token was accepted. */
-  caller: Caller | null;
   /** The text of its token. */
   presented: string | null;
   /** Throws UNAUTHORIZED once the caller's token has ended; null where none was presented. */
@@ -66,18 +63,6 @@ export function beginContext(
 export function contextOf(req: WithContext): RequestContext {
   if (req[key] === undefined) throw new Error("the request has no context yet");
   return req[key];
-}
-
-/** The caller of an authenticated request. */
-export function callerOf(req: Request): Caller {
-  const { caller } = contextOf(req);
-  if (caller === null) throw new Error("the request has not been authenticated");
-  return caller;
-}
-
-/** As `parseQuery`, of the request's query. */
-export function queryOf(req: Request, names: readonly string[]): ReadonlyMap<string, string> {
-  return parseQuery(contextOf(req).target.query, names);
 }
 
 /** Whether the response must have no body. */

@@ -10,9 +10,8 @@ import helmet from "helmet";
 import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread, discardBody } from "./body.js";
-import { requireValidToken } from "./guards.js";
-import { type Lines, json as outcomeOf, type Whole } from "./outcome.js";
-import { contextOf, isHeadRequest, reportFinished } from "./request.js";
+import { type Lines, json as outcomeOf, type Page, type Whole } from "./outcome.js";
+import { contextOf, isHeadRequest } from "./request.js";
 import { sendOwned } from "./sending.js";
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
@@ -55,28 +54,6 @@ export function sendWhole(res: ServerResponse, { status, pieces, etag, type = js
 function sendEmpty(res: ServerResponse, status: number, etag: string | undefined): void {
   const tagged = etag === undefined ? [] : ["Content-Type", json, "ETag", `"${etag}"`];
   begin(res, status, [...constantHeaders, ...tagged]).end();
-}
-
-export function sendJson(res: Response, status: number, body: object, type = json): void {
-  sendBytes(res, status, [Buffer.from(JSON.stringify(body))], undefined, type);
-}
-
-/** As `sendWhole`, and reports the request. `tag`: for an `ETag` header, without quotes. */
-export function sendBytes(
-  res: ServerResponse,
-  status: number,
-  pieces: readonly Uint8Array[],
-  tag?: string,
-  type = json,
-): void {
-  sendWhole(res, { status, pieces, type, ...(tag !== undefined && { etag: tag }) });
-  reportFinished(res.req, status, tag);
-}
-
-/** Sends what was read or made for a token, unless that has ended in between. @throws VaultError UNAUTHORIZED */
-export function sendRead(req: Request, res: Response, ...pieces: readonly Uint8Array[]): void {
-  requireValidToken(req, ...pieces);
-  sendBytes(res, 200, pieces);
 }
 
 function sendAndWipe(
@@ -158,18 +135,11 @@ export function sendLines(res: ServerResponse, { type, lines }: Lines, mayFollow
 }
 
 /** Sends a file of the review page, with the page's own policy in place of the one for JSON. */
-export function sendPage(res: ServerResponse, type: string, body: Uint8Array, policy: string): void {
+export function sendPage(res: ServerResponse, { type, policy, body }: Page): void {
   const headers = headersFor(body.length, type);
   const at = headers.indexOf("Content-Security-Policy");
   headers[at + 1] = policy;
   begin(res, 200, headers).end(body);
-  reportFinished(res.req, 200);
-}
-
-/** Sends a status without a body. */
-export function sendStatus(res: ServerResponse, status: number): void {
-  begin(res, status, [...constantHeaders]).end();
-  reportFinished(res.req, status);
 }
 
 function begin(res: ServerResponse, status: number, headers: string[]): ServerResponse {
@@ -275,9 +245,4 @@ function unexpected(cause: unknown): VaultError {
   return new VaultError("INTERNAL", "something failed inside the server: look for this request id in its log", {
     cause,
   });
-}
-
-/** DANGER: only of a response without values. */
-export function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
-  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
 }

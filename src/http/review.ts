@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Request, Response } from "express";
 import type { SharedBytes } from "../../workers/protocol.js";
 import type { Caller } from "../access/credentials.js";
 import type { ReviewAccess } from "../access/review.js";
@@ -13,9 +12,7 @@ import { readPackageFile } from "../manifest.js";
 import { packageDirectory } from "../program-files.js";
 import { fields, passphrase } from "./body.js";
 import { type BasicCall, endpoint, none, parseQuery, type Service } from "./endpoint.js";
-import { json, type Lines, type Whole } from "./outcome.js";
-import { contextOf } from "./request.js";
-import { sendPage } from "./response.js";
+import { json, type Lines, type Page, type Whole } from "./outcome.js";
 
 /** Scripts and styles of the page's own files only; no markup from text (Trusted Types); requests to this server only. */
 const policy =
@@ -28,13 +25,12 @@ const pageFiles: Readonly<Record<string, readonly [file: string, type: string]>>
   "/review/review.js": ["review/review.js", "text/javascript; charset=utf-8"],
 };
 
-/** Sends a file of the page, which needs no token; returns false when the path is none, or the page is off. */
-export function sendReviewPage({ review }: Pick<Service, "review">, req: Request, res: Response): boolean {
-  const found = req.method === "GET" ? pageFiles[contextOf(req).target.path] : undefined;
-  if (review === null || found === undefined) return false;
+/** Returns a file of the page, which needs no token; null when the path is none, or the page is off. */
+export function reviewPage({ review }: Service, method: string, path: string): Page | null {
+  const found = method === "GET" ? pageFiles[path] : undefined;
+  if (review === null || found === undefined) return null;
   const [file, type] = found;
-  sendPage(res, type, Buffer.from(readPackageFile(file)), policy);
-  return true;
+  return { type, policy, body: Buffer.from(readPackageFile(file)) };
 }
 
 const maxCodeBytes = 1024;

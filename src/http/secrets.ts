@@ -10,7 +10,7 @@ import type { TaggedResponse } from "../vault/conditions.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
 import { batch, fields, value } from "./body.js";
 import { type BasicCall, endpoint, none, parseQuery, secret } from "./endpoint.js";
-import { bytes, json, type Parts, tagged, type Whole } from "./outcome.js";
+import { bytes, json, type Parts, parsed, tagged, type Whole } from "./outcome.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const secretRows = [
@@ -116,11 +116,6 @@ function readVersion(text: string): number {
 function withoutForeign(caller: Caller, changed: TaggedResponse): Whole {
   if (seesMetadata(caller)) return tagged(changed);
   return { ...json({ ...parsed(changed.response), metadata: {} }), etag: changed.tag };
-}
-
-/** DANGER: only of a response without values. */
-function parsed(response: Uint8Array): { readonly [member: string]: unknown } {
-  return JSON.parse(Buffer.from(response.buffer, response.byteOffset, response.length).toString());
 }
 
 type BatchCall = BasicCall & { readonly body: Uint8Array<SharedArrayBuffer>; readonly caller: Caller };

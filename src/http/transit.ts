@@ -4,7 +4,7 @@ import { read } from "../audit/record.js";
 import { input, sharedValue } from "./body.js";
 import { endpoint, key, none, secret } from "./endpoint.js";
 import { bytes, json } from "./outcome.js";
-import { anyUse, transitFacts } from "./transit-rows.js";
+import { anyUse, transitFacts } from "./transit-facts.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const transitRows = [

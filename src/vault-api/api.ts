@@ -3,11 +3,12 @@ import type { IncomingMessage } from "node:http";
 import { goSeconds } from "../../workers/go-values.js";
 import { type ErrorCode, statusOf, VaultError } from "../errors.js";
 import type { Api } from "../http/adapter.js";
+import { bearerOf } from "../http/guards.js";
+import { onlyHeader } from "../http/request.js";
 import type { ErrorForm } from "../http/response.js";
 import { vaultTable } from "./endpoints.js";
 import { jsonType } from "./response.js";
 import type { VaultTable } from "./table.js";
-import { tokenOf } from "./tokens.js";
 import { Unsupported, unsupported } from "./unsupported.js";
 
 /** Namespaces that mean none. */
@@ -28,17 +29,23 @@ const errors: ErrorForm = (error, requestId) => {
 };
 
 function statusFor({ code, credential, allow }: VaultError): number {
-  if (credential === "passphrase") return 400;
+  if (code === "UNAUTHORIZED" && credential !== "token") return 400;
   return allow === undefined ? (statuses[code] ?? statusOf[code]) : 405;
 }
 
 /** Clients look for some of these texts, and take a 404 without any for missing data. */
 function messagesOf(error: VaultError, requestId: string | undefined): readonly string[] {
-  const { code, message } = error;
+  const { code, message, credential } = error;
   if (code === "NOT_FOUND") return error instanceof Unsupported ? [message] : [];
   if (code === "VAULT_LOCKED") return ["Vault is sealed"];
-  if (code === "UNAUTHORIZED" || code === "FORBIDDEN") return ["permission denied", message];
+  if (code === "FORBIDDEN" || (code === "UNAUTHORIZED" && credential !== undefined))
+    return ["permission denied", message];
   return [requestId === undefined ? message : `${message} (request id ${requestId})`];
+}
+
+/** Returns the token of a request: in Vault's header, or as a bearer. */
+function tokenOf(req: IncomingMessage): string | undefined {
+  return onlyHeader(req.rawHeaders, "x-vault-token") || bearerOf(req); // an empty header is none, as in Vault
 }
 
 /** @throws VaultError BAD_REQUEST */
@@ -58,5 +65,5 @@ export const vaultApi: Api & { readonly table: VaultTable } = {
   checkHeaders,
   noEndpoint: unsupported,
   errors,
-  sendPage: () => false,
+  page: () => null,
 };

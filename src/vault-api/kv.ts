@@ -1,124 +1,167 @@
-/** Handlers of the KV secrets engine, version 2. */
-import type { Request, Response } from "express";
-import type { VersionChange } from "../../workers/protocol.js";
+/** Endpoints of the KV secrets engine, version 2. */
+import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
+import type { Caller } from "../access/credentials.js";
+import { seesMetadata, visibleRanges } from "../access/rights.js";
+import { change, read } from "../audit/record.js";
 import { VaultError } from "../errors.js";
-import { ownMemory, readBody, sharedMemory } from "../http/body.js";
-import type { Handler, Service } from "../http/endpoint.js";
-import { authorizePath, secretPathOf, seesMetadata, stillValid, visibleRanges } from "../http/guards.js";
-import { contextOf } from "../http/request.js";
-import { parsed } from "../http/response.js";
+import { fields, sharedValue } from "../http/body.js";
+import { type BasicCall, endpoint, none, type Subject, secret } from "../http/endpoint.js";
+import { parsed, type Whole } from "../http/outcome.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
-import { maxMembersBytes, membersOf, numberIn, pageOf } from "./members.js";
-import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
+import { membersOf, numberIn, type Page, pageOf, readPage } from "./members.js";
+import { data, nothing, object } from "./response.js";
 
-/** Sends the newest version, or the one that `version` names; of a deleted or destroyed one its metadata, with 404. */
-export async function readSecret(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = permittedPath(req, parameter);
-  const version = versionOf(req);
-  const { kv } = service.vault;
-  const { status, response } = await (version === null ? kv.read(path) : kv.readVersion(path, version));
-  sendRead(req, res, response, status);
+/** A folder, whether its name ends in a slash or not: the prefix of the paths in it. It is recorded as a list's prefix. */
+const folder: Subject<{ readonly folder: string }> = {
+  read: (parameter) => ({ folder: folderOf(parameter) }),
+  pathOf: () => null,
+};
+
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const kvRows = [
+  endpoint({
+    operation: "readSecret", at: "GET /v1/*/data/:path", scope: "get", guard: "unlocked", audit: read("get"),
+    subject: secret, body: null, conditional: false, query: readVersion, reads: true,
+    async handle({ vault: { kv }, path, query: version, recorded }) {
+      recorded.version = version;
+      const { response, status } = await (version === null ? kv.read(path) : kv.readVersion(path, version));
+      return data(response, status); // of a deleted or destroyed one its metadata, with 404
+    },
+  }),
+  endpoint({
+    operation: "writeSecret", at: "POST /v1/*/data/:path", scope: "put", guard: "unlocked", audit: change("put"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => write(call, false),
+  }),
+  endpoint({
+    operation: "patchSecret", at: "PATCH /v1/*/data/:path", scope: "put", guard: "unlocked", audit: change("put"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => write(call, true),
+  }),
+  endpoint({
+    operation: "deleteSecret", at: "DELETE /v1/*/data/:path", scope: "delete", guard: "unlocked", audit: change("delete"),
+    subject: secret, body: null, conditional: false, reads: false,
+    async handle({ vault, path, permit }) {
+      await vault.kv.changeVersions(path, null, "delete", permit);
+      return nothing;
+    },
+  }),
+  endpoint({
+    operation: "readSubkeys", at: "GET /v1/*/subkeys/:path", scope: "get", guard: "unlocked", audit: read("get"),
+    subject: secret, body: null, conditional: false, query: readDepth, reads: true,
+    async handle({ vault, path, query: { version, depth }, recorded }) {
+      recorded.version = version;
+      const { status, response } = await vault.kv.readVersion(path, version, depth);
+      return data(response, status);
+    },
+  }),
+  endpoint({
+    operation: "deleteVersions", at: "POST /v1/*/delete/:path", scope: "delete", guard: "unlocked", audit: change("delete"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => changeVersions(call, "delete"),
+  }),
+  endpoint({
+    operation: "undeleteVersions", at: "POST /v1/*/undelete/:path", scope: "put", guard: "unlocked", audit: change("undelete"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => changeVersions(call, "undelete"),
+  }),
+  endpoint({
+    operation: "destroyVersions", at: "POST /v1/*/destroy/:path", scope: "delete", guard: "unlocked", audit: change("destroy"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => changeVersions(call, "destroy"),
+  }),
+  endpoint({
+    operation: "readMetadata", at: "GET /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("versions"),
+    subject: secret, body: null, conditional: false, reads: true,
+    handle: async ({ vault, path }) => data(await vault.kv.metadata(path)),
+  }),
+  endpoint({
+    operation: "writeMetadata", at: "POST /v1/*/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => configure(call, false),
+  }),
+  endpoint({
+    operation: "patchMetadata", at: "PATCH /v1/*/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"),
+    subject: secret, body: sharedValue, conditional: false, reads: false,
+    handle: (call) => configure(call, true),
+  }),
+  endpoint({
+    operation: "deleteMetadata", at: "DELETE /v1/*/metadata/:path", scope: "delete", guard: "unlocked", audit: change("trash"),
+    subject: secret, body: null, conditional: false, reads: false,
+    async handle({ vault, path, permit }) {
+      await vault.trash.move(path, undefined, permit).catch((error: unknown) => {
+        if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+      });
+      return nothing;
+    },
+  }),
+  endpoint({
+    operation: "readConfig", at: "GET /v1/*/config", scope: "some", guard: "none", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    handle: () => object({ cas_required: false, delete_version_after: "0s", max_versions: 0 }),
+  }),
+  endpoint({
+    operation: "writeConfig", at: "POST /v1/*/config", scope: "some", guard: "none", audit: null,
+    subject: none, body: fields(), conditional: false, reads: false,
+    handle({ body }) {
+      membersOf(body, "writeConfig"); // refuses a setting of a mount; a request for none changes nothing
+      return nothing;
+    },
+  }),
+  endpoint({
+    operation: "listKeys", at: "LIST /v1/*/metadata", scope: "list", guard: "unlocked", audit: read("list"),
+    subject: folder, body: null, conditional: false, query: readPage, reads: true,
+    handle: listKeys,
+  }),
+  endpoint({
+    operation: "listKeys", at: "LIST /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("list"),
+    subject: folder, body: null, conditional: false, query: readPage, reads: true,
+    handle: listKeys,
+  }),
+];
+
+/** Returns null for the newest. @throws VaultError BAD_REQUEST */
+function readVersion(query: string): number | null {
+  const version = numberIn(query, "version");
+  return version === 0 ? null : version;
 }
 
-/** Sends the keys of a value without their values, down to `depth`; 0 is all. */
-export async function readSubkeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = permittedPath(req, parameter);
-  const { status, response } = await service.vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
-  sendRead(req, res, response, status);
+/** `depth`: how far down the keys of a value are shown; 0 is all. @throws VaultError BAD_REQUEST */
+function readDepth(query: string): { readonly version: number | null; readonly depth: number } {
+  return { version: readVersion(query), depth: numberIn(query, "depth") };
 }
 
-export const writeSecret = writing(false);
-export const patchSecret = writing(true);
+type Written = BasicCall & { readonly path: string; readonly body: SharedBytes };
 
-function writing(isPatch: boolean): Handler {
-  return async (service, req, res, parameter) => {
-    const path = permittedPath(req, parameter);
-    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    const response = await service.vault.kv.write(path, body, isPatch, stillValid(req));
-    if (seesMetadata(req)) sendData(res, response);
-    else sendObject(res, { ...parsed(response), custom_metadata: null });
-  };
-}
-
-export async function deleteSecret(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = permittedPath(req, parameter);
-  await service.vault.kv.changeVersions(path, null, "delete", stillValid(req));
-  sendNothing(res);
+async function write({ vault, path, body, permit, caller }: Written & { readonly caller: Caller }, isPatch: boolean) {
+  const response = await vault.kv.write(path, body, isPatch, permit);
+  return seesMetadata(caller) ? data(response) : object({ ...parsed(response), custom_metadata: null });
 }
 
 /** Changes versions that the body numbers. */
-export function changingVersions(change: VersionChange): Handler {
-  return async (service, req, res, parameter) => {
-    const path = permittedPath(req, parameter);
-    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    await service.vault.kv.changeVersions(path, body, change, stillValid(req));
-    sendNothing(res);
-  };
+async function changeVersions({ vault, path, body, permit }: Written, changed: VersionChange): Promise<Whole> {
+  await vault.kv.changeVersions(path, body, changed, permit);
+  return nothing;
 }
 
-export async function readMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  sendRead(req, res, await service.vault.kv.metadata(permittedPath(req, parameter)));
+async function configure({ vault, path, body, permit }: Written, isPatch: boolean): Promise<Whole> {
+  await vault.kv.configure(path, body, isPatch, permit);
+  return nothing;
 }
 
-export const writeMetadata = configuring(false);
-export const patchMetadata = configuring(true);
+type Listed = BasicCall & { readonly folder: string; readonly query: Page; readonly caller: Caller };
 
-function configuring(isPatch: boolean): Handler {
-  return async (service, req, res, parameter) => {
-    const path = permittedPath(req, parameter);
-    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    await service.vault.kv.configure(path, body, isPatch, stillValid(req));
-    sendNothing(res);
-  };
+/** Returns the names in a folder; those of folders end in a slash. A folder that has none is not found. */
+async function listKeys({ vault, folder: prefix, query: page, caller, permit, recorded }: Listed): Promise<Whole> {
+  const names = await keysIn(vault.secrets, prefix, visibleRanges(caller).within, permit);
+  const keys = pageOf(page, names);
+  recorded.prefix = prefix;
+  recorded.count = keys.length;
+  if (keys.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");
+  return object({ keys });
 }
 
-/** Moves the secret to the trash, with all of its versions. */
-export async function deleteMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const path = permittedPath(req, parameter);
-  await service.vault.trash.move(path, undefined, stillValid(req)).catch((error: unknown) => {
-    if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
-  });
-  sendNothing(res);
-}
-
-/** Settings of a mount: there are none. */
-export function readConfig(_service: Service, _req: Request, res: Response): void {
-  sendObject(res, { cas_required: false, delete_version_after: "0s", max_versions: 0 });
-}
-
-/** Refuses a setting of a mount; a request for none changes nothing. */
-export async function refuseConfig(_service: Service, req: Request, res: Response): Promise<void> {
-  membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "writeConfig");
-  sendNothing(res);
-}
-
-function permittedPath(req: Request, parameter: string): string {
-  const path = secretPathOf(req, parameter);
-  authorizePath(req, path);
-  return path;
-}
-
-/** Null: the newest. */
-function versionOf(req: Request): number | null {
-  const version = numberIn(req, "version");
-  if (version === 0) return null;
-  contextOf(req).version = version;
-  return version;
-}
-
-/** Sends the names in a folder; those of folders end in a slash. A folder that has none is not found. */
-export async function listKeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const folder = folderOf(parameter);
-  const keys = await keysIn(service.vault.secrets, folder, visibleRanges(req).within, stillValid(req));
-  const page = pageOf(req, keys);
-  contextOf(req).prefix = folder;
-  contextOf(req).count = page.length;
-  if (page.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");
-  sendObject(res, { keys: page });
-}
-
-/** Returns the prefix of the paths in a folder, whether its name ends in a slash or not. */
 function folderOf(parameter: string): string {
   const name = percentDecode(parameter, "the path").normalize("NFC").replace(/\/$/, "");
   return name === "" ? "" : `${name}/`;

@@ -1,16 +1,11 @@
 /** Parameters and members of requests, against the table of what becomes of each. */
-import type { Request } from "express";
 import { goFlag } from "../../workers/go-values.js";
 import { type Members, refusalOf, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
 import { VaultError } from "../errors.js";
-import type { HandRow } from "../http/endpoint.js";
-import { queryOf } from "../http/request.js";
+import { type Endpoint, parseQuery } from "../http/endpoint.js";
 
 /** A row of the table: an operation without a row in `vaultMembers` does not compile. */
-export type VaultEndpoint = HandRow<VaultOperation>;
-
-/** Upper bound for a body without secret values, in bytes. */
-export const maxMembersBytes = 64 * 1024;
+export type VaultEndpoint = Endpoint<VaultOperation>;
 
 /** The members of a body that holds no secret value. */
 export type BodyMembers = { readonly [name: string]: unknown };
@@ -30,11 +25,15 @@ export function checkMembers(known: Members, members: BodyMembers): void {
   }
 }
 
-/** Checks the query of a request whose parameters are not in its body. @throws VaultError BAD_REQUEST */
-export function checkQuery({ operation, at }: VaultEndpoint, req: Request): void {
-  if (/^(?:POST|PATCH) /.test(at)) return;
-  const known = vaultMembers[operation];
-  checkMembers(known, Object.fromEntries(queryOf(req, [...known.keys()])));
+/** Makes a row check the query of requests whose parameters are not in their body. */
+export function checkingQuery(row: VaultEndpoint): VaultEndpoint {
+  if (/^(?:POST|PATCH) /.test(row.at)) return row;
+  const known = vaultMembers[row.operation];
+  const query = (text: string) => {
+    checkMembers(known, Object.fromEntries(parseQuery(text, [...known.keys()])));
+    return row.query?.(text);
+  };
+  return { ...row, query };
 }
 
 /** DANGER: the parser's own error would quote the body. */
@@ -51,17 +50,23 @@ function parse(body: Uint8Array): BodyMembers {
 }
 
 /** Returns a whole number of the query; without one, or with an empty text, 0. @throws VaultError BAD_REQUEST */
-export function numberIn(req: Request, name: string): number {
-  const text = queryOf(req, [name]).get(name) || "0";
+export function numberIn(query: string, name: string): number {
+  const text = parseQuery(query, [name]).get(name) || "0";
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new VaultError("BAD_REQUEST", `the parameter ${name} must be a whole number`);
 }
 
-/** Returns the names of a list that its query asks for: those after `after`, at most `limit`. @throws VaultError BAD_REQUEST */
-export function pageOf(req: Request, names: readonly string[]): readonly string[] {
-  const after = queryOf(req, ["after"]).get("after") ?? "";
-  const isUnlimited = /^-\d+$/.test(queryOf(req, ["limit"]).get("limit") ?? ""); // what OpenBao's command line sends for all
-  const limit = isUnlimited ? 0 : numberIn(req, "limit");
+/** The part of a list that its query asks for: what sorts behind `after`, at most `limit`; 0 is all. */
+export type Page = { readonly after: string; readonly limit: number };
+
+/** @throws VaultError BAD_REQUEST */
+export function readPage(query: string): Page {
+  const { after = "", limit = "" } = Object.fromEntries(parseQuery(query, ["after", "limit"]));
+  const isUnlimited = /^-\d+$/.test(limit); // what OpenBao's command line sends for all
+  return { after, limit: isUnlimited ? 0 : numberIn(query, "limit") };
+}
+
+export function pageOf({ after, limit }: Page, names: readonly string[]): readonly string[] {
   const following =
     after === "" ? names : names.filter((name) => Buffer.compare(Buffer.from(name), Buffer.from(after)) > 0);
   return limit === 0 ? following : following.slice(0, limit);

@@ -1,22 +1,81 @@
 /**
- * Handlers of mounts, of which there is no state: `secret` is the whole vault and `transit` the custom name for keys, each top
+ * Endpoints of mounts, of which there is no state: `secret` is the whole vault and `transit` the custom name for keys, each top
  * folder is a mount of KV, version 2, and any other name can be used as one.
  */
-import type { Request, Response } from "express";
 import { mountConfigMembers } from "../../workers/vault-members.js";
+import type { Caller } from "../access/credentials.js";
+import { visibleRanges } from "../access/rights.js";
 import { VaultError } from "../errors.js";
-import { ownMemory, readBody } from "../http/body.js";
-import type { Service } from "../http/endpoint.js";
-import { stillValid, visibleRanges } from "../http/guards.js";
-import { callerOf } from "../http/request.js";
+import { fields } from "../http/body.js";
+import { type BasicCall, endpoint, none, type Subject } from "../http/endpoint.js";
+import type { Whole } from "../http/outcome.js";
 import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
-import { type BodyMembers, checkMembers, maxMembersBytes, membersOf } from "./members.js";
-import { sendNothing, sendObject } from "./response.js";
+import { type BodyMembers, checkMembers, membersOf } from "./members.js";
+import { nothing, object } from "./response.js";
 import { wholeVault } from "./table.js";
 import { mountName } from "./unsupported.js";
 
 const transitMount = "transit";
+
+/** A mount, which is the whole parameter, or its first segment. */
+const mount: Subject<{ readonly mount: string }> = { read: (text) => ({ mount: wholeName(text) }), pathOf: () => null };
+const mountOfPath: typeof mount = { read: (text) => ({ mount: nameOf(text) }), pathOf: () => null };
+
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const mountRows = [
+  endpoint({
+    operation: "listMounts", at: "GET /v1/sys/mounts", scope: "some", guard: "unlocked", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    async handle(call) {
+      const mounts = await visibleMounts(call);
+      return object(mounts, mounts);
+    },
+  }),
+  endpoint({
+    operation: "showMount", at: "GET /v1/sys/mounts/:name", scope: "some", guard: "unlocked", audit: null,
+    subject: mount, body: null, conditional: false, reads: true,
+    handle({ mount: name }) {
+      const found = mountAt(name);
+      return object(found, found);
+    },
+  }),
+  endpoint({
+    operation: "enableMount", at: "POST /v1/sys/mounts/:name", scope: "root", guard: "unlocked", audit: null,
+    subject: mount, body: fields(), conditional: false, reads: false,
+    handle: ({ body }) => enable(body),
+  }),
+  endpoint({
+    operation: "disableMount", at: "DELETE /v1/sys/mounts/:name", scope: "root", guard: "unlocked", audit: null,
+    subject: mount, body: null, conditional: false, reads: false,
+    handle: refuseChange,
+  }),
+  endpoint({
+    operation: "showTuning", at: "GET /v1/sys/mounts/:name/tune", scope: "some", guard: "unlocked", audit: null,
+    subject: mount, body: null, conditional: false, reads: true,
+    handle({ mount: name }) {
+      const { config, description, options } = mountAt(name);
+      const tuning = { ...config, description, options };
+      return object(tuning, tuning);
+    },
+  }),
+  endpoint({
+    operation: "tuneMount", at: "POST /v1/sys/mounts/:name/tune", scope: "root", guard: "unlocked", audit: null,
+    subject: mount, body: null, conditional: false, reads: false,
+    handle: refuseChange,
+  }),
+  endpoint({
+    operation: "listMountsForUi", at: "GET /v1/sys/internal/ui/mounts", scope: "some", guard: "unlocked", audit: null,
+    subject: none, body: null, conditional: false, reads: true,
+    handle: async (call) => object({ secret: await visibleMounts(call), auth: {} }),
+  }),
+  // What the command line of Vault asks before each command: which version of KV a path belongs to.
+  endpoint({
+    operation: "showMountOfPath", at: "GET /v1/sys/internal/ui/mounts/:path", scope: "some", guard: "unlocked", audit: null,
+    subject: mountOfPath, body: null, conditional: false, reads: true,
+    handle: ({ mount: name }) => object({ ...mountAt(name), path: `${name}/` }),
+  }),
+];
 
 function mountAt(name: string) {
   const isTransit = name === transitMount;
@@ -34,63 +93,35 @@ function mountAt(name: string) {
   };
 }
 
+type Asked = BasicCall & { readonly caller: Caller };
+
 /** Returns those that a caller may see, by their names with a slash. */
-async function visibleMounts(service: Service, req: Request) {
-  const names = [...new Set([wholeVault, transitMount, ...(await visibleFolders(service, req))])].sort();
+async function visibleMounts(call: Asked) {
+  const names = [...new Set([wholeVault, transitMount, ...(await visibleFolders(call))])].sort();
   return Object.fromEntries(names.map((name) => [`${name}/`, mountAt(name)]));
 }
 
 /** A token that cannot list learns no names: it is shown those that its own paths have. */
-async function visibleFolders(service: Service, req: Request): Promise<readonly string[]> {
-  const caller = callerOf(req);
+async function visibleFolders({ vault, caller, permit }: Asked): Promise<readonly string[]> {
   if (caller !== "root" && !caller.token.can.includes("list")) {
     return caller.token.paths.filter((path) => path.includes("/")).map(firstSegment);
   }
-  const keys = await keysIn(service.vault.secrets, "", visibleRanges(req).within, stillValid(req));
+  const keys = await keysIn(vault.secrets, "", visibleRanges(caller).within, permit);
   return keys.filter((key) => key.endsWith("/")).map((key) => key.slice(0, -1));
 }
 
-export async function listMounts(service: Service, req: Request, res: Response): Promise<void> {
-  const mounts = await visibleMounts(service, req);
-  sendObject(res, mounts, mounts);
-}
-
-export function showMount(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const mount = mountAt(wholeName(parameter));
-  sendObject(res, mount, mount);
-}
-
-export function showTuning(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const { config, description, options } = mountAt(wholeName(parameter));
-  const tuning = { ...config, description, options };
-  sendObject(res, tuning, tuning);
-}
-
-/** What the command line of Vault asks before each command: which version of KV a path belongs to. */
-export function showMountOfPath(_service: Service, _req: Request, res: Response, parameter: string): void {
-  const name = nameOf(parameter);
-  sendObject(res, { ...mountAt(name), path: `${name}/` });
-}
-
-export async function listMountsForUi(service: Service, req: Request, res: Response): Promise<void> {
-  sendObject(res, { secret: await visibleMounts(service, req), auth: {} });
-}
-
-/** Nothing is stored: every name is a mount already. Refuses another engine. */
-export async function enableMount(_service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  wholeName(parameter);
-  const body = await readBody(req, res, maxMembersBytes, ownMemory);
+/** Nothing is stored: every name is a mount already. @throws VaultError BAD_REQUEST for another engine */
+function enable(body: Uint8Array): Whole {
   const { type, options, config } = membersOf(body, "enableMount");
   checkMembers(mountConfigMembers, objectIn("config", config));
   const { version, ...others } = objectIn("options", options);
   const isKv = (type === "kv-v2" && String(version ?? 2) === "2") || (type === "kv" && String(version) === "2");
   if (!isKv && type !== "transit") throw new VaultError("BAD_REQUEST", twoEngines);
   if (Object.keys(others).length > 0) throw new VaultError("BAD_REQUEST", "options can only be version here");
-  sendNothing(res);
+  return nothing;
 }
 
-export function refuseMountChange(_service: Service, _req: Request, _res: Response, parameter: string): never {
-  wholeName(parameter);
+function refuseChange(): never {
   throw new VaultError("BAD_REQUEST", "mounts have no state here: they cannot be tuned, moved or disabled");
 }
 

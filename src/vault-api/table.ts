@@ -2,16 +2,8 @@
  * Router of the API for Vault's clients. There is no state of mounts: the first segment of a path is a top folder, `secret` the
  * whole vault, and the second decides what the path is for.
  */
-import {
-  byHand,
-  type Endpoint,
-  EndpointTable,
-  type Found,
-  hasParameter,
-  parseQuery,
-  type Target,
-} from "../http/endpoint.js";
-import { asksForList, checkQuery, type VaultEndpoint } from "./members.js";
+import { EndpointTable, type Found, hasParameter, parseQuery, type Target } from "../http/endpoint.js";
+import { asksForList, checkingQuery, type VaultEndpoint } from "./members.js";
 
 /** First segments that are no mounts. */
 const systems = new Set(["sys", "auth", "identity", "cubbyhole"]);
@@ -41,14 +33,6 @@ export class VaultTable {
   methodsOf(path: string): readonly string[] {
     return this.#table.methodsOf(mountOf(path)[1]);
   }
-}
-
-function checkingQuery(row: VaultEndpoint): Endpoint {
-  const handle: VaultEndpoint["handle"] = (service, req, res, parameter) => {
-    checkQuery(row, req);
-    return row.handle(service, req, res, parameter);
-  };
-  return byHand({ ...row, handle });
 }
 
 /** Returns the mount, if the path has one, and the path with `*` in its place. */

@@ -1,119 +1,147 @@
-/** Handlers of `auth`: what the token is, its end, child tokens, and the login with a token's name and value. */
-import type { IncomingMessage } from "node:http";
-import type { Request, Response } from "express";
+/** Endpoints of `auth`: what the token is, its end, child tokens, and the login with a token's name and value. */
 import { goSeconds, wholeSeconds } from "../../workers/go-values.js";
 import type { Caller } from "../access/credentials.js";
 import type { Scope } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
+import { change } from "../audit/record.js";
 import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
-import { ownMemory, readBody } from "../http/body.js";
-import type { Service } from "../http/endpoint.js";
-import { bearerOf } from "../http/guards.js";
-import { callerOf, contextOf, onlyHeader } from "../http/request.js";
-import { type BodyMembers, maxMembersBytes, membersOf } from "./members.js";
-import { sendNothing, sendObject } from "./response.js";
+import { fields } from "../http/body.js";
+import { type BasicCall, endpoint, none, type Service } from "../http/endpoint.js";
+import type { Whole } from "../http/outcome.js";
+import { type BodyMembers, membersOf } from "./members.js";
+import { nothing, object } from "./response.js";
 
 /** As Vault: of a token that is made without an end, and of a login. */
 const defaultSeconds = 32 * 24 * 3600;
 const loginSeconds = 24 * 3600;
 
-/** Returns the token of a request: in Vault's header, or as a bearer. */
-export function tokenOf(req: IncomingMessage): string | undefined {
-  return onlyHeader(req.rawHeaders, "x-vault-token") || bearerOf(req); // an empty header is none, as in Vault
-}
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const authRows = [
+  endpoint({
+    operation: "lookUpSelf", at: "GET /v1/auth/token/lookup-self", scope: "any", guard: "unlocked", audit: null,
+    subject: none, body: fields(), conditional: false, reads: true,
+    handle: lookUpSelf,
+  }),
+  endpoint({
+    operation: "lookUpSelf", at: "POST /v1/auth/token/lookup-self", scope: "any", guard: "unlocked", audit: null,
+    subject: none, body: fields(), conditional: false, reads: true,
+    handle: lookUpSelf,
+  }),
+  endpoint({
+    operation: "lookUpByGet", at: "GET /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null,
+    subject: none, body: fields(), conditional: false, reads: true,
+    handle: lookUpSelf,
+  }),
+  endpoint({
+    operation: "lookUp", at: "POST /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null,
+    subject: none, body: fields(), conditional: false, reads: true,
+    handle(call) {
+      const { text, shown } = namedToken(call, membersOf(call.body, "lookUp")["token"] || call.presented);
+      return object(describe(call.service, shown, text));
+    },
+  }),
+  endpoint({
+    operation: "renewSelf", at: "POST /v1/auth/token/renew-self", scope: "any", guard: "unlocked", audit: null,
+    subject: none, body: fields(), conditional: false, reads: true,
+    handle(call) {
+      checkIncrement(membersOf(call.body, "renewSelf"));
+      return object(null, { auth: authOf(call.service, shownOf(call), call.presented) });
+    },
+  }),
+  endpoint({
+    operation: "renew", at: "POST /v1/auth/token/renew", scope: "any", guard: "unlocked", audit: null,
+    subject: none, body: fields(), conditional: false, reads: true,
+    handle(call) {
+      const members = membersOf(call.body, "renew");
+      checkIncrement(members);
+      const { text, shown } = namedToken(call, members["token"]);
+      return object(null, { auth: authOf(call.service, shown, text) });
+    },
+  }),
+  endpoint({
+    operation: "revokeSelf", at: "POST /v1/auth/token/revoke-self", scope: "any", guard: "unlocked", audit: change("token-revoke"),
+    subject: none, body: fields(), conditional: false, reads: false,
+    handle(call) {
+      membersOf(call.body, "revokeSelf");
+      return revokeCaller(call, call.caller);
+    },
+  }),
+  endpoint({
+    operation: "revoke", at: "POST /v1/auth/token/revoke", scope: "any", guard: "unlocked", audit: change("token-revoke"),
+    subject: none, body: fields(), conditional: false, reads: false,
+    handle: (call) => revokeCaller(call, namedCaller(call, membersOf(call.body, "revoke")["token"]).caller),
+  }),
+  endpoint({
+    operation: "createToken", at: "POST /v1/auth/token/create", scope: "some", guard: "unlocked", audit: change("token-create"),
+    subject: none, body: fields(), conditional: false, reads: false,
+    async handle(call) {
+      const members = membersOf(call.body, "createToken");
+      const { service, presented, caller } = call;
+      const created = await service.tokens.createChild(presented, readChild(members, caller === "root"));
+      return made(call, created, isNothing(members["meta"]) ? null : ["meta is not kept: nothing will show it"]);
+    },
+  }),
+  endpoint({
+    operation: "logIn", at: "POST /v1/auth/approle/login", scope: "login", guard: "background", audit: change("token-create"),
+    subject: none, body: fields(), conditional: false, reads: false,
+    handle: logIn,
+  }),
+];
 
-export async function lookUpSelf(service: Service, req: Request, res: Response): Promise<void> {
-  membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "lookUpSelf");
-  sendObject(res, describe(service, shownOf(service, req), presented(req)));
-}
+type Asked = BasicCall & { readonly caller: Caller; readonly presented: string };
 
-/** The root token may look up any, another one itself; without a token in the body it is the caller's. */
-export async function lookUp(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "lookUp");
-  const { text, shown } = namedToken(service, req, members["token"] || presented(req));
-  sendObject(res, describe(service, shown, text));
-}
-
-/** A token's life cannot be extended: returns what is left of it. */
-export async function renewSelf(service: Service, req: Request, res: Response): Promise<void> {
-  checkIncrement(membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "renewSelf"));
-  sendObject(res, null, { auth: authOf(service, shownOf(service, req), presented(req)) });
-}
-
-export async function renew(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "renew");
-  checkIncrement(members);
-  const { text, shown } = namedToken(service, req, members["token"]);
-  sendObject(res, null, { auth: authOf(service, shown, text) });
-}
-
-export async function revokeSelf(service: Service, req: Request, res: Response): Promise<void> {
-  membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "revokeSelf");
-  await revokeCaller(service, req, res, callerOf(req));
-}
-
-/** The root token may revoke any, another one itself. */
-export async function revoke(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "revoke");
-  await revokeCaller(service, req, res, namedCaller(service, req, members["token"]).caller);
-}
-
-export async function createToken(service: Service, req: Request, res: Response): Promise<void> {
-  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "createToken");
-  const made = await service.tokens.createChild(presented(req), readChild(members, callerOf(req) === "root"));
-  sendMade(service, req, res, made, isNothing(members["meta"]) ? null : ["meta is not kept: nothing will show it"]);
+function lookUpSelf(call: Asked & { readonly body: Uint8Array }): Whole {
+  membersOf(call.body, "lookUpSelf");
+  return object(describe(call.service, shownOf(call), call.presented));
 }
 
 /** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
-export async function logIn(service: Service, req: Request, res: Response): Promise<void> {
-  const { credentials, tokens, tokenLockout } = service;
-  const members = membersOf(await readBody(req, res, maxMembersBytes, ownMemory), "logIn");
-  const { role_id: name, secret_id: text } = members;
+async function logIn(call: BasicCall & { readonly body: Uint8Array }): Promise<Whole> {
+  const { credentials, tokens } = call.service;
+  const { role_id: name, secret_id: text } = membersOf(call.body, "logIn");
   if (typeof name !== "string" || name === "") throw new VaultError("BAD_REQUEST", "missing role_id");
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing secret_id");
   await tokens.refresh();
-  tokenLockout.check(req); // others may have failed since
+  call.permit(); // others may have failed since
   const caller = orEnded(() => credentials.authenticate(text));
-  if (caller === "ended" || caller === null || (caller === "root" ? rootName : caller.token.name) !== name) {
-    if (caller !== "ended") tokenLockout.fail(req);
-    throw new VaultError("BAD_REQUEST", "invalid role or secret ID");
-  }
+  if (caller === "ended") throw new VaultError("UNAUTHORIZED", invalidLogin, { reason: "revoked" });
+  if (caller === null || (caller === "root" ? rootName : caller.token.name) !== name)
+    throw new VaultError("UNAUTHORIZED", invalidLogin);
+  call.recorded.caller = caller;
   if (caller !== "root") tokens.touch(caller);
-  const made = await tokens.createChild(text, { label: "login", can: null, ttlSeconds: loginSeconds });
-  sendMade(service, req, res, made);
+  return made(call, await tokens.createChild(text, { label: "login", can: null, ttlSeconds: loginSeconds }));
 }
 
-function sendMade(
-  service: Service,
-  req: Request,
-  res: Response,
+const invalidLogin = "invalid role or secret ID";
+
+function made(
+  { service, recorded }: BasicCall,
   { text, shown }: NewToken,
   warnings: readonly string[] | null = null,
-): void {
-  contextOf(req).subject = shown.name;
-  sendObject(res, null, { auth: authOf(service, shown, text), warnings });
+): Whole {
+  recorded.subject = shown.name;
+  return object(null, { auth: authOf(service, shown, text), warnings });
 }
 
 function isNothing(value: unknown): boolean {
   return (value ?? "") === "" || (typeof value === "object" && Object.keys(value ?? {}).length === 0);
 }
 
-async function revokeCaller({ tokens }: Service, req: Request, res: Response, caller: Caller): Promise<void> {
+async function revokeCaller({ service, permit, recorded }: BasicCall, caller: Caller): Promise<Whole> {
   if (caller === "root") {
     throw new VaultError("BAD_REQUEST", "the root token is not revoked but replaced: strongroom token rotate");
   }
-  contextOf(req).subject = caller.token.name;
-  await tokens.revokeValue(caller);
-  sendNothing(res);
+  recorded.subject = caller.token.name;
+  await service.tokens.revokeValue(caller, permit);
+  return nothing;
 }
 
 type Shown = ShownToken | "root";
 
-function shownOf({ tokens }: Service, req: Request): Shown {
-  const caller = callerOf(req);
-  return caller === "root" ? caller : tokens.show(caller);
+function shownOf({ service, caller }: Asked): Shown {
+  return caller === "root" ? caller : service.tokens.show(caller);
 }
 
 /** A renewal extends nothing: what it asks for must only be a duration. @throws VaultError BAD_REQUEST */
@@ -121,21 +149,20 @@ function checkIncrement({ increment }: BodyMembers): void {
   secondsOf("increment", increment);
 }
 
-/** Returns the token that a body names. @throws VaultError FORBIDDEN, BAD_REQUEST */
-function namedToken(service: Service, req: Request, named: unknown): { readonly text: string; readonly shown: Shown } {
-  const { text, caller } = namedCaller(service, req, named);
-  return { text, shown: caller === "root" ? caller : service.tokens.show(caller) };
+function namedToken(call: Asked, named: unknown): { readonly text: string; readonly shown: Shown } {
+  const { text, caller } = namedCaller(call, named);
+  return { text, shown: caller === "root" ? caller : call.service.tokens.show(caller) };
 }
 
-function namedCaller(
-  service: Service,
-  req: Request,
-  text: unknown,
-): { readonly text: string; readonly caller: Caller } {
+/**
+ * Returns the token that a body names. The root token may name any, another one itself.
+ * @throws VaultError FORBIDDEN, BAD_REQUEST
+ */
+function namedCaller(call: Asked, text: unknown): { readonly text: string; readonly caller: Caller } {
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing token");
-  if (text === presented(req)) return { text, caller: callerOf(req) };
-  if (callerOf(req) !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
-  const caller = orEnded(() => service.credentials.authenticate(text));
+  if (text === call.presented) return { text, caller: call.caller };
+  if (call.caller !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
+  const caller = orEnded(() => call.service.credentials.authenticate(text));
   if (caller === null || caller === "ended") throw new VaultError("FORBIDDEN", "bad token");
   return { text, caller };
 }
@@ -146,10 +173,6 @@ function orEnded<T>(authenticate: () => T): T | "ended" {
   } catch {
     return "ended";
   }
-}
-
-function presented(req: Request): string {
-  return tokenOf(req) ?? "";
 }
 
 function describe({ tokens }: Service, shown: Shown, id: string): object {

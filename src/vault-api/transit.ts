@@ -1,102 +1,192 @@
-/** Handlers of the transit secrets engine. Bodies are read, and results made, in the key worker. */
-import type { Request, Response } from "express";
-import type { TransitUse, VaultForm } from "../../workers/protocol.js";
+/** Endpoints of the transit secrets engine. Bodies are read, and results made, in the key worker. */
+import type { SharedBytes, TransitUse, VaultForm } from "../../workers/protocol.js";
+import { visibleRanges } from "../access/rights.js";
 import { VaultError } from "../errors.js";
-import { readBody, sharedMemory } from "../http/body.js";
-import type { Handler, Service } from "../http/endpoint.js";
-import {
-  authorizeBody,
-  authorizePath,
-  requireValidToken,
-  secretPathOf,
-  stillValid,
-  visibleRanges,
-} from "../http/guards.js";
-import { contextOf } from "../http/request.js";
-import { pageOf } from "./members.js";
-import { sendData, sendNothing, sendObject, sendRead } from "./response.js";
+import { input, sharedValue } from "../http/body.js";
+import { type BasicCall, endpoint, parseKeyName, type Subject, type Target } from "../http/endpoint.js";
+import type { Whole } from "../http/outcome.js";
+import { anyUse, transitFacts } from "../http/transit-facts.js";
+import { parseSecretPath } from "../paths/secret-path.js";
+import { pageOf, readPage } from "./members.js";
+import { data, nothing, object } from "./response.js";
 import { wholeVault } from "./table.js";
 import { operationInKeyName, Unsupported } from "./unsupported.js";
 
-/** The handlers of `transitRows`. */
-export const transitHandlers = {
-  createTransitKey: createKey,
-  showTransitKey: showKey,
-  deleteTransitKey: deleteKey,
-  rotateTransitKey: changing("rotate", () => "key not found"),
-  configureTransitKey: changing("config", (name) => `no existing key named ${name} could be found`),
-  exportTransitKey: exportKey,
-  encrypt: using("encrypt"),
-  decrypt: using("decrypt"),
-  rewrap: using("rewrap"),
-  sign: using("sign"),
-  verify: using("verify"),
-  hmac: using("hmac"),
-  dataKey,
-} as const;
+/** A key by its name in the vault, and what the client calls it, with what else the path says. */
+type Key = { readonly key: string; readonly form: VaultForm };
 
-/** A key that exists stays as it is. */
-async function createKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { name, form } = managedKeyOf(req, parameter, true);
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  const { transit } = service.vault;
-  try {
-    sendData(res, await transit.create(name, body, stillValid(req), form));
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== "ALREADY_EXISTS") throw error;
-    sendRead(req, res, await transit.show(name, form), 200, [`key ${form.name} already existed`]);
-  }
-}
+const pathOf = ({ key }: Key) => key;
 
-async function showKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { name, form } = managedKeyOf(req, parameter);
-  authorizePath(req, name);
-  sendRead(req, res, await service.vault.transit.show(name, form));
-}
+/** A key to manage: Vault's operations on a key are no part of its name. */
+const managedKey: Subject<Key> = { read: (text, target) => managed(keyIn(text, target), false), pathOf };
+const newKey: Subject<Key> = { read: (text, target) => managed(keyIn(text, target), true), pathOf };
 
-export async function listKeyNames(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const folder = wholeMount(req) ? "" : `${secretPathOf(req, parameter.replace(/\/$/, ""))}/`;
-  const names = await service.vault.transit.names(folder, visibleRanges(req).within);
-  requireValidToken(req);
-  contextOf(req).secretPath = null;
-  const keys = pageOf(
-    req,
-    names.map((name) => name.slice(folder.length)),
-  );
-  contextOf(req).count = keys.length;
-  if (keys.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
-  sendObject(res, { keys });
-}
+/** A key to use. */
+const usedKey: Subject<Key> = { read: keyIn, pathOf };
 
-async function deleteKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { name, form } = managedKeyOf(req, parameter);
-  await orMissing(
-    service.vault.transit.remove(name, stillValid(req), form),
-    `error deleting policy ${form.name}: could not delete key; not found`,
-  );
-  sendNothing(res);
-}
-
-function changing(change: "rotate" | "config", missing: (name: string) => string): Handler {
-  return async (service, req, res, parameter) => {
-    const { name, form } = managedKeyOf(req, parameter);
-    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-    sendData(
-      res,
-      await orMissing(service.vault.transit.change(change, name, body, stillValid(req), form), missing(form.name)),
-    );
-  };
-}
+/** The same; the hash may be the last segment of the path. */
+const hashingKey: Subject<Key> = {
+  read(text, target) {
+    const hash = /^.+\/(sha[23]-\d{3}|sha1)$/.exec(splitMount(text, target).rest)?.[1];
+    return hash === undefined ? keyIn(text, target) : keyIn(text.slice(0, -hash.length - 1), target, { hash });
+  },
+  pathOf,
+};
 
 /** `…/export/TYPE/NAME`, and perhaps a version. */
-async function exportKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { folder, rest } = splitMount(req, parameter);
-  const [exportType = "", ...segments] = rest.split("/");
-  const last = segments.at(-1) ?? "";
-  const version = segments.length > 1 && /^(?:latest|v?\d{1,9})$/.test(last) ? last : "";
-  const name = version === "" ? segments : segments.slice(0, -1);
-  const key = keyOf(req, folder + name.join("/"), { exportType, version });
-  sendRead(req, res, await service.vault.transit.export(key.name, key.form));
+const exportedKey: Subject<Key> = {
+  read(text, target) {
+    const { folder, rest } = splitMount(text, target);
+    const [exportType = "", ...segments] = rest.split("/");
+    const last = segments.at(-1) ?? "";
+    const version = segments.length > 1 && /^(?:latest|v?\d{1,9})$/.test(last) ? last : "";
+    const name = version === "" ? segments : segments.slice(0, -1);
+    return keyIn(folder + name.join("/"), target, { exportType, version });
+  },
+  pathOf,
+};
+
+/** `…/datakey/plaintext/NAME`, or `wrapped`. */
+const wrappingKey: Subject<Key> = {
+  read(text, target) {
+    const { folder, rest } = splitMount(text, target);
+    const [, kind, name] = /^(plaintext|wrapped)\/(.+)$/.exec(rest) ?? [];
+    if (name === undefined) throw new VaultError("BAD_REQUEST", "Invalid path, must be 'plaintext' or 'wrapped'");
+    return keyIn(folder + name, target, { plaintext: String(kind === "plaintext") });
+  },
+  pathOf,
+};
+
+/** The folder of a mount's keys. */
+const keyFolder: Subject<{ readonly folder: string }> = {
+  read: (text, target) => ({ folder: isWhole(target) ? "" : `${parseSecretPath(text.replace(/\/$/, ""))}/` }),
+  pathOf: () => null,
+};
+
+/** What is behind the operation in a path without a key: a source, a number of bytes, an algorithm. */
+const rest: Subject<{ readonly rest: string }> = {
+  read: (text, target) => ({ rest: splitMount(text, target).rest }),
+  pathOf: () => null,
+};
+
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+export const transitRows = [
+  endpoint({
+    operation: "listTransitKeys", at: "LIST /v1/*/keys", scope: anyUse, guard: "unlocked", audit: null,
+    subject: keyFolder, body: null, conditional: false, query: readPage, reads: true,
+    async handle({ vault, folder, query: page, caller, recorded }) {
+      const names = await vault.transit.names(folder, visibleRanges(caller).within);
+      const keys = pageOf(page, names.map((name) => name.slice(folder.length)));
+      recorded.count = keys.length;
+      if (keys.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
+      return object({ keys });
+    },
+  }),
+  endpoint({
+    operation: "createTransitKey", at: "POST /v1/*/keys/:name", ...transitFacts.createTransitKey,
+    subject: newKey, body: sharedValue, conditional: false, reads: true,
+    handle: create,
+  }),
+  endpoint({
+    operation: "showTransitKey", at: "GET /v1/*/keys/:name", ...transitFacts.showTransitKey,
+    subject: managedKey, body: null, conditional: false, reads: true,
+    handle: async ({ vault, key, form }) => data(await vault.transit.show(key, form)),
+  }),
+  endpoint({
+    operation: "deleteTransitKey", at: "DELETE /v1/*/keys/:name", ...transitFacts.deleteTransitKey,
+    subject: managedKey, body: null, conditional: false, reads: false,
+    async handle({ vault, key, form, permit }) {
+      const problem = `error deleting policy ${form.name}: could not delete key; not found`;
+      await orMissing(vault.transit.remove(key, permit, form), problem);
+      return nothing;
+    },
+  }),
+  endpoint({
+    operation: "rotateTransitKey", at: "POST /v1/*/keys/:name/rotate", ...transitFacts.rotateTransitKey,
+    subject: managedKey, body: sharedValue, conditional: false, reads: false,
+    handle: async ({ vault, key, form, body, permit }) =>
+      data(await orMissing(vault.transit.change("rotate", key, body, permit, form), "key not found")),
+  }),
+  endpoint({
+    operation: "configureTransitKey", at: "POST /v1/*/keys/:name/config", ...transitFacts.configureTransitKey,
+    subject: managedKey, body: sharedValue, conditional: false, reads: false,
+    async handle({ vault, key, form, body, permit }) {
+      const problem = `no existing key named ${form.name} could be found`;
+      return data(await orMissing(vault.transit.change("config", key, body, permit, form), problem));
+    },
+  }),
+  endpoint({
+    operation: "exportTransitKey", at: "GET /v1/*/export/:name", ...transitFacts.exportTransitKey,
+    subject: exportedKey, body: null, conditional: false, reads: true,
+    handle: async ({ vault, key, form }) => data(await vault.transit.export(key, form)),
+  }),
+  endpoint({
+    operation: "encrypt", at: "POST /v1/*/encrypt/:name", ...transitFacts.encrypt,
+    subject: usedKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "encrypt"),
+  }),
+  endpoint({
+    operation: "decrypt", at: "POST /v1/*/decrypt/:name", ...transitFacts.decrypt,
+    subject: usedKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "decrypt"),
+  }),
+  endpoint({
+    operation: "rewrap", at: "POST /v1/*/rewrap/:name", ...transitFacts.rewrap,
+    subject: usedKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "rewrap"),
+  }),
+  endpoint({
+    operation: "sign", at: "POST /v1/*/sign/:name", ...transitFacts.sign,
+    subject: hashingKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "sign"),
+  }),
+  endpoint({
+    operation: "verify", at: "POST /v1/*/verify/:name", ...transitFacts.verify,
+    subject: hashingKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "verify"),
+  }),
+  endpoint({
+    operation: "hmac", at: "POST /v1/*/hmac/:name", ...transitFacts.hmac,
+    subject: hashingKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "hmac"),
+  }),
+  endpoint({
+    operation: "dataKey", at: "POST /v1/*/datakey/:name", ...transitFacts.dataKey,
+    subject: wrappingKey, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, "datakey"),
+  }),
+  endpoint({
+    operation: "random", at: "POST /v1/*/random", scope: anyUse, guard: "unlocked", audit: null,
+    subject: rest, body: sharedValue, conditional: false, reads: true,
+    handle: random,
+  }),
+  endpoint({
+    operation: "random", at: "POST /v1/*/random/:bytes", scope: anyUse, guard: "unlocked", audit: null,
+    subject: rest, body: sharedValue, conditional: false, reads: true,
+    handle: random,
+  }),
+  endpoint({
+    operation: "hash", at: "POST /v1/*/hash", scope: anyUse, guard: "unlocked", audit: null,
+    subject: rest, body: sharedValue, conditional: false, reads: true,
+    handle: hashed,
+  }),
+  endpoint({
+    operation: "hash", at: "POST /v1/*/hash/:algorithm", scope: anyUse, guard: "unlocked", audit: null,
+    subject: rest, body: sharedValue, conditional: false, reads: true,
+    handle: hashed,
+  }),
+];
+
+type Used = BasicCall & Key & { readonly body: SharedBytes };
+
+/** A key that exists stays as it is. */
+async function create({ vault: { transit }, key, form, body, permit }: Used): Promise<Whole> {
+  try {
+    return { ...data(await transit.create(key, body, permit, form)), isDone: true };
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== "ALREADY_EXISTS") throw error;
+    return data(await transit.show(key, form), 200, [`key ${form.name} already existed`]);
+  }
 }
 
 const missingKeys: Readonly<Record<TransitUse, string>> = {
@@ -109,80 +199,47 @@ const missingKeys: Readonly<Record<TransitUse, string>> = {
   verify: "signature verification key not found",
 };
 
-/** Encrypts, signs and so on: one input, or a batch of them. The hash may be the last segment of the path. */
-function using(use: TransitUse): Handler {
-  return (service, req, res, parameter) => {
-    const { rest } = splitMount(req, parameter);
-    const hash = /^.+\/(sha[23]-\d{3}|sha1)$/.exec(rest)?.[1];
-    if (hash === undefined || !hashing.has(use)) return useKey(service, req, res, use, keyOf(req, parameter));
-    return useKey(service, req, res, use, keyOf(req, parameter.slice(0, -hash.length - 1), { hash }));
-  };
+/** Encrypts, signs and so on: one input, or a batch of them. */
+async function use({ vault, key: name, form, body }: Used, use: TransitUse): Promise<Whole> {
+  const { response, status } = await orMissing(vault.transit.useAs({ use, name, body, form }), missingKeys[use]);
+  return data(response, status);
 }
 
-const hashing: ReadonlySet<TransitUse> = new Set(["sign", "verify", "hmac"]);
-
-/** `…/datakey/plaintext/NAME`, or `wrapped`. */
-function dataKey(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { folder, rest } = splitMount(req, parameter);
-  const [, kind, name] = /^(plaintext|wrapped)\/(.+)$/.exec(rest) ?? [];
-  if (name === undefined) throw new VaultError("BAD_REQUEST", "Invalid path, must be 'plaintext' or 'wrapped'");
-  const key = keyOf(req, folder + name, { plaintext: String(kind === "plaintext") });
-  return useKey(service, req, res, "datakey", key);
-}
-
-type Key = { readonly name: string; readonly form: VaultForm };
-
-async function useKey(service: Service, req: Request, res: Response, use: TransitUse, key: Key): Promise<void> {
-  const { transit } = service.vault;
-  const { name, form } = key;
-  const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
-  await authorizeBody(req, name, () => transit.validateUse(use, name, body, form));
-  const { response, status } = await orMissing(transit.useAs({ use, name, body, form }), missingKeys[use]);
-  sendRead(req, res, response, status);
-}
+type Rest = BasicCall & { readonly rest: string; readonly body: SharedBytes };
 
 /** `…/random`, and perhaps a source, and the number of bytes. */
-export async function random(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { rest } = splitMount(req, parameter);
-  const [, bytes] = /^(?:(?:platform|seal|all)(?:\/|$))?(\d*)$/.exec(rest) ?? [];
+async function random({ vault, rest: text, body }: Rest): Promise<Whole> {
+  const [, bytes] = /^(?:(?:platform|seal|all)(?:\/|$))?(\d*)$/.exec(text) ?? [];
   if (bytes === undefined) throw new VaultError("BAD_REQUEST", "the source must be platform, seal or all");
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  sendData(res, await service.vault.transit.random(body, { name: "", given: bytes === "" ? {} : { bytes } }));
+  return data(await vault.transit.random(body, { name: "", given: bytes === "" ? {} : { bytes } }));
 }
 
 /** `…/hash`, and perhaps the algorithm. */
-export async function hash(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
-  const { rest } = splitMount(req, parameter);
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  sendData(res, await service.vault.transit.hash(body, { name: "", given: rest === "" ? {} : { hash: rest } }));
+async function hashed({ vault, rest: hash, body }: Rest): Promise<Whole> {
+  return data(await vault.transit.hash(body, { name: "", given: hash === "" ? {} : { hash } }));
 }
 
-/** Returns the key's name as the vault has it, and what the client calls it. @throws VaultError BAD_REQUEST */
-function keyOf(req: Request, parameter: string, given: VaultForm["given"] = {}): Key {
-  const name = secretPathOf(req, parameter);
-  const shown = wholeMount(req) ? name : name.slice(name.indexOf("/") + 1);
-  if (!/\/(?:rotate|config)$/.test(name)) return { name, form: { name: shown, given } };
-  contextOf(req).secretPath = null;
-  throw new VaultError("BAD_REQUEST", "the name of a transit key must not end in /rotate or /config");
+/** @throws VaultError BAD_REQUEST */
+function keyIn(parameter: string, target: Target, given: VaultForm["given"] = {}): Key {
+  const key = parseKeyName(parameter);
+  return { key, form: { name: isWhole(target) ? key : key.slice(key.indexOf("/") + 1), given } };
 }
 
-/** As `keyOf`, below `keys/`, where Vault's operations on a key are no part of its name. @throws Unsupported */
-function managedKeyOf(req: Request, parameter: string, isNew = false): Key {
-  const key = keyOf(req, parameter);
+/** @throws Unsupported */
+function managed(key: Key, isNew: boolean): Key {
   const problem = operationInKeyName(key.form.name, isNew);
   if (problem === null) return key;
-  contextOf(req).secretPath = null;
   throw new Unsupported(`unsupported path: ${problem}`);
 }
 
 /** Returns the mount's folder, "" or with a slash at the end, and what is behind it in the raw text of a parameter. */
-function splitMount(req: Request, parameter: string): { readonly folder: string; readonly rest: string } {
-  const end = wholeMount(req) ? 0 : parameter.indexOf("/") + 1;
+function splitMount(parameter: string, target: Target): { readonly folder: string; readonly rest: string } {
+  const end = isWhole(target) ? 0 : parameter.indexOf("/") + 1;
   return { folder: parameter.slice(0, end), rest: parameter.slice(end) };
 }
 
-function wholeMount(req: Request): boolean {
-  return contextOf(req).target.path.startsWith(`/v1/${wholeVault}/`);
+function isWhole({ path }: Target): boolean {
+  return path.startsWith(`/v1/${wholeVault}/`);
 }
 
 /** Vault's status for a missing key is 400 wherever something would be done with it. */

@@ -233,7 +233,7 @@ describe("Child tokens", () => {
     await again.vault.unlock(body({ passphrase }), () => {});
     const caller = again.credentials.authenticate(text);
     if (caller === null || caller === "root") throw new Error("the child token is not valid");
-    await again.tokens.revokeValue(caller);
+    await again.tokens.revokeValue(caller, always);
     const { ended } = readDocument(kept.documents.get("tokens") ?? Buffer.from("")) ?? { ended: [] };
     expect(ended[0]).to.deep.equal(revoked(at, "ci", {}));
     expect(ended.length).to.equal(2001);
@@ -249,7 +249,7 @@ describe("Child tokens", () => {
     if (caller === null || caller === "root") throw new Error("the former value is not valid");
     const valid = (opened: Opened) =>
       [parent, child, grandchild, renewed.text, late.text].map((one) => isValid(opened, one));
-    await open.tokens.revokeValue(caller);
+    await open.tokens.revokeValue(caller, always);
     expect(valid(open)).to.deep.equal([false, false, false, true, true]);
     await open.vault.close();
     const again = await opened(open.kept, open.clock);

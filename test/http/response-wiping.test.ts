@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
-import { sendBytes } from "../../src/http/response.js";
+import { sendWhole } from "../../src/http/response.js";
 import { untilWiped } from "../support/bytes.js";
 import { later } from "../support/clean-up.js";
 
@@ -49,6 +49,6 @@ async function askTwice(): Promise<{ client: Socket; responses: readonly ServerR
 function respond(res: ServerResponse | undefined): Uint8Array {
   if (res === undefined) throw new Error("there is no such request");
   const bytes = Buffer.from("secret");
-  sendBytes(res, 200, [bytes]);
+  sendWhole(res, { status: 200, pieces: [bytes] });
   return bytes;
 }

@@ -2,8 +2,9 @@
 import { expect } from "chai";
 import { newChildValue } from "../../src/access/token-value.js";
 import { shared } from "../support/clean-up.js";
+import { failingFiles } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { mustCreateToken, mustList, mustLock, mustPut, send } from "../support/test-client.js";
+import { type Json, mustCreateToken, mustList, mustLock, mustPut, send } from "../support/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "./vault-client.js";
 
 const hour = 3600;
@@ -285,6 +286,39 @@ describe("Tokens for Vault's clients", () => {
     const { accessor } = await mustMake(token);
     const { records } = (await send(server(), { path: "/v1/audit?limit=1000" })).json as { records: object[] };
     expect(records.at(-1)).to.include({ event: "token-create", token: name, name: accessor });
+  });
+});
+
+describe("A login of a client of Vault", () => {
+  const logIn = (server: VaultServer, secret: string) =>
+    vault(server, "POST", "auth/approle/login", { token: null, body: { role_id: "ci", secret_id: secret } });
+
+  it("is recorded in the name of the token that logs in, unless it fails", async () => {
+    const server = await startVaultServer();
+    const { token } = await mustCreateToken(server, { name: "ci", can: ["get"] });
+    await logIn(server, "wrong");
+    const { status, json } = await logIn(server, token);
+    expect(status).to.equal(200);
+    const { records } = (await send(server, { path: "/v1/audit?limit=1000" })).json as { records: readonly Json[] };
+    const made = records.filter((record) => record["token"] === "ci");
+    expect(made.map(({ seq: _, time: __, ...record }) => record)).to.deep.equal([
+      { event: "token-create", token: "ci", address: "127.0.0.1", name: json.auth.accessor, status: 200 },
+    ]);
+  });
+
+  it("makes no token while the audit log takes no records and must", async () => {
+    const { files, fail } = failingFiles();
+    const clock = new FakeClock();
+    const server = await startVaultServer({ clock, files, audit: "all", auditOnFailure: "deny" });
+    const { token } = await mustCreateToken(server, { name: "ci", can: ["get"] });
+    fail("writeFile", "ENOSPC");
+    await mustPut(server, "a", "v").catch(() => {}); // has a record
+    clock.advance(50);
+    await send(server, { path: "/v1/audit" });
+    expect((await logIn(server, token)).status).to.equal(503);
+    expect((await send(server, { path: "/v1/tokens" })).json["tokens"]).to.have.lengthOf(1);
+    const native = await send(server, { method: "POST", path: "/v1/tokens", body: { name: "late" } });
+    expect(native.status).to.equal(503);
   });
 });
 
