@@ -821,7 +821,7 @@ export interface ReviewFacts {
   readonly keys: KeyHolders;
   readonly slots: readonly ReviewSlot[];
   readonly tokens: readonly Token[];
-  /** Protections of the process that are missing. */
+  /** Weaknesses of the server and its machine, as `strongroom prove` lists them. */
   readonly weaknesses: readonly string[];
   /** The last `strongroom prove` of this server; null before the first one. */
   readonly lastProve: unknown;
