@@ -2,14 +2,14 @@
 import { readFileSync } from "node:fs";
 import { chmod, lstat, stat, unlink } from "node:fs/promises";
 import { connect } from "node:net";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { isLoopback } from "../access/lockout.js";
 import type { Settings } from "../config/definitions.js";
 import { maxSocketPathBytes } from "../config/readers.js";
 import type { ClaimedStore } from "../engines/engine.js";
 import { StartError, systemCode } from "../errors.js";
 import { ignoring, missingAsNull } from "../files/durable.js";
-import { type Home, quoted } from "../files/home.js";
+import { type Home, quoted, refuseReplaceable } from "../files/home.js";
 import type { Api } from "../http/adapter.js";
 import { createMessageClasses, type MessageClasses } from "../http/app.js";
 import {
@@ -164,7 +164,8 @@ export async function findSocketPlace({ socket }: Settings, home: Home, log: Log
 async function refuseSharedDirectory(directory: string): Promise<void> {
   const found = await missingAsNull(stat(directory));
   if (!found?.isDirectory()) throw new StartError(`${directory} is not a directory: create it, or change --socket`);
-  if (found.uid === process.getuid?.() && (found.mode & 0o022) === 0) return;
+  if (found.uid === process.getuid?.() && (found.mode & 0o022) === 0)
+    return refuseReplaceable(join(directory, "socket"));
   throw new StartError(
     `other users can write to ${directory}: choose a directory of your own for --socket, or run  chmod go-w ${quoted(directory)}`,
   );

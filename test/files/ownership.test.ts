@@ -118,7 +118,7 @@ describe("where other users can write", () => {
     expect(statSync(victim).mode & 0o777).to.equal(0o620);
   });
 
-  it("doctor --fix and a start refuse a home that can be replaced", async () => {
+  it("doctor --fix and a start refuse a home or a socket that can be replaced", async () => {
     const parent = temporaryDirectory();
     chmodSync(parent, 0o777);
     mkdirSync(join(parent, "home"), { mode: 0o700 });
@@ -127,7 +127,18 @@ describe("where other users can write", () => {
     expect(said).to.match(/other users can replace .*home, because other users can write to/);
     const { code, stderr } = await run(["serve", "--home", join(parent, "a", "b"), "--port", "0"]);
     expect([code, stderr]).to.match(/^1,.*other users can replace/s);
-    expect(readdirSync(parent)).to.deep.equal(["home"]);
+    mkdirSync(join(parent, "own"), { mode: 0o700 });
+    const socket = await run([
+      "serve",
+      "--home",
+      temporaryDirectory(),
+      "--port",
+      "0",
+      "--socket",
+      join(parent, "own", "s"),
+    ]);
+    expect([socket.code, socket.stderr]).to.match(/^1,.*other users can replace/s);
+    expect(readdirSync(parent)).to.deep.equal(["home", "own"]);
   });
 
   it("a mark of allow counts only where nobody else could have made it", async () => {
