@@ -327,7 +327,7 @@ describe("the source tree", () => {
     ["src/http/secrets", 'import { replaceFile } from "../files/durable.js";'],
     ["src/client/client", 'export { VaultError } from "../errors.js";'],
     ["src/vault/secrets", 'const { FileStore } = await import("../storage/files/file-store.js");'],
-    ["src/cli/lib/output", 'import "../../server/service.js";'],
+    ["src/cli/kit/output", 'import "../../server/service.js";'],
     ["prove/attacker", 'import { parseHeader } from "../workers/crypto/header.js";'],
     ["prove/server", 'import { StrongroomClient } from "../src/client/client.js";'],
     ["src/new-room/file", 'import { VaultError } from "../errors.js";'],

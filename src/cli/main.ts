@@ -4,11 +4,11 @@ import { StartError, systemCode } from "../errors.js";
 import { problemOfFile, reasonOf } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { commands } from "./command-table.js";
-import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./lib/errors.js";
-import { memoryPlaces, removeStaleScratch } from "./lib/scratch.js";
+import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./kit/errors.js";
+import { memoryPlaces, removeStaleScratch } from "./kit/scratch.js";
 import { loadProgram, type Program } from "./program.js";
-import "./lib/hang-up.js";
-import { printable, say, shownJson } from "./lib/output.js";
+import "./kit/hang-up.js";
+import { printable, say, shownJson } from "./kit/output.js";
 
 /** Whether this file was not empty: a command would succeed without a word. */
 export const isWhole = true;

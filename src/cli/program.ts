@@ -12,8 +12,8 @@ import {
   problemOf,
   refuseRepeatedFlags,
   usageFailure,
-} from "./lib/args.js";
-import { exitCodesText } from "./lib/errors.js";
+} from "./kit/args.js";
+import { exitCodesText } from "./kit/errors.js";
 
 /** What a command's file exports. */
 export type CommandFile = {

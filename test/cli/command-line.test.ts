@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, openSync } from "node:fs";
 import { expect } from "chai";
-import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
+import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { helpOf, usageRefusal } from "../support/parser.js";
 import { mainFile, node, run } from "../support/process.js";
 

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { readOnePassword } from "../../src/cli/import/one-password.js";
-import { CommandFailure } from "../../src/cli/lib/errors.js";
+import { CommandFailure } from "../../src/cli/kit/errors.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { environment, mainFile, node } from "../support/process.js";

@@ -1,7 +1,7 @@
 /** Lists of secrets on a terminal: the tree, and a table that fits. */
 import { expect } from "chai";
-import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/lib/listing.js";
-import { padded, shortened } from "../../src/cli/lib/output.js";
+import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/listing.js";
+import { padded, shortened } from "../../src/cli/kit/output.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareLocalServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";

@@ -1,6 +1,6 @@
 /** Progress bar: amounts, rate and time left, on terminals only. */
 import { expect } from "chai";
-import { type ProgressUnit, progressBar } from "../../src/cli/lib/progress.js";
+import { type ProgressUnit, progressBar } from "../../src/cli/kit/progress.js";
 
 /** What a bar shows that began at 0 and is updated at `ms`. */
 function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "items", isTTY = true): string {

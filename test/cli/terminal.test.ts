@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
-import { pasteMode } from "../../src/cli/lib/hidden-line.js";
+import { pasteMode } from "../../src/cli/kit/hidden-line.js";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { shareLocalServer, startLocalServer } from "../support/server.js";

@@ -1,6 +1,6 @@
 /** `strongroom top`: its figures, one snapshot through a pipe, and the live screen on a terminal. */
 import { expect } from "chai";
-import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/lib/server-load.js";
+import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/kit/server-load.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareLocalServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut, send } from "../support/test-client.js";

@@ -1,6 +1,6 @@
 /** Messages on a terminal that is narrower than they are. */
 import { expect } from "chai";
-import { wrapped } from "../../src/cli/lib/output.js";
+import { wrapped } from "../../src/cli/kit/output.js";
 import { mainFile, node } from "../support/process.js";
 import { hasPython, runProgramOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
 

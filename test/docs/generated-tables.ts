@@ -7,7 +7,7 @@
  */
 
 import { bundledPackages } from "../../packaging/bundled-packages.js";
-import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
+import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { systemClock } from "../../src/clock.js";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { statusOf } from "../../src/errors.js";

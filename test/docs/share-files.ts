@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { renderSbom } from "../../packaging/sbom.js";
 import { commands } from "../../src/cli/command-table.js";
-import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
+import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { definitions } from "../../src/config/definitions.js";
 import { readManifest } from "../../src/manifest.js";
 import { helpOf } from "../support/parser.js";

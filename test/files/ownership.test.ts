@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { writeNewFile } from "../../src/cli/lib/new-file.js";
-import { Scratch } from "../../src/cli/lib/scratch.js";
+import { writeNewFile } from "../../src/cli/kit/new-file.js";
+import { Scratch } from "../../src/cli/kit/scratch.js";
 import { allow, isAllowed } from "../../src/cli/run/project.js";
 import { installService } from "../../src/cli/service/install.js";
 import { serviceManager } from "../../src/cli/service/manager.js";

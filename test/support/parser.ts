@@ -1,7 +1,7 @@
 /** The command line's parser in the tests' own process, for help and refusals: a process for each would be slow. */
 import { CommanderError } from "commander";
 import { commands } from "../../src/cli/command-table.js";
-import { CommandFailure } from "../../src/cli/lib/errors.js";
+import { CommandFailure } from "../../src/cli/kit/errors.js";
 import { loadProgram } from "../../src/cli/program.js";
 
 /** Runs a command that must refuse its arguments as invalid and print nothing; returns its message. */

@@ -1,11 +1,11 @@
 /** The vault on the screen: keys, what they do, and how long a value is shown. */
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { CommandFailure, failureOf } from "../lib/errors.js";
-import { codeHereOrInside } from "../lib/one-time-code.js";
-import { type Paint, printable } from "../lib/output.js";
-import { problemOfPath } from "../lib/paths.js";
-import { lookAt, mustGetHistory } from "../lib/secrets.js";
-import { unlockOnTerminal } from "../lib/server.js";
+import { CommandFailure, failureOf } from "../kit/errors.js";
+import { codeHereOrInside } from "../kit/one-time-code.js";
+import { type Paint, printable } from "../kit/output.js";
+import { problemOfPath } from "../kit/paths.js";
+import { lookAt, mustGetHistory } from "../kit/secrets.js";
+import { unlockOnTerminal } from "../kit/server.js";
 import { Catalog } from "./catalog.js";
 import type { Key } from "./keys.js";
 import type { OwnCommands } from "./own-commands.js";

@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Bytes } from "../../../workers/protocol.js";
 import { entryFile } from "../../program-files.js";
-import { CommandFailure, type ExitName, exitCodes } from "../lib/errors.js";
-import type { ConnectionFlags } from "../lib/server.js";
+import { CommandFailure, type ExitName, exitCodes } from "../kit/errors.js";
+import type { ConnectionFlags } from "../kit/server.js";
 
 /** Starts commands with the connection of this one. */
 export class OwnCommands {

@@ -1,6 +1,6 @@
 /** A value on the screen: bytes from the pipe to the terminal, never a string, and wiped. */
 import type { Bytes } from "../../../workers/protocol.js";
-import { printable, widthOf } from "../lib/output.js";
+import { printable, widthOf } from "../kit/output.js";
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;

@@ -9,7 +9,7 @@ import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { ReadStream } from "node:tty";
 import { systemCode } from "../../errors.js";
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 import { type Key, KeyDecoder } from "./keys.js";
 
 /** Text without control characters, no wider than the screen; or bytes of that kind, which are the caller's to wipe. */

@@ -1,6 +1,6 @@
 /** What the screen shows: a title, a list, details of the selected row, and a line for messages, questions and keys. */
 import type { Metadata, SecretEntry, SecretHistory, SecretVersion, TrashList } from "../../client/client.js";
-import { counted, localDate, localMinute, type Paint, padded, printable, shortened, widthOf } from "../lib/output.js";
+import { counted, localDate, localMinute, type Paint, padded, printable, shortened, widthOf } from "../kit/output.js";
 import type { Catalog } from "./catalog.js";
 import type { Line, Size } from "./screen.js";
 

@@ -8,8 +8,8 @@ import { createInterface } from "node:readline";
 import type { CheckEntry } from "../../client/client.js";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 
 const prefixDigits = 8;
 const hashLine = /^([0-9a-f]{8,40})(?::\d+)?\s*$/i;

@@ -5,9 +5,9 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { systemCode } from "../../errors.js";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
-import { withoutTokens } from "../lib/without-tokens.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
+import { withoutTokens } from "../kit/without-tokens.js";
 
 /** `origin`: the object in git's history; null for a file as it is now. */
 export type ScannedFile = { readonly name: string; readonly origin: string | null; readonly bytes: Buffer };

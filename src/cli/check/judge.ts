@@ -1,7 +1,7 @@
 /** What is wrong with secrets, from the server's judgements, their metadata and the audit log. */
 import { randomBytes } from "node:crypto";
 import type { CheckEntry, SecretEntry, SecretType, StrongroomClient } from "../../client/client.js";
-import { folderPrefix } from "../lib/paths.js";
+import { folderPrefix } from "../kit/paths.js";
 
 export type Part = "strength" | "reuse" | "search" | "breach";
 

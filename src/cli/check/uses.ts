@@ -1,7 +1,7 @@
 /** Uses of secrets, from the audit log. */
 import { type AuditRecord, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { CommandFailure } from "../lib/errors.js";
-import { localDate } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { localDate } from "../kit/output.js";
 
 const pageRecords = 1_000;
 

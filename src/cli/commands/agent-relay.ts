@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 import { runChild } from "../run/child-process.js";
 import { sessionFiles, startAllowed, startProgram, startRelay } from "../run/sandbox.js";
 import { checkInside } from "../run/sandbox-check.js";

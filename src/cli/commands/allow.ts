@@ -1,8 +1,8 @@
 /** `strongroom allow`: lets `run`, `export`, `inject` and `agent run` use a project file as it is now. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { CommandFailure } from "../lib/errors.js";
-import { counted, type OutputFlags, report, withOutput } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { counted, type OutputFlags, report, withOutput } from "../kit/output.js";
 import {
   allow,
   type Project,

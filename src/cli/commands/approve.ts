@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { approvalText } from "../lib/approval-text.js";
-import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printJson, say, withResult } from "../lib/output.js";
-import { askPassphrase } from "../lib/passphrase.js";
-import { choose, terminalColumns } from "../lib/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { approvalText } from "../kit/approval-text.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type OutputFlags, printJson, say, withResult } from "../kit/output.js";
+import { askPassphrase } from "../kit/passphrase.js";
+import { choose, terminalColumns } from "../kit/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly once?: true };
 

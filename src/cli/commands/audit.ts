@@ -18,9 +18,9 @@ import { VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { nonEmpty, onlyForActions } from "../lib/args.js";
-import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
-import { readInputFile, textOfInput } from "../lib/input.js";
+import { nonEmpty, onlyForActions } from "../kit/args.js";
+import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
+import { readInputFile, textOfInput } from "../kit/input.js";
 import {
   counted,
   localMillisecond,
@@ -30,13 +30,13 @@ import {
   printableLines,
   printJson,
   withOutput,
-} from "../lib/output.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
-import { isInPath } from "../lib/programs.js";
-import { breakable } from "../lib/progress.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
-import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
-import { withoutTokens } from "../lib/without-tokens.js";
+} from "../kit/output.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/passphrase.js";
+import { isInPath } from "../kit/programs.js";
+import { breakable } from "../kit/progress.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/server.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
+import { withoutTokens } from "../kit/without-tokens.js";
 
 type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 

@@ -11,12 +11,12 @@ import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup
 import { Keys } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
-import { nonEmpty } from "../lib/args.js";
-import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
-import { breakable, phasedBar } from "../lib/progress.js";
-import { type ConnectionFlags, namesServer, withConnection, withPatientClient } from "../lib/server.js";
-import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
+import { nonEmpty } from "../kit/args.js";
+import { CommandFailure, type ExitName, failureOfVault } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
+import { breakable, phasedBar } from "../kit/progress.js";
+import { type ConnectionFlags, namesServer, withConnection, withPatientClient } from "../kit/server.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 

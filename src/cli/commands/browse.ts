@@ -6,9 +6,9 @@ import { Browser } from "../browse/browser.js";
 import { firstPage } from "../browse/catalog.js";
 import { OwnCommands } from "../browse/own-commands.js";
 import { mustHaveScreen, terminalMode } from "../browse/screen.js";
-import { painter } from "../lib/output.js";
-import { folderPrefix } from "../lib/paths.js";
-import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../lib/server.js";
+import { painter } from "../kit/output.js";
+import { folderPrefix } from "../kit/paths.js";
+import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ConnectionFlags & { readonly reveal: number };
 

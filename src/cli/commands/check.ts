@@ -4,8 +4,8 @@ import { duration } from "../../config/readers.js";
 import { breachedIn } from "../check/breaches.js";
 import { judgementsOf, type Limits, type Problem, problems, type Verdict, verdictsOn } from "../check/judge.js";
 import { usesSince } from "../check/uses.js";
-import { nonEmpty } from "../lib/args.js";
-import { CommandFailure, exitCodes } from "../lib/errors.js";
+import { nonEmpty } from "../kit/args.js";
+import { CommandFailure, exitCodes } from "../kit/errors.js";
 import {
   counted,
   localDate,
@@ -17,10 +17,10 @@ import {
   shortened,
   widthOf,
   withOutput,
-} from "../lib/output.js";
-import { progressBar } from "../lib/progress.js";
-import { explainEmptyFolder, listSecrets } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/output.js";
+import { progressBar } from "../kit/progress.js";
+import { explainEmptyFolder, listSecrets } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ConnectionFlags &
   OutputFlags & {

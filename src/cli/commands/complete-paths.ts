@@ -2,8 +2,8 @@
 import { type Command, Option } from "commander";
 import { StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
-import { canonical } from "../lib/paths.js";
-import { trashIn } from "../lib/secrets.js";
+import { canonical } from "../kit/paths.js";
+import { trashIn } from "../kit/secrets.js";
 
 /** A user is waiting at the prompt. */
 const defaultTimeoutMs = 2000;

@@ -1,13 +1,13 @@
 /** `strongroom decrypt`: what `strongroom encrypt` made, or any ciphertext of a transit key. */
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
-import { CommandFailure } from "../lib/errors.js";
-import { report } from "../lib/output.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
-import { mustBePath } from "../lib/paths.js";
-import { DamagedFile, magic, openStream, readHead } from "../lib/sealed-stream.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { continued, type Input, openInput, readStart, withProgress } from "../lib/transit.js";
+import { CommandFailure } from "../kit/errors.js";
+import { report } from "../kit/output.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
+import { mustBePath } from "../kit/paths.js";
+import { DamagedFile, magic, openStream, readHead } from "../kit/sealed-stream.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { continued, type Input, openInput, readStart, withProgress } from "../kit/transit.js";
 
 type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
 

@@ -2,11 +2,11 @@
 import { type Command, Option } from "commander";
 import type { Metadata, MetadataChange, SecretEntry, StrongroomClient } from "../../client/client.js";
 import { secretTypes } from "../../contract/names.js";
-import { CommandFailure } from "../lib/errors.js";
-import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { lookAt, noSecretsAt } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { lookAt, noSecretsAt } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { expiresOption, given, type MetadataFlags } from "./put.js";
 
 type Flags = OutputFlags &

@@ -2,11 +2,11 @@
 import { isUtf8 } from "node:buffer";
 import { Argument, type Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
-import { CommandFailure } from "../lib/errors.js";
-import { isObject } from "../lib/input.js";
-import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword, textOf } from "../lib/logins.js";
-import { printable } from "../lib/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { isObject } from "../kit/input.js";
+import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword, textOf } from "../kit/logins.js";
+import { printable } from "../kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 const details = `
 docker and podman run it; set it up in ~/.docker/config.json:

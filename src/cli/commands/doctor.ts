@@ -7,7 +7,7 @@ import { engineFor } from "../../engines/engines.js";
 import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
-import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
+import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
 import {
   certificateEndText,
   certificateRemedy,
@@ -18,11 +18,11 @@ import {
   printable,
   printJson,
   withOutput,
-} from "../lib/output.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
-import { progressBar } from "../lib/progress.js";
-import { withClient, withHome } from "../lib/server.js";
-import { type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
+} from "../kit/output.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/passphrase.js";
+import { progressBar } from "../kit/progress.js";
+import { withClient, withHome } from "../kit/server.js";
+import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
 
 type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
 

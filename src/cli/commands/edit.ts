@@ -2,17 +2,17 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Metadata, Secret, Stored, StrongroomClient } from "../../client/client.js";
-import { isConflict } from "../lib/changes.js";
-import { editBytes } from "../lib/editor.js";
-import { CommandFailure } from "../lib/errors.js";
-import { textOf } from "../lib/fields.js";
-import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { confirm } from "../lib/prompt.js";
-import { getIfThere } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { type Limits, limitsOf, problemOfSize } from "../lib/server-limits.js";
-import { problemOfBytes, withoutFinalNewline } from "../lib/value.js";
+import { isConflict } from "../kit/changes.js";
+import { editBytes } from "../kit/editor.js";
+import { CommandFailure } from "../kit/errors.js";
+import { textOf } from "../kit/fields.js";
+import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { confirm } from "../kit/prompt.js";
+import { getIfThere } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { type Limits, limitsOf, problemOfSize } from "../kit/server-limits.js";
+import { problemOfBytes, withoutFinalNewline } from "../kit/value.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 

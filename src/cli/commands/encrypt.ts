@@ -1,12 +1,12 @@
 /** `strongroom encrypt`: short input by the server, longer input here with a data key that the server encrypts. */
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
-import { report } from "../lib/output.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
-import { mustBePath } from "../lib/paths.js";
-import { sealStream } from "../lib/sealed-stream.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { continued, type Input, inlineBytes, openInput, readStart, withProgress } from "../lib/transit.js";
+import { report } from "../kit/output.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
+import { mustBePath } from "../kit/paths.js";
+import { sealStream } from "../kit/sealed-stream.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { continued, type Input, inlineBytes, openInput, readStart, withProgress } from "../kit/transit.js";
 
 type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
 

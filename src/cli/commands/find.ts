@@ -1,9 +1,9 @@
 /** `strongroom find`: case-insensitive search of paths and descriptions. */
 import type { Command } from "commander";
 import type { SecretEntry } from "../../client/client.js";
-import { CommandFailure } from "../lib/errors.js";
-import { asPaths, type ListingFlags, printList, withListing } from "../lib/listing.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { asPaths, type ListingFlags, printList, withListing } from "../kit/listing.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ListingFlags & ConnectionFlags;
 

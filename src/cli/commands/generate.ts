@@ -3,21 +3,21 @@
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import { integer, Problem } from "../../config/readers.js";
-import { EarlierOption, onlyWith } from "../lib/args.js";
-import { creating, refuseOverwriting } from "../lib/changes.js";
+import { EarlierOption, onlyWith } from "../kit/args.js";
+import { creating, refuseOverwriting } from "../kit/changes.js";
 import {
   type Clipboard,
   type ClipboardFlags,
   copyAndClear,
   mustFindClipboard,
   withClipboard,
-} from "../lib/clipboard.js";
-import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../lib/output.js";
-import { canonical } from "../lib/paths.js";
-import { lookAt } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { refuseTooLarge } from "../lib/server-limits.js";
+} from "../kit/clipboard.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../kit/output.js";
+import { canonical } from "../kit/paths.js";
+import { lookAt } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { refuseTooLarge } from "../kit/server-limits.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 
 type Shape = {

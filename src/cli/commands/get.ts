@@ -1,15 +1,15 @@
 /** `strongroom get`: prints values, secrets as JSON, or copies a value to the clipboard. */
 import type { Command } from "commander";
 import type { Secret } from "../../client/client.js";
-import { EarlierOption, nonEmpty } from "../lib/args.js";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
-import { CommandFailure } from "../lib/errors.js";
-import { fieldOf, textOf } from "../lib/fields.js";
-import { counted, printable, printJson, printValue, report, withResult } from "../lib/output.js";
-import { checkTarget, type OutputFileFlags, withNewFile, writeOut } from "../lib/output-file.js";
-import { mustBePath } from "../lib/paths.js";
-import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { EarlierOption, nonEmpty } from "../kit/args.js";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/clipboard.js";
+import { CommandFailure } from "../kit/errors.js";
+import { fieldOf, textOf } from "../kit/fields.js";
+import { counted, printable, printJson, printValue, report, withResult } from "../kit/output.js";
+import { checkTarget, type OutputFileFlags, withNewFile, writeOut } from "../kit/output-file.js";
+import { mustBePath } from "../kit/paths.js";
+import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFileFlags & ConnectionFlags & ClipboardFlags & { readonly at?: number; readonly field?: string };
 

@@ -1,10 +1,10 @@
 /** `strongroom git-credential`: git's passwords and tokens from the vault, by git's protocol of credential helpers. */
 import { Argument, type Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
-import { CommandFailure } from "../lib/errors.js";
-import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword } from "../lib/logins.js";
-import { printable } from "../lib/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword } from "../kit/logins.js";
+import { printable } from "../kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 const details = `
 git runs it; set it up once, for all repositories:

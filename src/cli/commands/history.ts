@@ -1,9 +1,9 @@
 /** `strongroom history`: a secret's versions as a table, and the deletion of the earlier ones. */
 import type { Command } from "commander";
 import type { SecretHistory, StrongroomClient } from "../../client/client.js";
-import { onlyWith } from "../lib/args.js";
-import { isConflict } from "../lib/changes.js";
-import { CommandFailure } from "../lib/errors.js";
+import { onlyWith } from "../kit/args.js";
+import { isConflict } from "../kit/changes.js";
+import { CommandFailure } from "../kit/errors.js";
 import {
   counted,
   localMinute,
@@ -14,11 +14,11 @@ import {
   report,
   shortened,
   withResult,
-} from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { mustConfirm, withYes } from "../lib/prompt.js";
-import { mustGetHistory } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { mustConfirm, withYes } from "../kit/prompt.js";
+import { mustGetHistory } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly prune?: true; readonly yes?: true; readonly dryRun?: true };
 

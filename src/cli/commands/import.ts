@@ -5,11 +5,11 @@ import type { ImportEntry } from "../import/entry.js";
 import { type Format, folderOf, formats, planPaths, type ReadSource, readSource } from "../import/plan.js";
 import { isReference, rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
-import { EarlierOption } from "../lib/args.js";
-import { CommandFailure, exitCodes } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../lib/output.js";
-import { breakable, progressBar } from "../lib/progress.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { EarlierOption } from "../kit/args.js";
+import { CommandFailure, exitCodes } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../kit/output.js";
+import { breakable, progressBar } from "../kit/progress.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { steersPrograms } from "../run/steering.js";
 import { problemOfName } from "../run/variables.js";
 

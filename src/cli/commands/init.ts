@@ -1,13 +1,13 @@
 /** `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import { onlyWith } from "../lib/args.js";
-import { createKeyWith, keyAdvice } from "../lib/create-key.js";
-import { CommandFailure } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printLine, report, say, withDryRun, withOutput } from "../lib/output.js";
-import { type PassphraseSource, readNewPassphrase, withPassphrase, withRawPassphrase } from "../lib/passphrase.js";
-import { confirm, mustConfirm, withYes } from "../lib/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { onlyWith } from "../kit/args.js";
+import { createKeyWith, keyAdvice } from "../kit/create-key.js";
+import { CommandFailure } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, printLine, report, say, withDryRun, withOutput } from "../kit/output.js";
+import { type PassphraseSource, readNewPassphrase, withPassphrase, withRawPassphrase } from "../kit/passphrase.js";
+import { confirm, mustConfirm, withYes } from "../kit/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

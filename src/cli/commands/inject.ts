@@ -1,14 +1,14 @@
 /** `strongroom inject`: a template filled with secrets. */
 import type { Command } from "commander";
-import { CommandFailure } from "../lib/errors.js";
-import { type Reference, revealReference } from "../lib/fields.js";
-import { readInput } from "../lib/input.js";
-import { counted, printable, printJson } from "../lib/output.js";
-import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
-import { folderPrefix } from "../lib/paths.js";
-import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn, referencesIn } from "../lib/references.js";
-import { fetchSecrets } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type Reference, revealReference } from "../kit/fields.js";
+import { readInput } from "../kit/input.js";
+import { counted, printable, printJson } from "../kit/output.js";
+import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
+import { folderPrefix } from "../kit/paths.js";
+import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn, referencesIn } from "../kit/references.js";
+import { fetchSecrets } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { findProject } from "../run/project.js";
 
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };

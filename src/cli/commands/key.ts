@@ -3,10 +3,10 @@ import { hostname, userInfo } from "node:os";
 import { Argument, type Command, Option } from "commander";
 import type { CreatedKey, Key } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
-import { nonEmpty, onlyForActions } from "../lib/args.js";
-import { createKey, keyAdvice } from "../lib/create-key.js";
-import { CommandFailure } from "../lib/errors.js";
-import { findKeyring } from "../lib/keyring.js";
+import { nonEmpty, onlyForActions } from "../kit/args.js";
+import { createKey, keyAdvice } from "../kit/create-key.js";
+import { CommandFailure } from "../kit/errors.js";
+import { findKeyring } from "../kit/keyring.js";
 import {
   localDate,
   type OutputFlags,
@@ -18,12 +18,12 @@ import {
   say,
   widthOf,
   withResult,
-} from "../lib/output.js";
-import { checkTarget, writeOut } from "../lib/output-file.js";
-import { type PassphraseSource, withPassphrase } from "../lib/passphrase.js";
-import { mustConfirm, withYes } from "../lib/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { splitKey } from "../lib/shares.js";
+} from "../kit/output.js";
+import { checkTarget, writeOut } from "../kit/output-file.js";
+import { type PassphraseSource, withPassphrase } from "../kit/passphrase.js";
+import { mustConfirm, withYes } from "../kit/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { splitKey } from "../kit/shares.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

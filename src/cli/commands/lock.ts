@@ -1,7 +1,7 @@
 /** `strongroom lock`. */
 import type { Command } from "commander";
-import { type OutputFlags, report, withOutput } from "../lib/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { type OutputFlags, report, withOutput } from "../kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

@@ -2,11 +2,11 @@
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
-import { CommandFailure } from "../lib/errors.js";
-import { asPaths, asTree, type ListingFlags, printList, withListing } from "../lib/listing.js";
-import { say } from "../lib/output.js";
-import { explainEmptyFolder, pagesOf } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { asPaths, asTree, type ListingFlags, printList, withListing } from "../kit/listing.js";
+import { say } from "../kit/output.js";
+import { explainEmptyFolder, pagesOf } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ListingFlags & ConnectionFlags & { readonly expiring?: number };
 

@@ -10,9 +10,9 @@ import { quoted } from "../../files/home.js";
 import { type Migrated, MigrationError, type MigrationProblem, migrate } from "../../maintenance/migrate.js";
 import { Keys } from "../../maintenance/offline-keys.js";
 import type { SecretStore } from "../../storage/secret-store.js";
-import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
-import { breakable, phasedBar } from "../lib/progress.js";
+import { CommandFailure, type ExitName, failureOfVault } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
+import { breakable, phasedBar } from "../kit/progress.js";
 
 type Flags = OutputFlags & {
   readonly from: string;

@@ -1,11 +1,11 @@
 /** `strongroom mv`, and what `strongroom cp` has in common with it: moves and copies of a secret or a folder, all or nothing. */
 import type { Command } from "commander";
 import type { BatchOperation, StrongroomClient } from "../../client/client.js";
-import { EarlierOption } from "../lib/args.js";
-import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../lib/changes.js";
-import { CommandFailure } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
-import { folderPrefix, mustBePath, targetPath } from "../lib/paths.js";
+import { EarlierOption } from "../kit/args.js";
+import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../kit/changes.js";
+import { CommandFailure } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
+import { folderPrefix, mustBePath, targetPath } from "../kit/paths.js";
 import {
   explainEmptyFolder,
   explainMissing,
@@ -15,8 +15,8 @@ import {
   listFolder,
   lookAt,
   pathsInTrash,
-} from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 export function define(command: Command): void {
   command.description(

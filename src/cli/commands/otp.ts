@@ -1,10 +1,10 @@
 /** `strongroom otp`: the current one-time code (TOTP, RFC 6238) of a secret. The server computes it: the seed stays there. */
 import type { Command } from "commander";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
-import { codeHereOrInside } from "../lib/one-time-code.js";
-import { type OutputFlags, printJson, printValue, report, say, withResult } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/clipboard.js";
+import { codeHereOrInside } from "../kit/one-time-code.js";
+import { type OutputFlags, printJson, printValue, report, say, withResult } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 

@@ -1,16 +1,16 @@
 /** `strongroom passphrase`. */
 import { Argument, type Command, Option } from "commander";
 import { integer } from "../../config/readers.js";
-import { CommandFailure, noVaultYet } from "../lib/errors.js";
-import { type OutputFlags, report, withOutput } from "../lib/output.js";
+import { CommandFailure, noVaultYet } from "../kit/errors.js";
+import { type OutputFlags, report, withOutput } from "../kit/output.js";
 import {
   type PassphraseSource,
   readNewPassphrase,
   readPassphrase,
   withPassphrase,
   withRawPassphrase,
-} from "../lib/passphrase.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/passphrase.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -4,16 +4,16 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { type ClipboardFlags, clearingOption, copyAndClear, mustFindClipboard } from "../lib/clipboard.js";
-import { CommandFailure } from "../lib/errors.js";
-import { textOf } from "../lib/fields.js";
-import { codeHereOrInside } from "../lib/one-time-code.js";
-import { type OutputFlags, printable, report, withOutput } from "../lib/output.js";
-import { folderPrefix } from "../lib/paths.js";
-import { type CommandLine, isInPath } from "../lib/programs.js";
-import { mustGet } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { withoutTokens } from "../lib/without-tokens.js";
+import { type ClipboardFlags, clearingOption, copyAndClear, mustFindClipboard } from "../kit/clipboard.js";
+import { CommandFailure } from "../kit/errors.js";
+import { textOf } from "../kit/fields.js";
+import { codeHereOrInside } from "../kit/one-time-code.js";
+import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
+import { folderPrefix } from "../kit/paths.js";
+import { type CommandLine, isInPath } from "../kit/programs.js";
+import { mustGet } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { withoutTokens } from "../kit/without-tokens.js";
 
 /** Each reads lines and prints the one that is chosen. fzf draws on the terminal, the others open a window. */
 const menus = {

@@ -6,12 +6,12 @@ import { integer } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { engineFor } from "../../engines/engines.js";
 import { packageDirectory } from "../../program-files.js";
-import { nonEmpty, onlyWith, usageFailure } from "../lib/args.js";
-import { painter, printJson } from "../lib/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../lib/passphrase.js";
-import { phasedBar } from "../lib/progress.js";
-import { withHome } from "../lib/server.js";
-import { type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
+import { nonEmpty, onlyWith, usageFailure } from "../kit/args.js";
+import { painter, printJson } from "../kit/output.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/passphrase.js";
+import { phasedBar } from "../kit/progress.js";
+import { withHome } from "../kit/server.js";
+import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
 
 type Form = "json" | "markdown" | "html";
 

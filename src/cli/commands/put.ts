@@ -10,14 +10,14 @@ import {
 } from "../../client/client.js";
 import { duration, Problem } from "../../config/readers.js";
 import { secretTypes } from "../../contract/names.js";
-import { creating, refuseOverwriting } from "../lib/changes.js";
-import { CommandFailure } from "../lib/errors.js";
-import { counted, type OutputFlags, report, withDryRun, withOutput } from "../lib/output.js";
-import { canonical } from "../lib/paths.js";
-import { lookAt } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { refuseTooLarge } from "../lib/server-limits.js";
-import { readValue, type Value, type ValueSource, withValue } from "../lib/value.js";
+import { creating, refuseOverwriting } from "../kit/changes.js";
+import { CommandFailure } from "../kit/errors.js";
+import { counted, type OutputFlags, report, withDryRun, withOutput } from "../kit/output.js";
+import { canonical } from "../kit/paths.js";
+import { lookAt } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { refuseTooLarge } from "../kit/server-limits.js";
+import { readValue, type Value, type ValueSource, withValue } from "../kit/value.js";
 
 export type MetadataFlags = {
   readonly type?: SecretType;

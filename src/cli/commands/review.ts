@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Command } from "commander";
-import { CommandFailure } from "../lib/errors.js";
-import { printLine } from "../lib/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { withoutTokens } from "../lib/without-tokens.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printLine } from "../kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { withoutTokens } from "../kit/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly printUrl?: true };
 

@@ -1,14 +1,14 @@
 /** `strongroom rm`: moves to the trash or, with --permanent, asks first and deletes; all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { EarlierOption } from "../lib/args.js";
-import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../lib/changes.js";
-import { CommandFailure } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
-import { folderPrefix, mustBePath } from "../lib/paths.js";
-import { mustConfirm, withYes } from "../lib/prompt.js";
-import { explainEmptyFolder, fateInTrash, listFolder, lookAt, noSecretsAt, pathsInTrash } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { EarlierOption } from "../kit/args.js";
+import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../kit/changes.js";
+import { CommandFailure } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
+import { folderPrefix, mustBePath } from "../kit/paths.js";
+import { mustConfirm, withYes } from "../kit/prompt.js";
+import { explainEmptyFolder, fateInTrash, listFolder, lookAt, noSecretsAt, pathsInTrash } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -3,19 +3,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
-import { RepeatableOption } from "../lib/args.js";
-import { CommandFailure, noVaultYet } from "../lib/errors.js";
-import { type OutputFlags, printable, report, withOutput } from "../lib/output.js";
+import { RepeatableOption } from "../kit/args.js";
+import { CommandFailure, noVaultYet } from "../kit/errors.js";
+import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
 import {
   keyProblem,
   type PassphraseSource,
   readPassphrase,
   readPassphraseFile,
   withPassphrase,
-} from "../lib/passphrase.js";
-import { progressBar } from "../lib/progress.js";
-import { askHidden, mustConfirm, withYes } from "../lib/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/passphrase.js";
+import { progressBar } from "../kit/progress.js";
+import { askHidden, mustConfirm, withYes } from "../kit/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -5,9 +5,9 @@
 import { spawn } from "node:child_process";
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
-import { printable, wrapped } from "../lib/output.js";
-import { withClient } from "../lib/server.js";
-import { withoutTokens } from "../lib/without-tokens.js";
+import { printable, wrapped } from "../kit/output.js";
+import { withClient } from "../kit/server.js";
+import { withoutTokens } from "../kit/without-tokens.js";
 import { runChild } from "../run/child-process.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
 import { findProgram, isSurelyExecutable } from "../run/find-program.js";

@@ -2,11 +2,11 @@
 import { constants } from "node:os";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { duration } from "../../config/readers.js";
-import { onlyWith, RepeatableOption } from "../lib/args.js";
-import { CommandFailure } from "../lib/errors.js";
-import { printLine } from "../lib/output.js";
-import { pathOrReference } from "../lib/references.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { onlyWith, RepeatableOption } from "../kit/args.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printLine } from "../kit/output.js";
+import { pathOrReference } from "../kit/references.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { runChild } from "../run/child-process.js";
 import type { Sources } from "../run/environment.js";
 import { launch } from "../run/launch.js";

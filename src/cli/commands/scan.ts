@@ -14,11 +14,11 @@ import {
 } from "../check/files.js";
 import { isCredential, judgementsOf } from "../check/judge.js";
 import { ValueSearch } from "../check/search.js";
-import { CommandFailure, exitCodes } from "../lib/errors.js";
-import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../lib/output.js";
-import { breakable, progressBar } from "../lib/progress.js";
-import { listSecrets } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure, exitCodes } from "../kit/errors.js";
+import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../kit/output.js";
+import { breakable, progressBar } from "../kit/progress.js";
+import { listSecrets } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ConnectionFlags &
   OutputFlags & {

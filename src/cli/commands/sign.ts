@@ -1,9 +1,9 @@
 /** `strongroom sign`: a signature of standard input, or a file, by a transit key. */
 import type { Command } from "commander";
-import { type OutputFlags, printJson, printLine, withResult } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { messageToSign, openInput, type SigningFlags, withSigning } from "../lib/transit.js";
+import { type OutputFlags, printJson, printLine, withResult } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { messageToSign, openInput, type SigningFlags, withSigning } from "../kit/transit.js";
 
 type Flags = OutputFlags & ConnectionFlags & SigningFlags;
 

@@ -1,7 +1,7 @@
 /** `strongroom status`: the report, and the exit code for the vault's state. */
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
-import { type ExitName, exitCodes } from "../lib/errors.js";
+import { type ExitName, exitCodes } from "../kit/errors.js";
 import {
   certificateEndText,
   certificateRemedy,
@@ -12,8 +12,8 @@ import {
   printable,
   printJson,
   withOutput,
-} from "../lib/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

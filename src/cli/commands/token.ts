@@ -12,8 +12,8 @@ import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../lib/args.js";
-import { CommandFailure } from "../lib/errors.js";
+import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args.js";
+import { CommandFailure } from "../kit/errors.js";
 import {
   localMinute,
   type OutputFlags,
@@ -25,10 +25,10 @@ import {
   say,
   withDryRun,
   withResult,
-} from "../lib/output.js";
-import { checkTarget, writeOut } from "../lib/output-file.js";
-import { canonicalPath } from "../lib/paths.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
+} from "../kit/output.js";
+import { checkTarget, writeOut } from "../kit/output-file.js";
+import { canonicalPath } from "../kit/paths.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/server.js";
 
 /** Whether each action takes a name. A rotation without one is the root token's. */
 const actions = {

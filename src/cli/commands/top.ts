@@ -13,9 +13,9 @@ import {
   printJson,
   widthOf,
   withResult,
-} from "../lib/output.js";
-import { breakable } from "../lib/progress.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/output.js";
+import { breakable } from "../kit/progress.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import {
   Interval,
   loadOf,
@@ -23,7 +23,7 @@ import {
   type OperationLoad,
   parseSamples,
   type ServerLoad,
-} from "../lib/server-load.js";
+} from "../kit/server-load.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly interval?: number; readonly once?: true };
 

@@ -3,9 +3,9 @@ import { Argument, type Command, Option } from "commander";
 import type { TransitKey, TransitKeyType } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
 import { transitKeyTypes } from "../../contract/names.js";
-import { onlyForActions } from "../lib/args.js";
-import { CommandFailure } from "../lib/errors.js";
-import { readInputFile } from "../lib/input.js";
+import { onlyForActions } from "../kit/args.js";
+import { CommandFailure } from "../kit/errors.js";
+import { readInputFile } from "../kit/input.js";
 import {
   localMinute,
   type OutputFlags,
@@ -16,11 +16,11 @@ import {
   report,
   widthOf,
   withResult,
-} from "../lib/output.js";
-import { readPassphrase } from "../lib/passphrase.js";
-import { mustBePath } from "../lib/paths.js";
-import { mustConfirm, withYes } from "../lib/prompt.js";
-import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../lib/server.js";
+} from "../kit/output.js";
+import { readPassphrase } from "../kit/passphrase.js";
+import { mustBePath } from "../kit/paths.js";
+import { mustConfirm, withYes } from "../kit/prompt.js";
+import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../kit/server.js";
 import { readKeyFile, UnusableKey } from "../ssh/openssh-key.js";
 import { sshPublicKey } from "../ssh/public-key.js";
 

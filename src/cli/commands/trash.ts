@@ -1,8 +1,8 @@
 /** `strongroom trash`: what is in the trash, and its destruction. */
 import { Argument, type Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { onlyForActions } from "../lib/args.js";
-import { CommandFailure } from "../lib/errors.js";
+import { onlyForActions } from "../kit/args.js";
+import { CommandFailure } from "../kit/errors.js";
 import {
   counted,
   localMinute,
@@ -14,11 +14,11 @@ import {
   report,
   widthOf,
   withResult,
-} from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { mustConfirm, withYes } from "../lib/prompt.js";
-import { trashIn } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+} from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { mustConfirm, withYes } from "../kit/prompt.js";
+import { trashIn } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly yes?: true };
 

@@ -8,11 +8,11 @@ import { StrongroomError } from "../../client/client.js";
 import { findServer } from "../../client/discovery.js";
 import { systemFiles } from "../../files/durable.js";
 import { quoted } from "../../files/home.js";
-import { nonEmpty } from "../lib/args.js";
-import { CommandFailure, exits } from "../lib/errors.js";
-import { checkNewFile, writeNewFile } from "../lib/new-file.js";
-import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../lib/output.js";
-import { withHome } from "../lib/server.js";
+import { nonEmpty } from "../kit/args.js";
+import { CommandFailure, exits } from "../kit/errors.js";
+import { checkNewFile, writeNewFile } from "../kit/new-file.js";
+import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
+import { withHome } from "../kit/server.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string; readonly bundle?: string };
 

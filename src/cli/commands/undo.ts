@@ -1,12 +1,12 @@
 /** `strongroom undo`: an earlier version of a secret, stored again as its newest; or a deleted secret, back from the trash. */
 import type { Command } from "commander";
 import { type SecretHistory, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { isConflict } from "../lib/changes.js";
-import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../lib/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { isConflict } from "../kit/changes.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../kit/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly to?: number; readonly dryRun?: true };
 

@@ -2,12 +2,12 @@
 import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Acknowledgement } from "../../client/client.js";
-import { CommandFailure, noVaultYet } from "../lib/errors.js";
-import { findKeyring } from "../lib/keyring.js";
-import { type OutputFlags, report, withOutput } from "../lib/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../lib/passphrase.js";
-import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../lib/server.js";
-import { askKeyFromShares } from "../lib/shares.js";
+import { CommandFailure, noVaultYet } from "../kit/errors.js";
+import { findKeyring } from "../kit/keyring.js";
+import { type OutputFlags, report, withOutput } from "../kit/output.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/passphrase.js";
+import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../kit/server.js";
+import { askKeyFromShares } from "../kit/shares.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly keyring?: true; readonly shares?: true };
 

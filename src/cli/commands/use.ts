@@ -2,11 +2,11 @@
 import { Argument, type Command, Option } from "commander";
 import { type StrongroomClient, StrongroomError, type Use, type UseRequest } from "../../client/client.js";
 import { Problem } from "../../config/readers.js";
-import { onlyForActions, suggestion } from "../lib/args.js";
-import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printable, printJson, report, withResult } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { onlyForActions, suggestion } from "../kit/args.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 const actions = ["add", "ls", "rm"] as const;
 type Action = (typeof actions)[number];

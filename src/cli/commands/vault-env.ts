@@ -3,9 +3,9 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { findServer, mustHaveToken } from "../../client/discovery.js";
 import { quoted } from "../../files/home.js";
-import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printJson, withResult } from "../lib/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type OutputFlags, printJson, withResult } from "../kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ConnectionFlags & OutputFlags;
 

@@ -1,12 +1,12 @@
 /** `strongroom verify`: whether a signature of `strongroom sign` is right. */
 import type { Command } from "commander";
-import { nonEmpty } from "../lib/args.js";
-import { CommandFailure } from "../lib/errors.js";
-import { readInputFile } from "../lib/input.js";
-import { type OutputFlags, printable, report, withOutput } from "../lib/output.js";
-import { mustBePath } from "../lib/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
-import { messageToSign, openInput, type SigningFlags, withSigning } from "../lib/transit.js";
+import { nonEmpty } from "../kit/args.js";
+import { CommandFailure } from "../kit/errors.js";
+import { readInputFile } from "../kit/input.js";
+import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
+import { mustBePath } from "../kit/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { messageToSign, openInput, type SigningFlags, withSigning } from "../kit/transit.js";
 
 type Flags = OutputFlags & ConnectionFlags & SigningFlags & { readonly signature: string };
 

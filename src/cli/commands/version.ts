@@ -1,7 +1,7 @@
 /** `strongroom version`. */
 import type { Command } from "commander";
 import { readManifest } from "../../manifest.js";
-import { type OutputFlags, printJson, withResult } from "../lib/output.js";
+import { type OutputFlags, printJson, withResult } from "../kit/output.js";
 
 export function define(command: Command): void {
   withResult(command).action(({ json }: OutputFlags) => {

@@ -3,8 +3,8 @@
  * each field that is not empty: `username`, `password`, `totp`, `url` (one per line), `notes`, a card's `number`, `code`,
  * `exp-month`, …, and custom fields under `fields/`. Passkeys and password history are not imported.
  */
-import { CommandFailure } from "../lib/errors.js";
-import { isObject, objectsIn, textIn, type UnknownObject } from "../lib/input.js";
+import { CommandFailure } from "../kit/errors.js";
+import { isObject, objectsIn, textIn, type UnknownObject } from "../kit/input.js";
 import {
   addAll,
   type ImportEntry,

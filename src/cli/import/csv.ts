@@ -3,7 +3,7 @@
  * secret for each of `username`, `password`, `url`, `notes` and `totp` that is not empty. Icons and times are not imported.
  */
 import { CsvError, parse } from "csv-parse/sync";
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 import {
   type ImportEntry,
   type Item,

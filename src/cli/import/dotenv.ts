@@ -7,7 +7,7 @@
  * Quoted text is literal, except for `\n` and `\r` in double quotes; a quote after a backslash closes only if no later one
  * does. Line ends are `\n`.
  */
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 
 /** `from`, `to`: where the value stands, with its quotes, in the text without a byte order mark and with `\n` at line ends. */
 export type Assignment = {

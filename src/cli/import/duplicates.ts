@@ -1,6 +1,6 @@
 /** Entries of an import that would have the same path: an error, renamed with a suffix, or left out. */
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 import type { ImportEntry } from "./entry.js";
 
 export const duplicateActions = ["error", "suffix", "skip"] as const;

@@ -9,9 +9,9 @@
  *   ]}
  */
 import type { Secret } from "../../client/client.js";
-import { CommandFailure } from "../lib/errors.js";
-import { isObject, type UnknownObject } from "../lib/input.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { isObject, type UnknownObject } from "../kit/input.js";
+import { printable } from "../kit/output.js";
 import type { ImportEntry, ParsedSource, Refused } from "./entry.js";
 
 const format = "strongroom-export";

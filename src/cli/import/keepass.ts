@@ -3,7 +3,7 @@
  * for each of `username`, `password`, `url`, `notes`, `totp`, and custom fields under `fields/`. The root group is no folder.
  * The recycle bin, earlier versions and attachments are not imported.
  */
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 import {
   addAll,
   type ImportEntry,

@@ -3,8 +3,8 @@
  * empty: `username`, `password`, `url` (one per line), `notes`, `totp`, and the fields of its sections under their titles.
  * Archived items are imported under `archive/`. Documents, passkeys and password history are not imported.
  */
-import { CommandFailure } from "../lib/errors.js";
-import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../lib/input.js";
+import { CommandFailure } from "../kit/errors.js";
+import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/input.js";
 import {
   addAll,
   type ImportEntry,

@@ -15,9 +15,9 @@ import { buffer } from "node:stream/consumers";
 import pMap from "p-map";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
-import { progressBar } from "../lib/progress.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
+import { progressBar } from "../kit/progress.js";
 import { type ImportEntry, isOneTimeUrl, oneTimeMark, type ParsedSource } from "./entry.js";
 
 /** gpg's agent decrypts one file at a time; more processes only hide their start. */

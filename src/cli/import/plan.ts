@@ -2,10 +2,10 @@
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { CommandFailure } from "../lib/errors.js";
-import { readInput, textOfInput } from "../lib/input.js";
-import { printable } from "../lib/output.js";
-import { canonicalPath, folderPrefix, problemOfPath } from "../lib/paths.js";
+import { CommandFailure } from "../kit/errors.js";
+import { readInput, textOfInput } from "../kit/input.js";
+import { printable } from "../kit/output.js";
+import { canonicalPath, folderPrefix, problemOfPath } from "../kit/paths.js";
 import { readBitwarden } from "./bitwarden.js";
 import { parseDotenv } from "./dotenv.js";
 import { type DuplicateAction, resolveDuplicates } from "./duplicates.js";

@@ -2,10 +2,10 @@
 import pMap from "p-map";
 import { maxOperations, type Read, readMany } from "../../client/batch.js";
 import { type PutOperation, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { isConflict } from "../lib/changes.js";
-import { CommandFailure } from "../lib/errors.js";
-import { listFolder } from "../lib/secrets.js";
-import { type Limits, limitsOf, problemOfSizes } from "../lib/server-limits.js";
+import { isConflict } from "../kit/changes.js";
+import { CommandFailure } from "../kit/errors.js";
+import { listFolder } from "../kit/secrets.js";
+import { type Limits, limitsOf, problemOfSizes } from "../kit/server-limits.js";
 import type { ImportEntry, Refused } from "./entry.js";
 
 export type Tally = {

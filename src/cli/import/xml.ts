@@ -2,7 +2,7 @@
  * Reader of the plain XML that programs export: elements, text, CDATA, comments and the five entities of XML. A DOCTYPE, which
  * could define others, is refused.
  */
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 
 /** An element: its texts joined, its children in order, and its attributes as they are written. */
 export type Element = {

@@ -3,7 +3,7 @@
  * threads, and an export needs no more than this: stored or deflated, neither encrypted nor Zip64.
  */
 import { crc32, inflateRawSync } from "node:zlib";
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 
 const signatures = { end: 0x06054b50, entry: 0x02014b50, member: 0x04034b50 } as const;
 const sizes = { end: 22, entry: 46, member: 30 } as const;

@@ -2,11 +2,11 @@
 import { existsSync } from "node:fs";
 import type { StrongroomClient } from "../../client/client.js";
 import { parseDotenv } from "../import/dotenv.js";
-import { CommandFailure } from "../lib/errors.js";
-import { type Reference, revealReference } from "../lib/fields.js";
-import { readInputFile, textOfInput } from "../lib/input.js";
-import { printable } from "../lib/output.js";
-import { folderPrefix } from "../lib/paths.js";
+import { CommandFailure } from "../kit/errors.js";
+import { type Reference, revealReference } from "../kit/fields.js";
+import { readInputFile, textOfInput } from "../kit/input.js";
+import { printable } from "../kit/output.js";
+import { folderPrefix } from "../kit/paths.js";
 import {
   cutTemplate,
   fillTemplate,
@@ -15,8 +15,8 @@ import {
   referencesIn,
   shownReference,
   wholeReference,
-} from "../lib/references.js";
-import { explainEmptyFolder, fetchSecrets, listSecrets } from "../lib/secrets.js";
+} from "../kit/references.js";
+import { explainEmptyFolder, fetchSecrets, listSecrets } from "../kit/secrets.js";
 import { digestOf, readOwnFile } from "./own-file.js";
 import { steersPrograms } from "./steering.js";
 import { type Named, type Naming, namesFor, problemOfName } from "./variables.js";

@@ -2,7 +2,7 @@
 import { accessSync, closeSync, constants, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { systemCode } from "../../errors.js";
-import { say } from "../lib/output.js";
+import { say } from "../kit/output.js";
 
 /** Exit statuses as shells use them. */
 export const notFound = 127;

@@ -7,8 +7,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { systemCode } from "../../errors.js";
 import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
-import { CommandFailure } from "../lib/errors.js";
-import type { ConnectionFlags } from "../lib/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import type { ConnectionFlags } from "../kit/server.js";
 import type { Sources } from "./environment.js";
 
 /** What `run-environment` is asked for, as JSON in its argument. It holds no secret. */

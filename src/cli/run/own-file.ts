@@ -6,8 +6,8 @@ import { findWeakPlace, ownUid, writing } from "../../client/ownership.js";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { quoted } from "../../files/home.js";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 
 export type OwnFile = { readonly file: string; readonly bytes: Buffer };
 

@@ -1,8 +1,8 @@
 /** Names on the way to a file: each directory and link that is passed, and which of the host's files they are. */
 import { lstatSync, readFileSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 
 /** Device and inode. */
 export type Identity = string;

@@ -1,8 +1,8 @@
 /** Checks of the sandbox between its mounts and the start of the program: something may have been moved in between. */
 import { type FSWatcher, lstatSync, readdirSync, watch } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 import { type Identity, identityOf, readMounts } from "./path-walk.js";
 import type { Expected } from "./sandbox-plan.js";
 

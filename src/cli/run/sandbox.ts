@@ -15,9 +15,9 @@ import {
 import { createServer, type Server, type Socket } from "node:net";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { entryFile } from "../../program-files.js";
-import { CommandFailure } from "../lib/errors.js";
-import { sandboxMark } from "../lib/in-sandbox.js";
-import { printable, say } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { sandboxMark } from "../kit/in-sandbox.js";
+import { printable, say } from "../kit/output.js";
 import { closeForeignDescriptors } from "./descriptors.js";
 import { findProgram } from "./find-program.js";
 import { hiddenPaths, type Place } from "./hidden-paths.js";

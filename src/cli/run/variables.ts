@@ -1,6 +1,6 @@
 /** Environment variables of secrets: names made from paths, and lines that set them in a shell. */
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 import { isShellName, steersPrograms } from "./steering.js";
 
 export type Named = { readonly name: string; readonly path: string; readonly field?: string };

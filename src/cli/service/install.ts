@@ -5,11 +5,11 @@ import { mkdir, readFile, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { findWeakPlace, weakPlaceText } from "../../client/ownership.js";
 import { missingAsNull } from "../../files/durable.js";
-import { CommandFailure } from "../lib/errors.js";
-import { printable } from "../lib/output.js";
-import { writeOut } from "../lib/output-file.js";
-import type { CommandLine } from "../lib/programs.js";
-import { withoutTokens } from "../lib/without-tokens.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
+import { writeOut } from "../kit/output-file.js";
+import type { CommandLine } from "../kit/programs.js";
+import { withoutTokens } from "../kit/without-tokens.js";
 import type { ServiceManager } from "./manager.js";
 import type { ServicePlan } from "./plan.js";
 

@@ -2,7 +2,7 @@
 import { realpathSync } from "node:fs";
 import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
-import { CommandFailure } from "../lib/errors.js";
+import { CommandFailure } from "../kit/errors.js";
 
 export type ServicePlan = {
   readonly program: readonly string[];

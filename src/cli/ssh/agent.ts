@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
-import { printable } from "../lib/output.js";
+import { printable } from "../kit/output.js";
 import { MalformedMessage, string, uint32, WireReader } from "./wire.js";
 
 const failure = 5;

@@ -1,7 +1,7 @@
 /** Transit keys as an ssh-agent offers them: public keys from the server, signatures made there. */
 import { type StrongroomClient, StrongroomError, type TransitKeyEntry } from "../../client/client.js";
 import { Mutex } from "../../locks.js";
-import { printable } from "../lib/output.js";
+import { printable } from "../kit/output.js";
 import type { AgentKey, AgentKeys } from "./agent.js";
 import { signingFor, sshPublicKey, sshSignature } from "./public-key.js";
 
