@@ -80,7 +80,9 @@ for place in sys.argv[1:]:
 
   async function listen(place: string): Promise<string> {
     const socket = createServer((connection) => connection.destroy());
-    await new Promise<void>((resolve) => socket.listen(place.replace(/^@/, "\0"), resolve));
+    await new Promise<void>((resolve, reject) => {
+      socket.once("error", reject).listen(place.replace(/^@/, "\0"), resolve);
+    });
     later(() => void socket.close());
     if (place.startsWith("/")) chmodSync(place, 0o777);
     return place;
