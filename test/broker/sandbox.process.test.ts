@@ -223,7 +223,7 @@ for place in sys.argv[1:]:
 
     it("does not start in what is hidden, or in the installed program", async () => {
       const user = newUser();
-      mustRefuse(await sandboxed(user, "true", { cwd: user.vault }), "is in");
+      mustRefuse(await sandboxed(user, "true", { cwd: user.vault }), "is or lies below");
       mustRefuse(await sandboxed(user, "true", { flags: ["--write", user.vault] }), "which is hidden");
       mustRefuse(await sandboxed(user, "true", { flags: ["--write", dirname(mainFile)] }), "has the installed program");
       mustRefuse(await sandboxed(user, "true", { flags: ["--write", "/"] }), "would open the sandbox");

@@ -136,7 +136,7 @@ class Planner {
   }
 
   #cover(found: Walk, { path, isKept }: Hidden): void {
-    this.#refuseWithin(found.end, `is in ${printable(path)}, which is hidden`);
+    this.#refuseWithin(found.end, `is or lies below ${printable(path)}, which is hidden`);
     if (isKept) this.#fixDirectories(found, path);
     const last = found.steps.at(-1);
     const directory = dirname(last?.path ?? "/");
