@@ -33,7 +33,12 @@ export function keepsNames({ uid, mode }: { readonly uid: number; readonly mode:
 }
 
 /** A directory or link on the way to a path, by which another user can replace what is there. */
-export type WeakPlace = { readonly path: string; readonly why: "foreign" | "writable" };
+export type WeakPlace = {
+  readonly path: string;
+  readonly why: "foreign" | "writable";
+  /** Names that follow on the way; undefined for a link. */
+  readonly rest?: readonly string[];
+};
 
 /**
  * Returns the first weak place on the way to a path; null when there is none, or the way ends before the path does. What the
@@ -53,7 +58,7 @@ async function walk(at: string, parts: readonly string[], trust: Trust, links: n
   const [part, ...rest] = parts;
   if (part === undefined) return null;
   const weak = await judgeDirectory(at, trust);
-  if (weak !== null) return weak;
+  if (weak !== null) return { ...weak, rest: parts };
   const next = join(at, part);
   const found = await lstat(next).catch(() => null);
   if (found === null) return null; // whoever uses the path learns what is wrong with it
