@@ -14,11 +14,12 @@ import {
   usageFailure,
 } from "./kit/args.js";
 import { exitCodesText } from "./kit/errors.js";
+import type { Io } from "./kit/io.js";
 
 /** What a command's file exports. */
 export type CommandFile = {
-  /** Adds the command's arguments, flags and action. */
-  readonly define: (command: Command) => void;
+  /** Adds the command's arguments, flags and action, which has nothing of the world but `io`. */
+  readonly define: (command: Command, io: Io) => void;
 };
 
 export type CommandRow = {
@@ -36,9 +37,6 @@ export type CommandRow = {
   readonly needsAll?: true;
 };
 
-/** Where the help goes instead of standard output, and its columns. */
-export type HelpOutput = { readonly writeOut?: (text: string) => void; readonly getOutHelpWidth?: () => number };
-
 export type Program = {
   /** Runs the command that the arguments name. @throws CommandFailure; CommanderError, when help has been printed */
   readonly run: () => Promise<void>;
@@ -46,13 +44,9 @@ export type Program = {
   readonly printsJson: () => boolean;
 };
 
-export async function loadProgram(
-  rows: readonly CommandRow[],
-  given: readonly string[],
-  output: HelpOutput = {},
-): Promise<Program> {
+export async function loadProgram(rows: readonly CommandRow[], given: readonly string[], io: Io): Promise<Program> {
   const args = commandFirst(given);
-  const program = await buildProgram(neededRows(rows, args[0]), args, output);
+  const program = await buildProgram(neededRows(rows, args[0]), args, io);
   const named = program.commands.find((command) => namesOf([command]).includes(args[0] ?? ""));
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   return {
@@ -75,15 +69,15 @@ function withoutLostHelp({ commands }: Command, args: readonly string[]): readon
   return first !== "help" || name.startsWith("-") || ["help", ...namesOf(commands)].includes(name) ? args : [name];
 }
 
-async function buildProgram(
-  rows: readonly CommandRow[],
-  args: readonly string[],
-  output: HelpOutput,
-): Promise<Command> {
+async function buildProgram(rows: readonly CommandRow[], args: readonly string[], io: Io): Promise<Command> {
   const program = new Parser("strongroom")
     .enablePositionalOptions()
     .configureHelp(helpFormat)
-    .configureOutput({ ...output, outputError: () => {} }) // the failure that follows has the message
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? helpColumns,
+      outputError: () => {}, // the failure that follows has the message
+    })
     .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
     .commandsGroup("Other:")
@@ -98,7 +92,7 @@ async function buildProgram(
       .summary(summary)
       .description(summary);
     if (group !== undefined) command.helpGroup(`${group}:`);
-    if (wanted.has(name)) (await load()).define(command);
+    if (wanted.has(name)) (await load()).define(command, io);
     if (isConnected(command)) command.addHelpText("after", connectionHelp);
     if (example !== undefined) command.addHelpText("after", `\nexample:\n  strongroom ${example}`);
     parsers.push(command);
@@ -112,6 +106,9 @@ async function buildProgram(
   }
   return program;
 }
+
+/** Columns of a help that no terminal shows. */
+const helpColumns = 80;
 
 function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): ReadonlySet<string> {
   const given = args.slice(0, 2);

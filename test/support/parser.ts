@@ -3,6 +3,7 @@ import { CommanderError } from "commander";
 import { commands } from "../../src/cli/command-table.js";
 import { CommandFailure } from "../../src/cli/kit/errors.js";
 import { loadProgram } from "../../src/cli/program.js";
+import { stringIo } from "./string-io.js";
 
 /** Runs a command that must refuse its arguments as invalid and print nothing; returns its message. */
 export async function usageRefusal(args: readonly string[]): Promise<string> {
@@ -21,14 +22,11 @@ export async function helpOf(name: string): Promise<string> {
 }
 
 async function runHere(args: readonly string[]): Promise<{ readonly printed: string; readonly error: unknown }> {
-  let printed = "";
-  const writeOut = (text: string) => {
-    printed += text;
-  };
-  const program = await loadProgram(commands, args, { writeOut, getOutHelpWidth: () => 80 });
+  const io = stringIo({}, new Uint8Array(), -1);
+  const program = await loadProgram(commands, args, io);
   const error: unknown = await program.run().then(
     () => null,
     (thrown: unknown) => thrown,
   );
-  return { printed, error };
+  return { printed: io.printed().stdout, error };
 }

@@ -1,0 +1,48 @@
+/** A call of the `strongroom` command: runs what its arguments name, and turns a failure into a message and an exit code. */
+import { CommanderError } from "commander";
+import { StartError } from "../errors.js";
+import { problemOfFile } from "../files/file-problem.js";
+import { commands } from "./command-table.js";
+import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./kit/errors.js";
+import type { Io } from "./kit/io.js";
+import { printable, say, shownJson } from "./kit/output.js";
+import { loadProgram, type Program } from "./program.js";
+
+/** Runs a command to its end, and sets its exit code. @throws what is no failure of the command, but a bug */
+export async function runCommandLine(args: readonly string[], io: Io): Promise<void> {
+  let program: Program | null = null;
+  try {
+    program = await loadProgram(commands, args, io);
+    await program.run();
+  } catch (error) {
+    io.exitCode = report(error, program?.printsJson() ?? false, io);
+  }
+}
+
+/** Prints what failed; returns the exit code. */
+function report(error: unknown, asJson: boolean, io: Io): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage; // help was printed
+  const message = messageOf(error);
+  if (message === null) throw error;
+  const name = exitOf(error);
+  const object = {
+    error: message,
+    code: error instanceof CommandFailure ? error.code : errorCodeOf(name),
+    exit: exitCodes[name],
+  };
+  if (asJson) io.stderr.write(`${shownJson(JSON.stringify(object), io.stderr)}\n`);
+  else say(`strongroom: ${message}\n`);
+  return object.exit;
+}
+
+function exitOf(error: unknown): ExitName {
+  if (error instanceof CommandFailure) return error.exit;
+  return error instanceof StartError && error.exitCode === exitCodes.usage ? "usage" : "unexpected";
+}
+
+/** Null for an unexpected error. */
+function messageOf(error: unknown): string | null {
+  if (error instanceof CommandFailure || error instanceof StartError) return error.message;
+  const problem = problemOfFile(error);
+  return problem === null ? null : printable(problem);
+}

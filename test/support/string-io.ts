@@ -1,0 +1,40 @@
+/** An `Io` of strings, with which a command runs in the tests' own process. */
+import { Readable, Writable } from "node:stream";
+import type { Io, OutputStream } from "../../src/cli/kit/io.js";
+
+/** Thrown by `exit`, in place of the end of the process. */
+export class Exited extends Error {}
+
+export type StringIo = Io & {
+  /** What was written to standard output and standard error so far. */
+  printed(): { readonly bytes: Buffer; readonly stdout: string; readonly stderr: string };
+};
+
+/** Without a terminal. `stdinDescriptor`: the same input in an open file. */
+export function stringIo(env: NodeJS.ProcessEnv, input: Uint8Array, stdinDescriptor: number): StringIo {
+  const [out, err] = [collector(), collector()];
+  return {
+    stdin: Readable.from([Buffer.from(input)]),
+    stdinDescriptor,
+    stdout: out.stream,
+    stderr: err.stream,
+    env,
+    exitCode: 0,
+    exit(code) {
+      this.exitCode = code ?? this.exitCode;
+      throw new Exited(`exit ${this.exitCode}`);
+    },
+    printed: () => ({ bytes: out.bytes(), stdout: out.bytes().toString(), stderr: err.bytes().toString() }),
+  };
+}
+
+function collector(): { readonly stream: OutputStream; readonly bytes: () => Buffer } {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(Buffer.from(chunk)); // a copy: the command may wipe its own
+      done();
+    },
+  });
+  return { stream, bytes: () => Buffer.concat(chunks) };
+}
