@@ -1,8 +1,8 @@
 /**
  * Messages between the vault and the key worker.
  *
- * Errors do not cross threads, results do: each is a union with `ok`. A put's body and all bytes of a response are moved: the
- * sender must not touch them afterwards. Ciphertext in a request is copied.
+ * Errors do not cross threads, results do: each is a union with `ok`. The body of a write that is not shared and all bytes of
+ * a response are moved: the sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 import type { OperationKind } from "./body-limits.js";
 import type { WordSlots } from "./check/words.js";
@@ -44,20 +44,17 @@ export type BlobFault = "foreign" | "version" | "length";
  *   What was sent before it, needs the key and has not begun is refused as locked. `drain` responds when no derivation is
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
- * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's response, and blobs into list entries.
- *   `open` is packed: see `Call`. `assess` judges values.
- * - `setUses` changes the hosts that a secret may be used for, `describeUses` lists them, and `render` makes the head of a
- *   request to one of them, with the secret in it.
+ * - `write` makes a new blob of the one at a path: see `Write`. One that holds versions of it refuses when that is damaged.
+ *   `reread`: it was read again and found so, and may be written as it is.
+ * - `open` and `describe` turn a blob into a get's response, and blobs into list entries. `open` is packed: see `Call`.
+ *   `assess` judges values.
+ * - `describeUses` lists the hosts that secrets may be used for, and `render` makes the head of a request to one of them, with
+ *   the secret in it.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
- * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
- * - `changeVersions` destroys versions in a blob, marks them as deleted, or removes that mark; a null blob: they are so already.
- * - `kvWrite` and `kvRead` are writes and reads of Vault's KV engine, `kvMetadata` and `kvConfigure` show and change the settings
- *   of a secret, and `kvVersions` reads numbers of versions from a body.
- * - `changeMetadata` seals the current value again with other metadata.
- * - What writes a blob that holds versions of the one before refuses when that one is damaged. `reread`: it was read again and
- *   found so, and may be written as it is.
- * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
- *   another path.
+ * - `history`, `openVersion` list the versions in a blob, and open one.
+ * - `kvRead` is a read of Vault's KV engine, `kvMetadata` shows the settings of a secret, and `kvVersions` reads numbers of
+ *   versions from a body.
+ * - `plan` checks a batch's body, and returns its operations without the values.
  * - `check` opens all versions in a blob, refuses when one is damaged, and says when the secret expires.
  * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
  *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
@@ -107,28 +104,19 @@ interface Operations {
     request: { op: "inspect"; blobs: readonly BlobOutline[] };
     response: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
   };
-  seal: {
+  write: {
     request: {
-      op: "seal";
+      op: "write";
       path: string;
-      body: Bytes | SharedBytes;
+      /** The blob at the path, or the head that a put needs where no history is kept; null: there is none. */
       previous: Bytes | Head | null;
-      now: number;
-      reread?: boolean;
-    };
-    response: SealResult | Refusal;
+      reread: boolean;
+    } & Write;
+    response: WriteResult | Refusal;
   };
   plan: {
     request: { op: "plan"; body: SharedBytes };
     response: { readonly ok: true; readonly operations: readonly PlannedOperation[] } | Refusal;
-  };
-  move: {
-    request: { op: "move"; path: string; to: string; blob: Bytes };
-    response: SealResult | Refusal;
-  };
-  copy: {
-    request: { op: "copy"; path: string; to: string; blob: Bytes; now: number };
-    response: SealResult | Refusal;
   };
   open: {
     /** `forVault`: the response is `data` of a read of Vault's KV engine. */
@@ -143,60 +131,20 @@ interface Operations {
     request: { op: "openVersion"; path: string; blob: Bytes; version: number };
     response: { readonly ok: true; readonly response: Bytes } | Refusal;
   };
-  undo: {
-    request: { op: "undo"; path: string; body: Bytes; blob: Bytes | null; now: number; reread?: boolean };
-    response: SealResult | Refusal;
-  };
-  changeMetadata: {
-    request: { op: "changeMetadata"; path: string; body: Bytes; blob: Bytes | null; now: number; reread?: boolean };
-    response: SealResult | Refusal;
-  };
-  changeVersions: {
-    request: {
-      op: "changeVersions";
-      path: string;
-      blob: Bytes;
-      versions: readonly number[] | "current";
-      change: VersionChange;
-      now: number;
-      mayDestroyCurrent: boolean;
-      reread?: boolean;
-    };
-    response:
-      | { readonly ok: true; readonly blob: null }
-      | { readonly ok: true; readonly blob: Bytes; readonly headLength: number; readonly etag: string }
-      | Refusal;
-  };
-  kvWrite: {
-    request: { op: "kvWrite"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean; reread?: boolean };
-    response: SealResult | Refusal;
-  };
   kvRead: {
     /** `version` null: the current one. `subkeys`: the depth to which keys are shown without values; null: the value. */
     request: { op: "kvRead"; path: string; blob: Bytes; version: number | null; subkeys: number | null };
     response: { readonly ok: true; readonly status: 200 | 404; readonly response: Bytes } | Refusal;
   };
   kvMetadata: { request: { op: "kvMetadata"; path: string; blob: Bytes }; response: JsonResult | Refusal };
-  kvConfigure: {
-    request: { op: "kvConfigure"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean };
-    response: SealResult | Refusal;
-  };
   kvVersions: {
     request: { op: "kvVersions"; body: SharedBytes };
     response: { readonly ok: true; readonly versions: readonly number[] } | Refusal;
-  };
-  prune: {
-    request: { op: "prune"; path: string; blob: Bytes; reread?: boolean };
-    response: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
   };
   check: {
     request: { op: "check"; path: string; blob: Bytes; isKey?: boolean };
     /** Milliseconds since 1970; null for a secret that does not expire. */
     response: { readonly ok: true; readonly expiresAt: number | null } | Refusal;
-  };
-  setUses: {
-    request: { op: "setUses"; path: string; blob: Bytes; add: Binding | null; removeHost: string | null };
-    response: SealResult | Refusal;
   };
   describeUses: {
     request: { op: "describeUses"; paths: readonly string[]; heads: readonly Head[] };
@@ -323,6 +271,33 @@ interface Operations {
     response: { readonly ok: true; readonly verdicts: readonly CheckpointVerdict[] } | Refusal;
   };
 }
+
+/**
+ * What makes a new blob of the one at its path. A `put`, `undo` and `changeMetadata` make the next version, of a body, of a
+ * version that is kept, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure` changes the
+ * settings of a secret. `prune` removes the earlier versions, `changeVersions` destroys versions, marks them as deleted, or
+ * removes that mark. `setUses` changes the hosts that a secret may be used for. `move` and `copy` seal it for another path.
+ */
+interface Writes {
+  put: { readonly body: Bytes | SharedBytes };
+  undo: { readonly body: Bytes | SharedBytes };
+  changeMetadata: { readonly body: Bytes | SharedBytes };
+  kvWrite: { readonly body: Bytes | SharedBytes; readonly isPatch: boolean };
+  kvConfigure: { readonly body: Bytes | SharedBytes; readonly isPatch: boolean };
+  prune: object;
+  changeVersions: {
+    readonly versions: readonly number[] | "current";
+    readonly change: VersionChange;
+    readonly mayDestroyCurrent: boolean;
+  };
+  setUses: { readonly add: Binding | null; readonly removeHost: string | null };
+  move: { readonly to: string };
+  copy: { readonly to: string };
+}
+
+export type WriteKind = keyof Writes;
+export type WriteOf<K extends WriteKind> = { readonly kind: K } & Writes[K];
+export type Write = { readonly [K in WriteKind]: WriteOf<K> }[WriteKind];
 
 export type VersionChange = "destroy" | "delete" | "undelete";
 
@@ -466,6 +441,12 @@ export type HeaderResult = {
   readonly response: Bytes;
   readonly key?: KeyDescription;
 };
+
+/** The write changes nothing. */
+export type Unchanged = { readonly ok: true; readonly blob: null };
+
+/** `removed`: how many versions a `prune` removes. */
+export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number };
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
 export type SealResult = {

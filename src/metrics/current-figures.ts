@@ -15,7 +15,7 @@ export type CurrentFigures = {
   readonly keyWorkerCrashes: number;
   /** Of the audit log; null when it is off. */
   readonly losses: { readonly gaps: number; readonly records: number } | null;
-  readonly caches: Readonly<Record<string, { readonly hits: number; readonly misses: number; readonly bytes: number }>>;
+  readonly cache: { readonly hits: number; readonly misses: number; readonly bytes: number };
 };
 
 export function currentFamilies(figures: CurrentFigures): Family[] {
@@ -23,7 +23,7 @@ export function currentFamilies(figures: CurrentFigures): Family[] {
     ...ofVault(figures),
     ...ofKeyWorker(figures),
     ...ofAudit(figures),
-    ...ofCaches(figures),
+    ...ofCache(figures),
     ...ofProcess(figures),
   ];
 }
@@ -67,16 +67,14 @@ function ofAudit({ losses }: CurrentFigures): Family[] {
   ];
 }
 
-function ofCaches({ caches }: CurrentFigures): Family[] {
-  const all = Object.entries(caches);
-  const lookups = all.flatMap(([cache, { hits, misses }]) => [
-    { labels: { cache, result: "hit" }, value: hits },
-    { labels: { cache, result: "miss" }, value: misses },
-  ]);
-  const bytes = all.map(([cache, figures]) => ({ labels: { cache }, value: figures.bytes }));
+function ofCache({ cache }: CurrentFigures): Family[] {
+  const lookups = [
+    { labels: { result: "hit" }, value: cache.hits },
+    { labels: { result: "miss" }, value: cache.misses },
+  ];
   return [
-    counter("strongroom_cache_lookups_total", "Lookups in the caches of ciphertext, by cache and result.", lookups),
-    { ...gauge("strongroom_cache_bytes", "Memory of the caches of ciphertext, by cache."), samples: bytes },
+    counter("strongroom_cache_lookups_total", "Lookups in the cache of ciphertext, by result.", lookups),
+    gauge("strongroom_cache_bytes", "Memory of the cache of ciphertext.", cache.bytes),
   ];
 }
 

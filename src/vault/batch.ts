@@ -2,10 +2,9 @@
  * Batches of operations: each get by itself or, with any change among them, all or nothing. Every operation of a batch sees
  * the secrets as they were before it.
  */
-import type { Bytes, PlannedOperation, SealResult, SharedBytes } from "../../workers/protocol.js";
-import type { Clock } from "../clock.js";
+import type { Bytes, PlannedOperation, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { type KeyedMutex, Mutex } from "../locks.js";
+import { Mutex } from "../locks.js";
 import type { Log } from "../log.js";
 import type { Change, Expected, ReadVersion } from "../storage/secret-store.js";
 import {
@@ -29,14 +28,12 @@ import {
   expectedAs,
   isConditional,
   notFound,
-  repeating,
   requireCondition,
-  requireOf,
   type TaggedResponse,
   tagOrNone,
   unconditional,
 } from "./conditions.js";
-import type { LockState } from "./lock-state.js";
+import type { Made, SealedSpace } from "./space.js";
 import type { VaultTrash } from "./trash.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
@@ -50,13 +47,9 @@ const smallBytes = 16 * 1024;
 
 type BatchesOptions = {
   readonly cached: CachedStore;
-  readonly lockState: LockState;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly paths: KeyedMutex;
-  /** Opens the current version of a secret. */
-  readonly open: (path: string) => Promise<TaggedResponse>;
+  readonly space: SealedSpace;
   readonly trash: VaultTrash;
+  readonly log: Log;
   /** Most bytes of responses to gets. */
   readonly maxBatchBytes: number;
 };
@@ -73,35 +66,29 @@ type StepResult = {
 
 export class Batches {
   readonly #cached: CachedStore;
-  readonly #lockState: LockState;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #paths: KeyedMutex;
-  readonly #open: (path: string) => Promise<TaggedResponse>;
+  readonly #space: SealedSpace;
   readonly #trash: VaultTrash;
+  readonly #log: Log;
   readonly #maxResponseBytes: number;
 
-  constructor({ cached, lockState, clock, log, paths, open, trash, maxBatchBytes }: BatchesOptions) {
+  constructor({ cached, space, trash, log, maxBatchBytes }: BatchesOptions) {
     this.#cached = cached;
-    this.#lockState = lockState;
-    this.#clock = clock;
-    this.#log = log;
-    this.#paths = paths;
-    this.#open = open;
+    this.#space = space;
     this.#trash = trash;
+    this.#log = log;
     this.#maxResponseBytes = maxBatchBytes;
   }
 
   /** Returns the response. */
   async run(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
-    const { operations } = await this.#lockState.ask({ op: "plan", body });
+    const { operations } = await this.#space.ask({ op: "plan", body });
     mustPermitKinds(operations, permit);
     if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
     const steps = stepsOf(operations, body);
     mustPermitPaths(steps, permit);
-    return this.#paths.run(pathsOf(steps), async () => {
+    return this.#space.turns.run(pathsOf(steps), async () => {
       permit.still();
-      return this.#cached.isShared ? repeating(() => this.#change(steps)) : this.#change(steps);
+      return this.#space.repeatingIfShared(() => this.#change(steps));
     });
   }
 
@@ -121,12 +108,10 @@ export class Batches {
     steps: readonly (Step | VaultError)[],
     budget: ResponseBudget,
   ): Promise<PromiseSettledResult<StepResult>[]> {
-    const paths = steps.flatMap((step) => (step instanceof VaultError ? [] : [step.path]));
-    const opened = (await this.#openMany(paths, budget)).values();
     const results = steps.map(async (step) => {
       try {
         if (step instanceof VaultError) throw step;
-        return await this.#gotten(step, settledValue(opened.next().value));
+        return await this.#gotten(step, this.#openWithin(budget, step.path));
       } catch (error) {
         if (isRefusal(error)) return this.#failed(error);
         throw error;
@@ -135,28 +120,15 @@ export class Batches {
     return Promise.allSettled(results);
   }
 
-  /** Opens the current versions, large ones one after the other; returns an error for its path. Settles once all have ended. */
-  #openMany(paths: readonly string[], budget: ResponseBudget): Promise<PromiseSettledResult<TaggedResponse>[]> {
-    return this.#cached.readingCurrent(async (keep) => {
-      const read = async (path: string) => {
-        budget.mustLast();
-        return this.#cached.mustReadCurrent(path);
-      };
-      const blobs = await Promise.allSettled(paths.map(read));
-      const open = async (path: string, blob: Bytes) => {
-        const { response, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
-        keep(path, blob, currentLength);
-        return { response, tag: etag };
-      };
-      const opened = blobs.map(async (found, i) => {
-        if (found.status === "rejected") throw found.reason;
-        const path = paths[i] ?? "";
-        if (found.value.length > smallBytes) return budget.take(() => open(path, found.value));
-        const one = await open(path, found.value);
-        budget.spend(one.response);
-        return one;
-      });
-      return Promise.allSettled(opened);
+  /** Opens the current version; large ones are opened one after the other. */
+  async #openWithin(budget: ResponseBudget, path: string): Promise<TaggedResponse> {
+    budget.mustLast();
+    return this.#space.use(path, async (found) => {
+      const open = () => this.#space.openFound(path, found);
+      if (found !== null && found.currentLength > smallBytes) return budget.take(open);
+      const opened = await open();
+      budget.spend(opened.response);
+      return opened;
     });
   }
 
@@ -201,7 +173,7 @@ export class Batches {
 
   /** Changes nothing yet. @throws VaultError as the operation alone */
   #resultOf(step: Step): Promise<StepResult> {
-    if (step.kind === "get") return this.#gotten(step, this.#open(step.path));
+    if (step.kind === "get") return this.#gotten(step, this.#space.open(step.path));
     if (step.kind === "put") return this.#put(step);
     if (step.kind === "delete") return this.#delete(step);
     return step.kind === "trash" ? this.#moveToTrash(step) : this.#moveOrCopy(step);
@@ -221,20 +193,15 @@ export class Batches {
   }
 
   async #put({ path, condition, body }: PutStep): Promise<StepResult> {
-    const first = await this.#cached.previous(path);
-    requireOf(condition, path, first);
-    const now = this.#clock.now();
-    const { result: sealed, previous } = await this.#cached.rereading(path, first, (previous, reread) =>
-      this.#lockState.ask({ op: "seal", path, body, previous, now, reread }),
-    );
+    const { result, previous } = await this.#space.make(path, { kind: "put", body }, condition, true);
     const isBased = this.#cached.isShared || isConditional(condition);
-    return written(path, sealed, isBased ? expectedAs(previous) : undefined);
+    return written(path, result, isBased ? expectedAs(previous) : undefined);
   }
 
   async #delete({ path, condition }: DeleteStep): Promise<StepResult> {
     const response = json({ ok: true, path, message: "the secret is deleted" });
     if (!isConditional(condition)) return { response, changes: [{ path, blob: null, expected: "present" }] };
-    const tag = tagOrNone(await this.#cached.head(path));
+    const tag = tagOrNone(await this.#space.head(path));
     requireCondition(condition, path, tag);
     return { response, changes: [{ path, blob: null, expected: tag === null ? "present" : { tag } }] };
   }
@@ -245,21 +212,15 @@ export class Batches {
   }
 
   async #moveOrCopy({ kind, path, condition, to, toCondition, trashReplaced }: MoveStep): Promise<StepResult> {
-    const blob = await this.#cached.whole(path);
-    const tag = tagOrNone(blob);
-    requireCondition(condition, path, tag);
-    if (blob === null || tag === null) throw notFound(path);
-    if (isConditional(toCondition)) requireCondition(toCondition, to, tagOrNone(await this.#cached.head(to)));
+    const { result, previous } = await this.#space.make(path, { kind, to }, condition);
+    if (isConditional(toCondition)) requireCondition(toCondition, to, tagOrNone(await this.#space.head(to)));
     const expected = isConditional(toCondition) ? "absent" : undefined;
-    if (kind === "copy") {
-      const copy = await this.#lockState.ask({ op: "copy", path, to, blob, now: this.#clock.now() });
-      return { ...written(to, copy, expected), basis: { path, tag } };
-    }
+    if (kind === "copy") return { ...written(to, result, expected), basis: { path, tag: tagOrNone(previous) ?? "" } };
     const replaced = trashReplaced && expected === undefined ? await this.#trash.changesOfReplaced(to) : null;
-    const sealed = await this.#lockState.ask({ op: "move", path, to, blob });
-    const moved = written(to, sealed, replaced?.expected ?? expected);
-    const changes = [{ path, blob: null, expected: expectedAs(blob) }, ...moved.changes, ...(replaced?.changes ?? [])];
-    return { ...moved, changes, sealedBytes: replaced?.sealedBytes ?? 0 };
+    const made = written(to, result, replaced?.expected ?? expected);
+    const removed = { path, blob: null, expected: expectedAs(previous) };
+    const changes = [removed, ...made.changes, ...(replaced?.changes ?? [])];
+    return { ...made, changes, sealedBytes: replaced?.sealedBytes ?? 0 };
   }
 
   /** The result of a get that is refused. */
@@ -270,15 +231,11 @@ export class Batches {
   }
 }
 
-function written(path: string, sealed: SealResult, expected: Expected | undefined): StepResult {
-  const { blob, headLength, response } = sealed;
+function written(path: string, made: Made["result"], expected: Expected | undefined): StepResult {
+  if (made.blob === null) throw new Error("a step of a batch has made no blob");
+  const { blob, headLength, response } = made;
   const changes = [{ path, blob, ...(expected && { expected }) }];
   return { response, changes, sealed: { path, blob, headLength } };
-}
-
-async function settledValue<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {
-  if (result?.status !== "fulfilled") throw result?.reason;
-  return result.value;
 }
 
 function tooMuchWritten(): VaultError {

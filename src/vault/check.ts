@@ -2,9 +2,8 @@
 import type { AssessPart, Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
-import type { CachedStore } from "./cache.js";
-import { listNames, type NameQuery } from "./list.js";
-import type { LockState } from "./lock-state.js";
+import type { NameQuery } from "./list.js";
+import type { SealedSpace } from "./space.js";
 import { wordSlots } from "./word-list.js";
 
 /** `key`: chosen by the caller for one check; digests of different checks cannot be compared. */
@@ -23,33 +22,25 @@ const bytesAtOnce = 512 * 1024;
 /** Pause after a message, in milliseconds. */
 const restMs = 1;
 
-type Parts = {
-  readonly cached: CachedStore;
-  readonly lockState: LockState;
-  readonly clock: Clock;
-  /** Runs a piece of the work, unless the vault is locked. */
-  readonly whileUnlocked: <T>(work: () => Promise<T>) => Promise<T>;
-};
-
 type Secret = { readonly path: string; readonly blob: Bytes };
 
 /** Returns the response, a JSON object, in pieces. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
 export async function checkSecrets(
-  parts: Parts,
+  space: SealedSpace,
+  clock: Clock,
   query: CheckQuery,
 ): Promise<{ readonly pieces: Bytes[]; readonly count: number }> {
-  const { cached, whileUnlocked } = parts;
   const words = await wordSlots();
-  const found = await whileUnlocked(() => listNames(cached.store, query, query.limit + 1));
+  const found = await space.whileUnlocked(() => space.names(query, query.limit + 1));
   const paths = found.slice(0, query.limit);
   const responses: Bytes[] = [];
   const damaged: string[] = [];
   for (let at = 0; at < paths.length; ) {
     query.permit?.();
-    const done = await whileUnlocked(async () => {
-      const secrets = await read(cached, paths.slice(at, at + secretsAtOnce));
+    const done = await space.whileUnlocked(async () => {
+      const secrets = await read(space, paths.slice(at, at + secretsAtOnce));
       const { key, parts: wanted } = query;
-      const { response, damaged: unread } = await parts.lockState.ask({
+      const { response, damaged: unread } = await space.ask({
         op: "assess",
         secrets: secrets.intact,
         key,
@@ -61,7 +52,7 @@ export async function checkSecrets(
       return secrets.count;
     });
     at += done;
-    await new Promise<void>((resolve) => parts.clock.after(restMs, resolve));
+    await new Promise<void>((resolve) => clock.after(restMs, resolve));
   }
   const next = found.length > paths.length ? paths.at(-1) : undefined;
   return { pieces: assembled(responses, damaged, next), count: paths.length };
@@ -75,11 +66,11 @@ type ReadSecrets = {
   readonly count: number;
 };
 
-async function read(cached: CachedStore, paths: readonly string[]): Promise<ReadSecrets> {
+async function read(space: SealedSpace, paths: readonly string[]): Promise<ReadSecrets> {
   const [intact, foreign]: [Secret[], string[]] = [[], []];
   let [count, bytes] = [0, 0];
   for (const path of paths) {
-    const blob = await readOne(cached, path);
+    const blob = await readOne(space, path);
     count++;
     if (blob === "foreign") foreign.push(path);
     else if (blob !== null) intact.push({ path, blob });
@@ -89,9 +80,9 @@ async function read(cached: CachedStore, paths: readonly string[]): Promise<Read
   return { intact, foreign, count };
 }
 
-async function readOne(cached: CachedStore, path: string): Promise<Bytes | "foreign" | null> {
+async function readOne(space: SealedSpace, path: string): Promise<Bytes | "foreign" | null> {
   try {
-    return cached.current(path) ?? (await cached.store.read(path));
+    return await space.current(path);
   } catch (error) {
     if (error instanceof VaultError && error.code === "INTEGRITY") return "foreign";
     throw error;

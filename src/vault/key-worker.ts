@@ -145,7 +145,8 @@ export class KeyWorker {
 
   /**
    * Sends a request and returns the response. The key worker takes requests in the order of the calls, but for those with
-   * large bodies, which wait for one another. A put's body is moved: the caller's view of it is empty afterwards.
+   * large bodies, which wait for one another. The body of a write
+   * that is not shared is moved: the caller's view of it is empty afterwards.
    * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it responded, UNAVAILABLE when there is
    * no thread.
    */
@@ -422,19 +423,21 @@ function mayWait({ cloned: [first] }: Sent): boolean {
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
   if (isQuickUse(request)) return true;
-  return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
+  if (request.op !== "write" || request.kind !== "put") return false;
+  return request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
 }
 
 function isBulky(request: Request): boolean {
   return "body" in request && request.body.byteLength > bulkyBytes;
 }
 
-/** Bodies of puts and packed requests are moved. */
+/** Bodies of writes that are not shared and packed requests are moved. */
 function movedWith([, , requests, opens, uses]: Call): ArrayBuffer[] {
   const moved = opens === null ? [] : [opens.buffer];
   if (uses !== undefined) moved.push(uses.buffer);
   for (const request of requests ?? []) {
-    if (request.op === "seal" && request.body.buffer instanceof ArrayBuffer) moved.push(request.body.buffer);
+    if (request.op === "write" && "body" in request && request.body.buffer instanceof ArrayBuffer)
+      moved.push(request.body.buffer);
   }
   return moved;
 }

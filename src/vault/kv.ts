@@ -1,9 +1,7 @@
 /** Secrets as Vault's KV engine, version 2, has them: each operation of a client, by the key worker. */
 import type { Bytes, SharedBytes, VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import type { Permit } from "./conditions.js";
-import { wipingAfter } from "./key-worker.js";
-import type { LockState } from "./lock-state.js";
+import { type Permit, unconditional } from "./conditions.js";
 import type { VaultSecrets } from "./secrets.js";
 
 /** `status` 404: the version is deleted or destroyed, and the response has only its metadata. */
@@ -11,11 +9,9 @@ export type KvReply = { readonly status: 200 | 404; readonly response: Bytes };
 
 export class VaultKv {
   readonly #secrets: VaultSecrets;
-  readonly #lockState: LockState;
 
-  constructor(secrets: VaultSecrets, lockState: LockState) {
+  constructor(secrets: VaultSecrets) {
     this.#secrets = secrets;
-    this.#lockState = lockState;
   }
 
   /** The response holds the value: wipe it once it is sent. @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
@@ -34,15 +30,8 @@ export class VaultKv {
   }
 
   /** Returns what is said of the new version. @throws VaultError BAD_REQUEST, NOT_FOUND for a patch, … as read */
-  write(path: string, body: SharedBytes, isPatch: boolean, permit: Permit): Promise<Bytes> {
-    return this.#secrets.replaceBy(path, body, permit, (blob, reread) => ({
-      op: "kvWrite",
-      path,
-      blob,
-      body,
-      isPatch,
-      reread,
-    }));
+  async write(path: string, body: SharedBytes, isPatch: boolean, permit: Permit): Promise<Bytes> {
+    return (await this.#secrets.write(path, { kind: "kvWrite", body, isPatch }, unconditional, permit)).response;
   }
 
   /** @throws VaultError NOT_FOUND, … as read */
@@ -52,20 +41,16 @@ export class VaultKv {
 
   /** @throws VaultError BAD_REQUEST, NOT_FOUND for a patch, … as read */
   async configure(path: string, body: SharedBytes, isPatch: boolean, permit: Permit): Promise<void> {
-    await this.#secrets.replaceBy(path, body, permit, (blob) => ({ op: "kvConfigure", path, blob, body, isPatch }));
+    await this.#secrets.write(path, { kind: "kvConfigure", body, isPatch }, unconditional, permit);
   }
 
   /** `body` null: the current version. What is missing stays so. @throws VaultError BAD_REQUEST, … as read */
   async changeVersions(path: string, body: SharedBytes | null, change: VersionChange, permit: Permit): Promise<void> {
-    const versions = body === null ? "current" : await this.#versionsIn(body);
+    const versions = body === null ? "current" : await this.#secrets.versionsIn(body);
     try {
       await this.#secrets.changeVersions(path, versions, change, { permit, mayDestroyCurrent: true });
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
     }
-  }
-
-  async #versionsIn(body: SharedBytes): Promise<readonly number[]> {
-    return (await wipingAfter(body, this.#lockState.ask({ op: "kvVersions", body }))).versions;
   }
 }

@@ -6,21 +6,17 @@
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore } from "../storage/secret-store.js";
+import type { SecretStore, Space } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
-import type { VaultSecrets } from "./secrets.js";
-import type { VaultTransit } from "./transit.js";
-import type { VaultTrash } from "./trash.js";
+import type { SealedSpace } from "./space.js";
 
 export type RotationProgress = { readonly done: number; readonly total: number };
 
 export type RotationSweepOptions = {
   readonly store: SecretStore;
   readonly lockState: LockState;
-  readonly secrets: VaultSecrets;
-  readonly trash: VaultTrash;
-  readonly transit: VaultTransit;
+  readonly spaces: Readonly<Record<Space, SealedSpace>>;
   readonly header: Header;
   readonly clock: Clock;
   readonly log: Log;
@@ -147,9 +143,8 @@ export class RotationSweep {
 
   /** Returns false for a damaged secret or key: it is left as it is, and the sweep continues. */
   async #reseal(space: SweptSpace, path: string): Promise<boolean> {
-    const { secrets, trash, transit: keys } = this.#options;
     try {
-      return await { secrets, trash, keys }[space].reseal(path);
+      return await this.#options.spaces[space].reseal(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return false;
       throw error;
@@ -179,7 +174,7 @@ export class RotationSweep {
 
   /** Without requests it only lets others have their turn. */
   #rest(workedMs: number): Promise<void> {
-    const requests = this.#options.secrets.requests;
+    const requests = Object.values(this.#options.spaces).reduce((sum, space) => sum + space.requests, 0);
     const isBusy = requests !== this.#requestsSeen;
     this.#requestsSeen = requests;
     if (isBusy) return this.#sleep(Math.min(longestRestMs, Math.max(shortestRestMs, restFactor * workedMs)));

@@ -3,6 +3,7 @@ import { type Clock, withTimeout } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore, Space } from "../storage/secret-store.js";
+import type { CacheStats } from "./cache.js";
 import type { Header, ShownSlot } from "./header.js";
 import type { DerivationStats, LockState } from "./lock-state.js";
 import type { RotationProgress, RotationSweep } from "./rotation.js";
@@ -38,7 +39,7 @@ export type VaultFigures = {
   readonly derivations: DerivationStats;
   /** Threads that replaced one that had crashed. */
   readonly keyWorkerCrashes: number;
-  readonly caches: VaultSecrets["cacheStats"];
+  readonly cache: CacheStats;
 };
 
 type VaultReportParts = {
@@ -109,7 +110,7 @@ export class VaultReport {
       idleMs: Math.max(0, clock.now() - lockState.lastActivity),
       derivations: lockState.derivations,
       keyWorkerCrashes: lockState.crashes,
-      caches: secrets.cacheStats,
+      cache: secrets.cacheStats,
     };
   }
 

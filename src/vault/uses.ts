@@ -80,12 +80,8 @@ export class UseIndex {
     this.#uses.clear();
     this.#sorted = null;
     try {
-      for (let after = ""; ; ) {
-        const paths = await this.#secrets.names({ prefix: "", after }, pageEntries);
-        await this.#describe(paths);
-        if (paths.length < pageEntries) break;
-        after = paths.at(-1) ?? "";
-      }
+      const all = { prefix: "", after: "" };
+      for await (const paths of this.#secrets.space.pages(all, pageEntries)) await this.#describe(paths);
       this.#builtAt = this.#clock.elapsed();
     } catch (error) {
       this.clear();

@@ -9,6 +9,7 @@ import { ReadWriteLock } from "../locks.js";
 import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
 import type { BackupProcess, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
+import { CachedStore } from "./cache.js";
 import type { Permit } from "./conditions.js";
 import { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
@@ -66,26 +67,28 @@ export class Vault {
 
   private constructor(options: VaultOptions) {
     const { store, settings, clock, log } = options;
-    const { idleTimeoutMs, scryptLogN, keepVersions } = settings;
+    const { idleTimeoutMs, scryptLogN, keepVersions, cacheBytes } = settings;
     const lock = new ReadWriteLock();
     const lockState = new LockState({ ...options, lock });
     const parts = { store, lockState, lock, clock, log };
     const isRotating = () => header.rotation !== null;
-    const secrets = new VaultSecrets({ ...settings, ...parts, keepsHistory: keepVersions > 0, isRotating });
-    const transit = new VaultTransit({ ...settings, ...parts });
+    const cached = new CachedStore(store, cacheBytes);
+    const spaceParts = { ...parts, cached, keepsHistory: keepVersions > 0 };
+    const secrets = new VaultSecrets({ ...settings, ...spaceParts, isRotating });
+    const transit = new VaultTransit(spaceParts);
     const vaultReplaced = () => {
-      secrets.vaultReplaced();
-      transit.vaultReplaced();
+      cached.vaultReplaced();
       this.uses.clear();
       this.#recordStore?.vaultReplaced();
     };
     const header = new Header({ ...parts, vaultReplaced });
+    const spaces = { secrets: secrets.space, trash: secrets.trash.space, keys: transit.space };
     const resignRecords = async () => this.#recordStore?.resign();
-    const sweep = new RotationSweep({ ...parts, header, secrets, trash: secrets.trash, transit, resignRecords });
+    const sweep = new RotationSweep({ ...parts, header, spaces, resignRecords });
     this.#trashSweep = new TrashSweep({ ...settings, ...options, trash: secrets.trash });
     this.secrets = secrets;
     this.trash = secrets.trash;
-    this.kv = new VaultKv(secrets, lockState);
+    this.kv = new VaultKv(secrets);
     this.transit = transit;
     this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
     const documentForRotation = async () => (await this.#recordStore?.documentForRotation()) ?? null;

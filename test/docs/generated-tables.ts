@@ -121,7 +121,7 @@ const noFigures: CurrentFigures = {
   derivations: { running: 0, waiting: 0 },
   keyWorkerCrashes: 0,
   losses: null,
-  caches: {},
+  cache: { hits: 0, misses: 0, bytes: 0 },
 };
 
 /** The bundled packages; the last column is empty for those that only some commands load. */

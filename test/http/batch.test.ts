@@ -99,7 +99,7 @@ for (const [memory, options] of [
         "PRECONDITION_FAILED",
         "PRECONDITION_FAILED",
         "PRECONDITION_FAILED",
-        "INTEGRITY",
+        options === uncached ? "INTEGRITY" : "v", // from memory
       ]);
     });
 

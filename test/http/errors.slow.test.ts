@@ -55,7 +55,7 @@ const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
     return { server, request: { path: "/v1/secrets" } };
   },
   INTEGRITY: async () => {
-    const server = await unlockedServer();
+    const server = await unlockedServer(uncached);
     await mustPut(server, "a", "v");
     await writeFile(secretFile(server, "a"), "not a blob");
     return { server, request: { path: "/v1/secrets/a" } };

@@ -11,7 +11,7 @@ const lists = Number(process.env["STRONGROOM_TOKEN_LISTS"] ?? 20_000);
 /** Characters around the slash in UTF-8, and where JavaScript's order of text differs from that of its bytes. */
 const segments = ["a", "a!", "a.", "ab", "b", "é", "\u{ffee}", "\u{1f600}"];
 
-type Vault = { readonly paths: readonly string[]; readonly store: Parameters<typeof listNames>[0] };
+type Vault = { readonly paths: readonly string[]; readonly list: Parameters<typeof listNames>[0] };
 
 function randomPath(random: Random): string {
   return Array.from({ length: 1 + random.below(3) }, () => segments[random.below(segments.length)]).join("/");
@@ -21,7 +21,7 @@ function randomVault(random: Random): Vault {
   const paths = [...new Set(Array.from({ length: random.below(60) }, () => randomPath(random)))].filter(isSecretPath);
   const index = new NameIndex(paths);
   const list = async (prefix: string, after: string, limit: number) => index.list(prefix, after, limit);
-  return { paths: paths.sort(compareUtf8), store: { list } };
+  return { paths: paths.sort(compareUtf8), list };
 }
 
 function randomScopes(random: Random): string[] {
@@ -44,7 +44,7 @@ describe("a list with the paths of a client token", () => {
   it(`equals a filter by hand, in ${lists} random lists and pages`, async () => {
     const random = new Random(7);
     for (let i = 0; i < lists; i += 10) {
-      const { paths, store } = randomVault(random);
+      const { paths, list } = randomVault(random);
       const scopes = randomScopes(random);
       const within = rangesOf(scopes);
       const allowed = paths.filter((path) => isAllowed(scopes, path));
@@ -54,7 +54,7 @@ describe("a list with the paths of a client token", () => {
         const rest = allowed.filter(
           (path) => path.startsWith(prefix) && (after === "" || compareUtf8(path, after) > 0),
         );
-        const found = await listNames(store, { prefix, after, within }, limit);
+        const found = await listNames(list, { prefix, after, within }, limit);
         const shown = JSON.stringify({ paths, scopes, prefix, after, limit });
         expect(found, shown).to.deep.equal(rest.slice(0, limit));
       }
@@ -68,7 +68,7 @@ describe("a list with the paths of a client token", () => {
       return [];
     };
     const within = rangesOf(["app/", "app/db/", "app/db", "web/key", "app"]);
-    await listNames({ list }, { prefix: "", after: "", within }, 10);
+    await listNames(list, { prefix: "", after: "", within }, 10);
     expect(asked).to.deep.equal(["app", "app/", "web/key"]);
   });
 });

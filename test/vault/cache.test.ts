@@ -1,17 +1,28 @@
-/** The vault's caches: never stale, never a blob that does not open, within their limit. */
+/** The vault's cache: never stale, never a blob that does not open, within its limit. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { systemFiles } from "../../src/files/durable.js";
-import { CiphertextCache } from "../../src/vault/cache.js";
+import { BlobCache, cachedBlob } from "../../src/vault/cache.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
 import { heldFiles } from "../support/held-files.js";
 import { closedGate, turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { Random } from "../support/random.js";
-import { passphrase, startTestServer, uncached } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
+import { passphrase, restarted, startTestServer, uncached } from "../support/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustList,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../support/test-client.js";
 
 const get = { path: "/v1/secrets/a" };
+const ofBytes = (length: number) => cachedBlob({ blob: new Uint8Array(length) });
+const [old, renewed] = [ofBytes(1), ofBytes(2)];
 
 describe("the vault's cache", () => {
   it("serves a get whose file was removed, until the secret is deleted", async () => {
@@ -25,10 +36,29 @@ describe("the vault's cache", () => {
     mustRefuse(await send(server, get), 404, "NOT_FOUND");
   });
 
+  it("keeps what a list has read, but for a value that does not open: once its file is repaired, a get finds it", async () => {
+    const first = await startTestServer();
+    await mustInit(first);
+    for (const path of ["a", "b"]) await mustPut(first, path, "v");
+    const server = await restarted(first);
+    await mustUnlock(server);
+    const [file, other] = [blobFile(server, "a"), blobFile(server, "b")];
+    const whole = readFileSync(file);
+    damage(file, flipped(whole, 8 * (whole.length - 1)));
+    expect(await mustList(server)).to.have.lengthOf(2);
+    rmSync(other);
+    expect((await mustGet(server, "b"))["value"], "from memory").to.equal("v");
+    mustRefuse(await send(server, get), 500, "INTEGRITY");
+    writeFileSync(file, whole);
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+  });
+
   it("does not keep a blob that does not open: once its file is repaired, the next get finds it", async () => {
-    const server = await startTestServer();
-    await mustInit(server);
-    await mustPut(server, "a", "v");
+    const first = await startTestServer();
+    await mustInit(first);
+    await mustPut(first, "a", "v");
+    const server = await restarted(first);
+    await mustUnlock(server);
     const file = blobFile(server, "a");
     const whole = readFileSync(file);
     damage(file, flipped(whole, 8 * (whole.length - 1)));
@@ -98,9 +128,11 @@ describe("the vault's cache", () => {
       }
       return handle;
     };
-    const server = await startTestServer({ files: { ...systemFiles, open } });
-    await mustInit(server);
-    await mustPut(server, "a", "old");
+    const first = await startTestServer();
+    await mustInit(first);
+    await mustPut(first, "a", "old");
+    const server = await restarted(first, { files: { ...systemFiles, open } });
+    await mustUnlock(server);
     slow = true;
     const early = mustGet(server, "a");
     await opened.passed;
@@ -111,24 +143,24 @@ describe("the vault's cache", () => {
   });
 
   it("does not keep what a reader reads while the path is being changed", async () => {
-    const cache = new CiphertextCache<string>(10_000);
-    cache.beginChange([{ path: "a" }]);
-    await cache.reading(async (keep) => keep("a", "old"));
+    const cache = new BlobCache(10_000);
+    cache.beginChange(["a"]);
+    await cache.reading(async (keep) => keep("a", old));
     expect(cache.get("a")).to.equal(undefined);
-    cache.endChange([{ path: "a" }]);
-    await cache.reading(async (keep) => keep("a", "new"));
-    expect(cache.get("a")).to.equal("new");
+    cache.endChange(["a"]);
+    await cache.reading(async (keep) => keep("a", renewed));
+    expect(cache.get("a")).to.equal(renewed);
   });
 
   it("does not keep what a reader read that began during a change, even after the change", async () => {
-    const cache = new CiphertextCache<string>(10_000);
+    const cache = new BlobCache(10_000);
     const ended = closedGate();
-    cache.beginChange([{ path: "a" }]);
+    cache.beginChange(["a"]);
     const reading = cache.reading(async (keep) => {
       await ended.passed;
-      keep("a", "old");
+      keep("a", old);
     });
-    cache.endChange([{ path: "a" }]);
+    cache.endChange(["a"]);
     ended.open();
     await reading;
     expect(cache.get("a")).to.equal(undefined);
@@ -193,21 +225,28 @@ describe("the vault's cache", () => {
   });
 
   it("keeps the most recently used entries within its limit, and no entry larger than an eighth of it", () => {
-    const cache = new CiphertextCache<string>(10_000);
+    const cache = new BlobCache(10_000);
     for (let i = 0; i < 100; i++) {
-      cache.keep(`${i}`, "x".repeat(400));
+      cache.keep(`${i}`, ofBytes(200));
       cache.get("0");
     }
-    const kept = Array.from({ length: 100 }, (_, i) => i).filter((i) => cache.get(`${i}`) !== undefined);
-    expect(kept.length).to.be.within(10, 25);
+    const kept = Array.from({ length: 100 }, (_, i) => i).filter((i) => cache.has(`${i}`));
+    expect(kept.length).to.be.within(10, 20);
     expect(kept).to.include.members([0, 99, 98]);
-    cache.keep("large", "x".repeat(5_000));
+    cache.keep("large", ofBytes(5_000));
     expect(cache.get("large")).to.equal(undefined);
-    const bytes = new CiphertextCache<Uint8Array<ArrayBuffer>>(100_000);
-    for (let i = 0; i < 100; i++) bytes.keep(`${i}`, new Uint8Array(10_000));
-    expect(Array.from({ length: 100 }, (_, i) => bytes.get(`${i}`)).filter(Boolean).length).to.be.within(5, 10);
-    const none = new CiphertextCache<string>(0);
-    none.keep("a", "");
+    const none = new BlobCache(0);
+    none.keep("a", ofBytes(0));
     expect(none.get("a")).to.equal(undefined);
+  });
+
+  it("is only filled by one look at everything, which evicts nothing", async () => {
+    const cache = new BlobCache(10_000);
+    cache.keep("used", ofBytes(200));
+    await cache.reading(async (keep) => {
+      for (let i = 0; i < 100; i++) keep(`${i}`, ofBytes(200), true);
+    });
+    expect(["used", "0", "1", "99"].filter((key) => cache.has(key))).to.deep.equal(["used", "0", "1"]);
+    expect(cache.stats.bytes).to.be.at.most(10_000);
   });
 });

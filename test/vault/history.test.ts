@@ -183,15 +183,6 @@ describe("the settings of the history", () => {
     await putAll(server, "small", ["1", "2", "3", "4", "5", "6", "7", "8"]);
     expect((await numbersOf(server, "small")).length).to.be.within(4, 6);
   });
-
-  it("costs no cache: after a get, only the current version is in memory", async () => {
-    const server = await startTestServer({ cacheBytes: 64_000 }); // an entry may take an eighth of one half: 4,000 bytes
-    await mustInit(server);
-    await putAll(server, "a", ["x".repeat(5_000), "y".repeat(5_000), "small"]);
-    await mustGet(server, "a");
-    damage(blobFile(server, "a"), Buffer.from("gone"));
-    expect((await mustGet(server, "a"))["value"]).to.equal("small");
-  });
 });
 
 describe("damaged earlier versions", () => {

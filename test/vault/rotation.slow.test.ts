@@ -336,7 +336,7 @@ describe("during a rotation", () => {
     await keys.unlock("gen-1", new Uint8Array(readFileSync(headerFile(server))));
     for (const path of paths) {
       const blob = new Uint8Array(readFileSync(blobFile(server, path)));
-      expect(await keys.check(path, blob), path).to.deep.equal({ expiresAt: null });
+      expect(await keys.check(path, blob), path).to.include({ expiresAt: null });
     }
     await keys.stop();
     release();

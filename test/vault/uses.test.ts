@@ -8,18 +8,18 @@ import { FakeClock } from "../support/manual-clock.js";
 
 describe("the index of bindings", () => {
   it("says that the vault is locked when it is replaced during an update", async () => {
-    let changed: (path: string) => void = () => {};
+    let changed: (paths: readonly string[]) => void = () => {};
     let read: () => Promise<readonly (readonly Binding[])[]> = async () => [[]];
     const secrets = {
-      watch: ({ ended }: { ended: (changes: readonly { path: string }[]) => void }) => {
-        changed = (path) => ended([{ path }]);
+      watch: (watcher: typeof changed) => {
+        changed = watcher;
       },
-      names: async () => [],
+      space: { pages: async function* () {} },
       usesOf: () => read(),
     } as unknown as VaultSecrets;
     const index = new UseIndex(secrets, new FakeClock(), false);
     await index.within();
-    changed("app/key");
+    changed(["app/key"]);
     read = async () => {
       index.clear(); // as a forced init does
       throw new VaultError("VAULT_LOCKED", "the vault is locked");

@@ -1,7 +1,7 @@
 /** Times of expiry, for which the metadata of all secrets is opened. */
 import { expect } from "chai";
-import { seal } from "../../workers/operations/secrets.js";
 import { check } from "../../workers/operations/versions.js";
+import { write } from "../../workers/operations/write.js";
 import type { Bytes, ResultOf } from "../../workers/protocol.js";
 import { type Context, keyWorkerHere, must } from "../support/key-worker.js";
 import { stringsMadeBy } from "../support/made-strings.js";
@@ -10,7 +10,10 @@ function sealed(context: Context, path: string, fields: object): Bytes {
   const text = new TextEncoder().encode(JSON.stringify({ value: "v", ...fields }));
   const body = new Uint8Array(new ArrayBuffer(text.length));
   body.set(text);
-  return must<ResultOf<"seal">>(seal(context, { op: "seal", path, body, previous: null, now: 0 })).blob;
+  const made = must<ResultOf<"write">>(
+    write(context, { op: "write", kind: "put", path, body, previous: null, reread: false }),
+  );
+  return made.blob ?? new Uint8Array();
 }
 
 describe("times of expiry", () => {

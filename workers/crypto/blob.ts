@@ -129,6 +129,11 @@ export function splitBlob(blob: Uint8Array): SplitBlob | null {
   return isNumbered(blob) ? splitVersions(blob) : onlyVersion(blob);
 }
 
+/** Returns the earlier versions in a blob; null: there is none. */
+export function earlierIn(blob: Uint8Array | null): readonly SealedVersion[] {
+  return (blob && splitBlob(blob)?.earlier) ?? [];
+}
+
 function onlyVersion(blob: Uint8Array): SplitBlob {
   const end = metadataEnd(blob);
   const current = { metadata: blob.subarray(boxesAt, end), value: blob.subarray(end) };

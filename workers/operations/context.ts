@@ -1,6 +1,16 @@
 /** What the key worker's operations share, and the shape of an operation. */
+import type { SealingKey } from "../crypto/blob.js";
 import type { Keyring } from "../crypto/keyring.js";
-import type { Operation, RequestOf, ResultOf, WorkerSettings } from "../protocol.js";
+import type {
+  Operation,
+  Refusal,
+  RequestOf,
+  ResultOf,
+  WorkerSettings,
+  WriteKind,
+  WriteOf,
+  WriteResult,
+} from "../protocol.js";
 import type { TransitState } from "../transit/state.js";
 import type { Turns } from "../turns.js";
 import type { BodyReaders } from "./request-bodies.js";
@@ -20,3 +30,16 @@ type Operate<O extends Operation> = (context: Context, request: RequestOf<O>) =>
 
 /** One function for each row of the protocol: a missing one does not compile. `open` is in opens.ts: its message is packed. */
 export type OperationTable = { readonly [O in Exclude<Operation, "open">]: Operate<O> };
+
+/** What a write works with; `previous` and `reread`: see the operation `write`. */
+export type Writing = Pick<Context, "settings" | "readers" | "now"> & {
+  readonly key: SealingKey;
+  readonly path: string;
+  readonly previous: Uint8Array | null;
+  readonly reread: boolean;
+};
+
+type Maker<K extends WriteKind> = (writing: Writing, write: WriteOf<K>) => WriteResult | Refusal;
+
+/** One function for each kind of write: a missing one does not compile. */
+export type MakerTable = { readonly [K in WriteKind]: Maker<K> };

@@ -19,9 +19,10 @@ import {
   splitBlob,
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
-import { asBuffer, equal, scratchOf, startsWith, textOf, utf8 } from "../memory.js";
-import type { Binding, Bytes, HistoryLimits, Refusal, ResultOf, SealResult } from "../protocol.js";
+import { allocate, asBuffer, equal, scratchOf, startsWith, textOf, utf8 } from "../memory.js";
+import type { Binding, Bytes, HistoryLimits, Refusal, SealResult } from "../protocol.js";
 import { damaged, noSecret } from "../refusals.js";
+import type { Writing } from "./context.js";
 import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
 import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
 
@@ -212,36 +213,26 @@ export type Content = {
   readonly isNew?: true;
 };
 
-/**
- * Where and when it is stored. `previous`: the blob that it replaces, a head without history. `reread`: it was read twice, so
- * what is damaged in it is damaged on the disk.
- */
-export type SealTarget = {
-  readonly path: string;
-  readonly previous: Uint8Array | null;
-  readonly now: number;
-  readonly reread?: boolean | undefined;
-};
-
 /** Opens the current version; a secret whose current version is deleted or destroyed is missing. */
-export function openSecret(key: SealingKey, path: string, blob: Uint8Array, now: number): OpenedVersion | Refusal {
+export function openSecret(
+  key: SealingKey,
+  path: string,
+  blob: Uint8Array | null,
+  now: number,
+): OpenedVersion | Refusal {
+  if (blob === null) return noSecret(path);
   const current = openCurrent(key, path, blob);
   if (current === null) return damaged(path);
   return stateOf(current.metadata, now) === "kept" ? current : noSecret(path);
 }
 
 /** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
-export function sealNext(
-  key: SealingKey,
-  target: SealTarget,
-  content: Content,
-  limits: HistoryLimits,
-): ResultOf<"seal"> {
-  const { path, previous, now } = target;
+export function sealNext(writing: Writing, content: Content): SealResult | Refusal {
+  const { key, path, previous, now } = writing;
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
   const last = opened && { ...readMetadata(opened), state: stateOf(opened, now) };
-  const kept = history(key, target, content, last, limits);
+  const kept = history(writing, content, last);
   if (kept === null) return damaged(path);
   const { earlier, isSame } = kept;
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
@@ -276,13 +267,17 @@ export function metadataWithoutVersion(now: number): Uint8Array {
   return scratchOf(destroyedStart, `"metadata":{},"createdAt":"${time}","updatedAt":"${time}","version":0}`);
 }
 
+/** The result of what has made a blob. */
+export function written(blob: Bytes, response: Bytes = allocate(0), etag = etagOfCurrent(blob)): SealResult {
+  return { ok: true, blob, headLength: metadataEnd(blob), response, etag };
+}
+
 type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly version: number };
 
 /** The response to what seals a blob: a put, an undo, a move or a copy. */
 export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, version }: Sealed): SealResult {
   const etag = etagOfCurrent(blob);
-  const response = putResponse(path, valueBytes, supplied, version, etag);
-  return { ok: true, blob, headLength: metadataEnd(blob), response, etag };
+  return written(blob, putResponse(path, valueBytes, supplied, version, etag), etag);
 }
 
 /** As JSON has it nowhere but before a time of expiry: in a text its quotes are escaped. */
@@ -302,13 +297,11 @@ type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: bo
  * where it must be read again first, because a version that is misread once would be lost.
  */
 function history(
-  key: SealingKey,
-  { path, previous, reread = false }: SealTarget,
+  { key, path, previous, reread, settings }: Writing,
   content: Content,
   last: (Described & { readonly state: VersionState }) | null,
-  limits: HistoryLimits,
 ): History | null {
-  const keepVersions = keptVersions(limits, last?.attributes.secret?.kv);
+  const keepVersions = keptVersions(settings, last?.attributes.secret?.kv);
   const split = previous === null || keepVersions === 0 ? null : splitBlob(previous);
   if (split === null || last === null || last.version === 0) return { earlier: [], isSame: false };
   const replaced = openVersionValue(key, path, split.current);
@@ -316,7 +309,7 @@ function history(
   const isKept = replaced !== null && last.state === "kept" && content.isNew !== true;
   const isSame = isKept && JSON.stringify(last.metadata) === content.supplied && equal(replaced, content.value);
   const versions = isSame ? split.earlier : [split.current, ...split.earlier];
-  return { earlier: fitting(versions, { ...limits, keepVersions }), isSame };
+  return { earlier: fitting(versions, { ...settings, keepVersions }), isSame };
 }
 
 /** How many earlier versions a secret keeps: what its clients have set, at most what the server keeps. */

@@ -10,14 +10,14 @@ import { Turns } from "../turns.js";
 import { assess } from "./assess.js";
 import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
-import { kvConfigure, kvMetadata, kvRead, kvVersions, kvWrite } from "./kv.js";
+import { kvMetadata, kvRead, kvVersions } from "./kv.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
 import { openPacked } from "./opens.js";
 import { usePacked } from "./packed-uses.js";
 import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
-import { changeMetadata, copy, describe, inspect, move, plan, seal } from "./secrets.js";
+import { describe, inspect, plan } from "./secrets.js";
 import {
   changeTransitKey,
   checkTransitDeletion,
@@ -31,19 +31,20 @@ import {
   showTransitKey,
   useTransitKey,
 } from "./transit.js";
-import { describeUses, readDecision, render, setUses } from "./uses.js";
-import { changeVersions, check, history, openVersion, prune, undo } from "./versions.js";
+import { describeUses, readDecision, render } from "./uses.js";
+import { check, history, openVersion } from "./versions.js";
+import { write } from "./write.js";
 
 const operations: OperationTable = {
   ...{ load, init, adopt, discard, unlock, lock, drain },
   ...{ keys, changePassphrase, createKey, deleteKey },
   ...{ rotate, reseal, finishRotation },
-  ...{ inspect, seal, describe, assess, plan, move, copy, changeMetadata },
-  ...{ history, openVersion, undo, changeVersions, prune, check },
-  ...{ kvWrite, kvRead, kvMetadata, kvConfigure, kvVersions },
+  ...{ inspect, write, describe, assess, plan },
+  ...{ history, openVersion, check },
+  ...{ kvRead, kvMetadata, kvVersions },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, hashBytes, oneTimeCode },
-  ...{ setUses, describeUses, readDecision, render },
+  ...{ describeUses, readDecision, render },
   ...{ signRecords, verifyRecords, resignRecords, signCheckpoint, verifyCheckpoints },
 };
 

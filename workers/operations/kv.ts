@@ -1,22 +1,20 @@
 /** Operations for Vault's KV engine, version 2: writes, reads, and the settings of a secret. */
 import {
-  etagOfCurrent,
-  metadataEnd,
+  earlierIn,
   type OpenedVersion,
   openCurrent,
   openMetadata,
   openVersion,
   type SealingKey,
   sealBlob,
-  splitBlob,
 } from "../crypto/blob.js";
 import { isNullText, isObjectText, mergePatch, nameOf, withoutValues } from "../json/json-object.js";
 import { type Member, readElements, readMembers } from "../json/json-reader.js";
 import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
-import type { Refusal, RequestOf, ResultOf, WorkerSettings } from "../protocol.js";
+import type { Refusal, RequestOf, ResultOf, WorkerSettings, WriteOf, WriteResult } from "../protocol.js";
 import { badRequest, casMismatch, casRequired, damaged, damagedVersion, noSecret } from "../refusals.js";
 import { vaultMembers } from "../vault-members.js";
-import type { Context } from "./context.js";
+import type { Context, Writing } from "./context.js";
 import {
   type Described,
   metadataWithoutVersion,
@@ -25,6 +23,7 @@ import {
   sealNext,
   stateOf,
   withAttributes,
+  written,
 } from "./entry.js";
 import { contentOfData, customOrNull, dataOf, readReply, versionJson } from "./kv-data.js";
 import { refusedMember } from "./kv-members.js";
@@ -32,16 +31,14 @@ import { changedSettings, durationText } from "./kv-settings.js";
 import { type Known, knownVersions, versionIn } from "./versions.js";
 
 /** Makes the next version, also of an equal value. The settings, type and description stay. */
-export function kvWrite(context: Context, request: RequestOf<"kvWrite">): ResultOf<"kvWrite"> {
-  const { path, blob, body, isPatch } = request;
-  return context.keyring.withKey((key) => {
-    const last = blob && lastVersion(key, path, blob);
-    if (last !== null && "ok" in last) return last;
-    const read = readWrite(body, last);
-    if ("ok" in read) return read;
-    const data = isPatch ? patched(key, path, blob, read.data, context.now) : read.data;
-    return "ok" in data ? data : sealData(key, context, request, data, last);
-  });
+export function kvWrite(writing: Writing, { body, isPatch }: WriteOf<"kvWrite">): WriteResult | Refusal {
+  const { key, path, previous } = writing;
+  const last = previous && lastVersion(key, path, previous);
+  if (last !== null && "ok" in last) return last;
+  const read = readWrite(body, last);
+  if ("ok" in read) return read;
+  const data = isPatch ? patched(writing, read.data) : read.data;
+  return "ok" in data ? data : sealData(writing, data, last);
 }
 
 function lastVersion(key: SealingKey, path: string, blob: Uint8Array): Described | Refusal {
@@ -49,18 +46,13 @@ function lastVersion(key: SealingKey, path: string, blob: Uint8Array): Described
   return opened === null ? damaged(path, "delete it before you store a new one") : readMetadata(opened);
 }
 
-function sealData(
-  key: SealingKey,
-  { settings, now }: Context,
-  { path, blob, reread }: RequestOf<"kvWrite">,
-  data: Uint8Array,
-  last: Described | null,
-): ResultOf<"kvWrite"> {
+function sealData(writing: Writing, data: Uint8Array, last: Described | null): WriteResult | Refusal {
+  const { key, path, settings } = writing;
   const content = contentOfData(data);
   if (content === null) return badRequest(noData);
   if (content.valueBytes > settings.maxValueBytes) return badRequest(tooLarge(settings));
   const supplied = JSON.stringify(last?.metadata ?? {});
-  const sealed = sealNext(key, { path, previous: blob, now, reread }, { ...content, supplied, isNew: true }, settings);
+  const sealed = sealNext(writing, { ...content, supplied, isNew: true });
   return sealed.ok ? { ...sealed, response: writeResponse(key, path, sealed.blob) } : sealed;
 }
 
@@ -103,9 +95,8 @@ function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refus
 const notCas = "error parsing check-and-set parameter: cas must be the number of a version, or 0";
 
 /** Returns the current data with the patch applied. */
-function patched(key: SealingKey, path: string, blob: Uint8Array | null, patch: Uint8Array, now: number) {
-  if (blob === null) return noSecret(path);
-  const current = openSecret(key, path, blob, now);
+function patched({ key, path, previous, now }: Writing, patch: Uint8Array) {
+  const current = openSecret(key, path, previous, now);
   if ("ok" in current) return current;
   const data = scratchOf(...dataOf(current, readMetadata(current.metadata)));
   return mergePatch(data, patch) ?? badRequest(noData);
@@ -182,19 +173,18 @@ function shownVersion({ updatedAt, deletedAt = "", destroyed }: Described) {
 }
 
 /** Changes the settings of a secret, which need not have a version yet. */
-export function kvConfigure({ keyring, now }: Context, request: RequestOf<"kvConfigure">): ResultOf<"kvConfigure"> {
-  const { path, blob, body, isPatch } = request;
-  return keyring.withKey((key) => {
-    const current = blob === null ? unversioned(now) : openCurrent(key, path, blob);
-    if (current === null) return damaged(path);
-    if (isPatch && blob === null) return noSecret(path);
-    const { attributes } = readMetadata(current.metadata);
-    const kv = changedSettings(attributes.secret?.kv ?? {}, body, isPatch, now);
-    if ("ok" in kv) return kv;
-    const metadata = withAttributes(current.metadata, { ...attributes, secret: { ...attributes.secret, kv } });
-    const sealed = sealBlob(key, path, metadata, current.value, blob === null ? [] : splitBlob(blob)?.earlier);
-    return { ok: true, blob: sealed, headLength: metadataEnd(sealed), etag: etagOfCurrent(sealed), response: utf8("") };
-  });
+export function kvConfigure(
+  { key, path, previous, now }: Writing,
+  { body, isPatch }: WriteOf<"kvConfigure">,
+): WriteResult | Refusal {
+  const current = previous === null ? unversioned(now) : openCurrent(key, path, previous);
+  if (current === null) return damaged(path);
+  if (isPatch && previous === null) return noSecret(path);
+  const { attributes } = readMetadata(current.metadata);
+  const kv = changedSettings(attributes.secret?.kv ?? {}, body, isPatch, now);
+  if ("ok" in kv) return kv;
+  const metadata = withAttributes(current.metadata, { ...attributes, secret: { ...attributes.secret, kv } });
+  return written(sealBlob(key, path, metadata, current.value, earlierIn(previous)));
 }
 
 function unversioned(now: number): OpenedVersion {

@@ -1,4 +1,4 @@
-/** Operations on secrets: seal a put's body, describe blobs for a list, and the steps of a batch. */
+/** Operations on secrets: describe blobs for a list, plan a batch, and the writes that put, change, move and copy. */
 import { maxOperations } from "../body-limits.js";
 import {
   etagOfCurrent,
@@ -15,10 +15,18 @@ import {
   splitBlob,
 } from "../crypto/blob.js";
 import { readElements } from "../json/json-reader.js";
-import { concat, fromLatin1, wipe } from "../memory.js";
-import type { DescribeResult, PlannedOperation, RequestOf, ResultOf } from "../protocol.js";
+import { concat, fromLatin1 } from "../memory.js";
+import type {
+  DescribeResult,
+  PlannedOperation,
+  Refusal,
+  RequestOf,
+  ResultOf,
+  WriteOf,
+  WriteResult,
+} from "../protocol.js";
 import { damaged, noOperations, noSecret } from "../refusals.js";
-import type { Context } from "./context.js";
+import type { Context, Writing } from "./context.js";
 import {
   contentOf,
   contentOfBody,
@@ -37,22 +45,6 @@ import {
 
 export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ResultOf<"inspect"> {
   return { ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) };
-}
-
-export function seal(
-  { keyring, readers, settings }: Context,
-  { path, body, previous, now, reread }: RequestOf<"seal">,
-): ResultOf<"seal"> {
-  try {
-    return keyring.withKey((key) => {
-      const read = readers.put(body);
-      if (!read.ok) return read;
-      const place = { path, previous: typeof previous === "string" ? fromLatin1(previous) : previous, now, reread };
-      return sealNext(key, place, contentOfBody(read.fields), settings);
-    });
-  } finally {
-    if (body.buffer instanceof ArrayBuffer) wipe(body); // a shared one is wiped by its sender, which may ask again
-  }
 }
 
 export function describe(
@@ -83,46 +75,38 @@ export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">)
   });
 }
 
-/** Each version keeps its value, metadata, times and number; all are sealed again, because the path is in their AAD. */
-export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"move">): ResultOf<"move"> {
-  return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob, now);
-    if ("ok" in current) return current;
-    const earlier = splitBlob(blob)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
-    if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
-    const content = contentOf(current);
-    const { version, attributes, ...times } = readMetadata(current.metadata);
-    const metadata = isPrivate(blob)
-      ? withAttributes(current.metadata, attributes)
-      : metadataText(content, times, version);
-    const intact = earlier.filter((sealed) => sealed !== null);
-    const moved = sealBlob(key, to, metadata, content.value, intact);
-    return sealResult(to, moved, { ...content, version });
-  });
+export function put(writing: Writing, { body }: WriteOf<"put">): WriteResult | Refusal {
+  const read = writing.readers.put(body);
+  return read.ok ? sealNext(writing, contentOfBody(read.fields)) : read;
 }
 
-/** A put of the current value with other metadata. The body is checked also when there is no secret. */
-export function changeMetadata(
-  { keyring, readers, settings }: Context,
-  { path, body, blob, now, reread }: RequestOf<"changeMetadata">,
-): ResultOf<"changeMetadata"> {
-  return keyring.withKey((key) => {
-    const read = readers.changeMetadata(body);
-    if (!read.ok) return read;
-    if (blob === null) return noSecret(path);
-    const current = openSecret(key, path, blob, now);
-    if ("ok" in current) return current;
-    return sealNext(key, { path, previous: blob, now, reread }, contentWith(current, read.fields), settings);
-  });
+/** A put of the current value with other metadata. */
+export function changeMetadata(writing: Writing, { body }: WriteOf<"changeMetadata">): WriteResult | Refusal {
+  const read = writing.readers.changeMetadata(body);
+  if (!read.ok) return read;
+  const current = openSecret(writing.key, writing.path, writing.previous, writing.now);
+  return "ok" in current ? current : sealNext(writing, contentWith(current, read.fields));
+}
+
+/** Each version keeps its value, metadata, times and number; all are sealed again, because the path is in their AAD. */
+export function move({ key, path, previous, now }: Writing, { to }: WriteOf<"move">): WriteResult | Refusal {
+  const current = openSecret(key, path, previous, now);
+  if ("ok" in current || previous === null) return "ok" in current ? current : noSecret(path);
+  const earlier = splitBlob(previous)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
+  if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
+  const content = contentOf(current);
+  const { version, attributes, ...times } = readMetadata(current.metadata);
+  const metadata = isPrivate(previous)
+    ? withAttributes(current.metadata, attributes)
+    : metadataText(content, times, version);
+  const intact = earlier.filter((sealed) => sealed !== null);
+  return sealResult(to, sealBlob(key, to, metadata, content.value, intact), { ...content, version });
 }
 
 /** As a put of the current value and metadata at the other path, where nothing is. */
-export function copy({ keyring, settings }: Context, { path, to, blob, now }: RequestOf<"copy">): ResultOf<"copy"> {
-  return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob, now);
-    if ("ok" in current) return current;
-    return sealNext(key, { path: to, previous: null, now }, contentOf(current), settings);
-  });
+export function copy(writing: Writing, { to }: WriteOf<"copy">): WriteResult | Refusal {
+  const current = openSecret(writing.key, writing.path, writing.previous, writing.now);
+  return "ok" in current ? current : sealNext({ ...writing, path: to, previous: null }, contentOf(current));
 }
 
 /** @param deletedAt of secrets in the trash, null for others: one whose current version is deleted or destroyed is left out */

@@ -53,7 +53,7 @@ import {
   writeReference,
 } from "../transit/vault-form.js";
 import type { Context } from "./context.js";
-import { openSecret } from "./entry.js";
+import { openSecret, written } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
 /** What a request for a new key or a new version asks for; `material`: the client brings it. */
@@ -482,8 +482,7 @@ function configure(context: Context, { name, blob, body, form }: RequestOf<"chan
 
 function sealed(key: SealingKey, name: string, opened: OpenedKey, form?: VaultForm): SealResult {
   const blob = sealKey(key, name, opened);
-  const response = utf8(JSON.stringify(shownKey(name, opened.info, form)));
-  return { ok: true, blob, headLength: metadataEnd(blob), response, etag: etagOfCurrent(blob) };
+  return written(blob, utf8(JSON.stringify(shownKey(name, opened.info, form))));
 }
 
 function shownKey(name: string, info: KeyInfo, form?: VaultForm): object {

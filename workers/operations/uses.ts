@@ -1,13 +1,13 @@
 /** Operations on uses: the hosts a secret is bound to, and heads of requests to them, the only place that its value goes. */
-import { openMetadata, sealBlob, splitBlob } from "../crypto/blob.js";
+import { earlierIn, openMetadata, sealBlob } from "../crypto/blob.js";
 import { type JsonValue, readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
-import type { Binding, Refusal, RequestOf, RequestToRender, ResultOf } from "../protocol.js";
+import type { Binding, Refusal, RequestOf, RequestToRender, ResultOf, WriteOf, WriteResult } from "../protocol.js";
 import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { headerName, overrideIn, whyNot } from "../use-rules.js";
-import type { Context } from "./context.js";
+import type { Context, Writing } from "./context.js";
 import { contentOf, openSecret, readMetadata, sealResult, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
@@ -16,23 +16,21 @@ const mostUses = 64;
 
 /** Seals the current version again, with the same value, number and times, but another etag. */
 export function setUses(
-  { keyring, now }: Context,
-  { path, blob, add, removeHost }: RequestOf<"setUses">,
-): ResultOf<"setUses"> {
-  return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob, now);
-    if ("ok" in current) return current;
-    const { version, attributes } = readMetadata(current.metadata);
-    const { uses: before = [], ...rest } = attributes.secret ?? {};
-    const uses = changed(before, add, removeHost);
-    if (uses === null) return notBound(path);
-    if (uses.length > mostUses) return badRequest(`a secret can be bound to at most ${mostUses} hosts`);
-    const secret = uses.length === 0 ? rest : { ...rest, uses };
-    const content = contentOf(current);
-    const metadata = withAttributes(current.metadata, { ...attributes, secret });
-    const sealed = sealBlob(key, path, metadata, content.value, splitBlob(blob)?.earlier);
-    return sealResult(path, sealed, { ...content, version });
-  });
+  { key, path, previous, now }: Writing,
+  { add, removeHost }: WriteOf<"setUses">,
+): WriteResult | Refusal {
+  const current = openSecret(key, path, previous, now);
+  if ("ok" in current) return current;
+  const { version, attributes } = readMetadata(current.metadata);
+  const { uses: before = [], ...rest } = attributes.secret ?? {};
+  const uses = changed(before, add, removeHost);
+  if (uses === null) return notBound(path);
+  if (uses.length > mostUses) return badRequest(`a secret can be bound to at most ${mostUses} hosts`);
+  const secret = uses.length === 0 ? rest : { ...rest, uses };
+  const content = contentOf(current);
+  const metadata = withAttributes(current.metadata, { ...attributes, secret });
+  const sealed = sealBlob(key, path, metadata, content.value, earlierIn(previous));
+  return sealResult(path, sealed, { ...content, version });
 }
 
 /** A binding replaces the one to the same host; null when there is none to remove. */

@@ -1,8 +1,6 @@
 /** Operations on the versions of a secret: list them, open one, make one the newest, destroy some, remove the earlier ones, check them all. */
 import {
   etagOf,
-  etagOfCurrent,
-  metadataEnd,
   type OpenedVersion,
   openCurrent,
   openMetadata,
@@ -18,10 +16,10 @@ import {
   withEarlier,
 } from "../crypto/blob.js";
 import { concat, scratchOf, utf8 } from "../memory.js";
-import type { Refusal, RequestOf, ResultOf } from "../protocol.js";
+import type { Refusal, RequestOf, ResultOf, VersionChange, WriteOf, WriteResult } from "../protocol.js";
 import { damaged, damagedVersion, goneVersion, newestVersion, noSecret, noVersion } from "../refusals.js";
 import { forTransit } from "../transit/key-format.js";
-import type { Context } from "./context.js";
+import type { Context, Writing } from "./context.js";
 import {
   contentOf,
   expiryOf,
@@ -33,6 +31,7 @@ import {
   stateOf,
   versionEntry,
   withoutMark,
+  written,
 } from "./entry.js";
 
 export function history({ keyring }: Context, { path, blob }: RequestOf<"history">): ResultOf<"history"> {
@@ -61,51 +60,42 @@ export function openVersion(
   });
 }
 
-export function undo(
-  { keyring, readers, settings }: Context,
-  { path, body, blob, now, reread }: RequestOf<"undo">,
-): ResultOf<"undo"> {
-  return keyring.withKey((key) => {
-    const read = readers.undo(body);
-    if (!read.ok) return read;
-    if (blob === null) return noSecret(path);
-    const { version } = read.fields;
-    const found = findVersion(key, path, blob, version);
-    if (!("sealed" in found)) return found;
-    if (stateOf(found.metadata, now) === "destroyed") return goneVersion(path, version, "destroyed");
-    const opened = openSealed(key, path, found.sealed);
-    return opened
-      ? sealNext(key, { path, previous: blob, now, reread }, contentOf(opened), settings)
-      : damagedVersion(path, version);
-  });
+export function undo(writing: Writing, { body }: WriteOf<"undo">): WriteResult | Refusal {
+  const { key, path, previous, readers, now } = writing;
+  const read = readers.undo(body);
+  if (!read.ok) return read;
+  const { version } = read.fields;
+  const found = previous === null ? noSecret(path) : findVersion(key, path, previous, version);
+  if (!("sealed" in found)) return found;
+  if (stateOf(found.metadata, now) === "destroyed") return goneVersion(path, version, "destroyed");
+  const opened = openSealed(key, path, found.sealed);
+  return opened === null ? damagedVersion(path, version) : sealNext(writing, contentOf(opened));
 }
 
-/**
- * Destroys versions, marks them as deleted, or removes that mark. Numbers that are not kept are ignored, unless all are. The
- * etag of the secret changes only with its current version.
- */
-export function changeVersions({ keyring }: Context, request: RequestOf<"changeVersions">): ResultOf<"changeVersions"> {
-  const { path, versions, change, mayDestroyCurrent } = request;
-  return keyring.withKey((key) => {
-    const known = versionsToWrite(key, request);
-    if (known === null || !known.split.isWhole) return damaged(path);
-    const found =
-      versions === "current" ? known.versions.slice(0, 1) : versions.map((version) => versionIn(known, path, version));
-    const wanted = found.filter((one) => "sealed" in one);
-    const [refusal] = found.filter((one) => "ok" in one);
-    if (wanted.length === 0 && refusal !== undefined) return refusal;
-    const current = wanted.find(({ sealed }) => sealed === known.split.current);
-    if (change === "destroy" && !mayDestroyCurrent && current !== undefined) return newestVersion(path);
-    return withChanged(key, request, known.split, wanted);
-  });
+/** Numbers that are not kept are ignored, unless all are. The etag of the secret changes only with its current version. */
+export function changeVersions(writing: Writing, request: WriteOf<"changeVersions">): WriteResult | Refusal {
+  const { path, previous } = writing;
+  const { versions, change, mayDestroyCurrent } = request;
+  if (previous === null) return noSecret(path);
+  const known = versionsToWrite(writing, previous);
+  if (known === null || !known.split.isWhole) return damaged(path);
+  const found =
+    versions === "current" ? known.versions.slice(0, 1) : versions.map((version) => versionIn(known, path, version));
+  const wanted = found.filter((one) => "sealed" in one);
+  const [refusal] = found.filter((one) => "ok" in one);
+  if (wanted.length === 0 && refusal !== undefined) return refusal;
+  const current = wanted.find(({ sealed }) => sealed === known.split.current);
+  if (change === "destroy" && !mayDestroyCurrent && current !== undefined) return newestVersion(path);
+  return withChanged(writing, previous, known.split, wanted, change);
 }
 
 function withChanged(
-  key: SealingKey,
-  { path, blob, change, now }: RequestOf<"changeVersions">,
+  { key, path, now }: Writing,
+  previous: Uint8Array,
   split: SplitBlob,
   wanted: readonly Known[],
-): ResultOf<"changeVersions"> {
+  change: VersionChange,
+): WriteResult | Refusal {
   const changes = new Map<SealedVersion, OpenedVersion>();
   for (const one of wanted) {
     const changed = changedVersion(key, path, one, change, now);
@@ -118,18 +108,18 @@ function withChanged(
     return changed === undefined ? sealed : sealEarlier(key, path, changed.metadata, changed.value);
   });
   const current = changes.get(split.current);
-  const next =
+  return written(
     current === undefined
-      ? withEarlier(blob, split, earlier)
-      : sealBlob(key, path, withPrivatePart(current.metadata), current.value, earlier);
-  return { ok: true, blob: next, headLength: metadataEnd(next), etag: etagOfCurrent(next) };
+      ? withEarlier(previous, split, earlier)
+      : sealBlob(key, path, withPrivatePart(current.metadata), current.value, earlier),
+  );
 }
 
 function changedVersion(
   key: SealingKey,
   path: string,
   { sealed, metadata }: Known,
-  change: RequestOf<"changeVersions">["change"],
+  change: VersionChange,
   now: number,
 ): OpenedVersion | "same" | "damaged" {
   const state = stateOf(metadata, now);
@@ -151,13 +141,14 @@ function withPrivatePart(metadata: Uint8Array): Uint8Array {
 
 const emptyText = utf8('""');
 
-export function prune({ keyring }: Context, request: RequestOf<"prune">): ResultOf<"prune"> {
-  const { path, blob } = request;
-  return keyring.withKey((key) => {
-    const known = versionsToWrite(key, request);
-    if (known === null) return damaged(path);
-    return { ok: true, blob: withEarlier(blob, known.split, []), removed: known.split.earlier.length };
-  });
+export function prune(writing: Writing): WriteResult | Refusal {
+  const { path, previous } = writing;
+  if (previous === null) return noSecret(path);
+  const known = versionsToWrite(writing, previous);
+  if (known === null) return damaged(path);
+  const removed = known.split.earlier.length;
+  const isSame = removed === 0 && known.split.isWhole;
+  return isSame ? { ok: true, blob: null, removed } : { ...written(withEarlier(previous, known.split, [])), removed };
 }
 
 export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"check">): ResultOf<"check"> {
@@ -195,10 +186,7 @@ export function knownVersions(key: SealingKey, path: string, blob: Uint8Array): 
 }
 
 /** As `knownVersions`, of a blob whose current version will be written as it is; null also when it may have been misread. */
-function versionsToWrite(
-  key: SealingKey,
-  { path, blob, reread }: { readonly path: string; readonly blob: Uint8Array; readonly reread?: boolean },
-): KnownVersions | null {
+function versionsToWrite({ key, path, reread }: Writing, blob: Uint8Array): KnownVersions | null {
   return reread || openCurrent(key, path, blob) !== null ? knownVersions(key, path, blob) : null;
 }
 
