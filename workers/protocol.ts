@@ -59,8 +59,9 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
  *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
  *   only of an exportable key. `checkTransitDeletion` refuses where the key must not be deleted.
- * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null response: more messages of the versions in `lacking` must be reserved
- *   first, by storing the blob that `reserveMessages` makes.
+ * - `useTransitKey` encrypts, signs and so on; a null blob: there is no such key, which it says of a valid body. A null
+ *   response: more messages of the versions in `lacking` must be reserved first, by storing the blob that `reserveMessages`
+ *   makes.
  * - `randomBytes`, `hashBytes` and `oneTimeCode` make random bytes, a hash, and the current code of a secret that is a TOTP seed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear; `resignRecords` makes
  *   those of a rotation that waits for `adopt`.

@@ -10,7 +10,6 @@ import type {
   Write,
 } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
-import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
@@ -174,28 +173,6 @@ export class VaultSecrets {
       const change = { path, blob: null, expected: tag === null ? ("present" as const) : { tag } };
       const { committed } = await this.space.commit([change]);
       if (!committed) throw tag === null ? notFound(path) : conflictAt(condition, path);
-    });
-  }
-
-  /** Checks the body of a put that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
-  validatePut(path: string, body: Bytes): Promise<void> {
-    return this.#validate(path, { kind: "put", body });
-  }
-
-  /** As `validatePut`, of an undo. */
-  validateUndo(path: string, body: Bytes): Promise<void> {
-    return this.#validate(path, { kind: "undo", body });
-  }
-
-  /** As `validatePut`, of a change of the metadata. */
-  validateMetadata(path: string, body: Bytes): Promise<void> {
-    return this.#validate(path, { kind: "changeMetadata", body });
-  }
-
-  async #validate(path: string, write: Write & { readonly body: Bytes }): Promise<void> {
-    const ask = () => this.space.ask({ op: "write", path, previous: null, reread: false, ...write });
-    await this.space.whileUnlocked(ask, write.body).catch((error: unknown) => {
-      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
     });
   }
 

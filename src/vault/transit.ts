@@ -141,14 +141,6 @@ export class VaultTransit {
     return this.space.whileUnlocked(work, body);
   }
 
-  /** Checks the body of a use that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
-  async validateUse(use: TransitUse, name: string, body: SharedBytes, form?: VaultForm): Promise<void> {
-    const work = () => this.#ask({ use, name, body, ...(form && { form }) }, null);
-    await this.space.whileUnlocked(work, body).catch((error: unknown) => {
-      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
-    });
-  }
-
   /** @throws VaultError BAD_REQUEST, VAULT_LOCKED */
   random(body: SharedBytes, form?: VaultForm): Promise<Bytes> {
     const { space } = this;
