@@ -31,7 +31,7 @@ function report(error: unknown, asJson: boolean, io: Io): number {
     exit: exitCodes[name],
   };
   if (asJson) io.stderr.write(`${shownJson(JSON.stringify(object), io.stderr)}\n`);
-  else say(`strongroom: ${message}\n`);
+  else say(io, `strongroom: ${message}\n`);
   return object.exit;
 }
 

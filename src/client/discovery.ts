@@ -25,6 +25,8 @@ export type PlaceOptions = {
    * the variable does not.
    */
   readonly certificateFile?: string | undefined;
+  /** The variables to read in place of the process's own. */
+  readonly environment?: Environment | undefined;
 };
 
 type FoundToken = {
@@ -65,7 +67,8 @@ const defaultPort = "13100";
  * Returns the server over TLS.
  * @throws StrongroomError BAD_REQUEST, UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME
  */
-export async function findServer(options: PlaceOptions, environment: Environment = process.env): Promise<TlsLocation> {
+export async function findServer(options: PlaceOptions): Promise<TlsLocation> {
+  const { environment = process.env } = options;
   const home = homeOf(options, environment);
   return {
     socket: null,
@@ -80,10 +83,8 @@ export async function findServer(options: PlaceOptions, environment: Environment
  * variable STRONGROOM_TLS_CERT does not: it is the server's own setting too, for names that need not include localhost.
  * @throws StrongroomError UNTRUSTED_HOME
  */
-export async function findSocket(
-  options: PlaceOptions,
-  environment: Environment = process.env,
-): Promise<SocketLocation | null> {
+export async function findSocket(options: PlaceOptions): Promise<SocketLocation | null> {
+  const { environment = process.env } = options;
   if (options.address || environment["STRONGROOM_ADDRESS"] || options.certificate || options.certificateFile)
     return null;
   const home = homeOf(options, environment);

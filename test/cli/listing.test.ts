@@ -4,12 +4,15 @@ import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/listing.js";
 import { padded, shortened } from "../../src/cli/kit/output.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareLocalServer } from "../support/server.js";
+import { stringIo } from "../support/string-io.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must } from "./command-rows.js";
 
 function drawn(...paths: readonly string[]): string[] {
   return treeOf(paths.map((path) => ({ path }))).map(({ branch, name }) => `${branch}${name}`);
 }
+
+const io = stringIo({}, new Uint8Array(), -1);
 
 describe("a tree of paths", () => {
   const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [
@@ -54,17 +57,17 @@ describe("text in columns", () => {
 
   it("forms a table whose descriptions fit, and whose paths are whole", () => {
     const entries = [entry("app/鍵", "the description of a key"), entry("app/long-name")];
-    expect(tableOf(asPaths(entries), 60).split("\n")).to.deep.equal([
+    expect(tableOf(io, asPaths(entries), 60).split("\n")).to.deep.equal([
       "app/鍵         password     2026-01-02 03:04Z  the descript…",
       "app/long-name  password     2026-01-02 03:04Z",
       "",
     ]);
-    expect(tableOf(asPaths(entries), 20).split("\n")[0]).to.equal("app/鍵         password     2026-01-02 03:04Z");
+    expect(tableOf(io, asPaths(entries), 20).split("\n")[0]).to.equal("app/鍵         password     2026-01-02 03:04Z");
   });
 
   it("has any number of rows", () => {
-    expect(tableOf(asPaths(Array(200_000).fill(entry("a"))))).to.have.lengthOf(
-      200_000 * tableOf(asPaths([entry("a")])).length,
+    expect(tableOf(io, asPaths(Array(200_000).fill(entry("a"))))).to.have.lengthOf(
+      200_000 * tableOf(io, asPaths([entry("a")])).length,
     );
   });
 
@@ -75,14 +78,14 @@ describe("text in columns", () => {
     it(`has times of the machine's zone, ${zone}`, () => {
       process.env["TZ"] = zone;
       try {
-        expect(tableOf(asPaths([entry("a")]))).to.equal(`a  password     ${shown}\n`);
+        expect(tableOf(io, asPaths([entry("a")]))).to.equal(`a  password     ${shown}\n`);
       } finally {
         process.env["TZ"] = "UTC";
       }
     });
 
   it("forms a table along a tree", () => {
-    expect(tableOf(asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
+    expect(tableOf(io, asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
       "a/",
       "├── b  password     2026-01-02 03:04Z",
       "└── c  password     2026-01-02 03:04Z  d",

@@ -1,5 +1,6 @@
 /** Progress bar: amounts, rate and time left, on terminals only. */
 import { expect } from "chai";
+import type { OutputStream } from "../../src/cli/kit/io.js";
 import { type ProgressUnit, progressBar } from "../../src/cli/kit/progress.js";
 
 /** What a bar shows that began at 0 and is updated at `ms`. */
@@ -12,7 +13,12 @@ function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "
       return true;
     },
   };
-  const bar = progressBar("saving", unit, stream as Pick<NodeJS.WriteStream, "isTTY" | "write">, () => now);
+  const bar = progressBar(
+    { stderr: stream as Pick<OutputStream, "isTTY" | "write"> as OutputStream },
+    "saving",
+    unit,
+    () => now,
+  );
   now = ms;
   bar.show(done, total);
   return written

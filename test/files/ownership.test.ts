@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import { processIo } from "../../src/cli/kit/io.js";
 import { writeNewFile } from "../../src/cli/kit/new-file.js";
 import { Scratch } from "../../src/cli/kit/scratch.js";
 import { allow, isAllowed } from "../../src/cli/run/project.js";
@@ -177,7 +178,7 @@ describe("where other users can write", () => {
     chmodSync(place, 0o777);
     setVariable("XDG_CONFIG_HOME", place);
     const manager = serviceManager("linux");
-    const said = await installService(manager, { program: ["true"], environment: {} }).catch(failure);
+    const said = await installService(processIo, manager, { program: ["true"], environment: {} }).catch(failure);
     expect(said).to.match(/other users can replace .*strongroom\.service/);
     expect(readdirSync(place)).to.deep.equal([]);
   });
@@ -236,7 +237,9 @@ describe("in directories of another user, root", () => {
     const said = await openHome(join(place, "a", "home")).catch(failure); // as serve, restore and migrate do
     expect(said).to.match(/other users can replace .*belongs to another user/);
     const plan = { program: ["true"], environment: {} };
-    expect(await installService(serviceManager("linux"), plan).catch(failure)).to.contain("belongs to another user");
+    expect(await installService(processIo, serviceManager("linux"), plan).catch(failure)).to.contain(
+      "belongs to another user",
+    );
     expect(await isAllowed([{ file: "/project", bytes: Buffer.from("") }])).to.equal(false);
     expect(readdirSync(place)).to.deep.equal([]);
   });

@@ -1,6 +1,7 @@
 /** The vault on the screen: keys, what they do, and how long a value is shown. */
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure, failureOf } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { codeHereOrInside } from "../kit/one-time-code.js";
 import { type Paint, printable } from "../kit/output.js";
 import { problemOfPath } from "../kit/paths.js";
@@ -54,6 +55,7 @@ const help = [
 ];
 
 export class Browser {
+  readonly #io: Io;
   readonly #with: BrowserDependencies;
   readonly #catalog = new Catalog();
   readonly #screen: Screen;
@@ -72,11 +74,12 @@ export class Browser {
   #end: (farewell: string | null) => void = () => {};
   #fail: (error: unknown) => void = () => {};
 
-  constructor(dependencies: BrowserDependencies) {
+  constructor(io: Io, dependencies: BrowserDependencies) {
+    this.#io = io;
     this.#with = dependencies;
     this.#secrets = secretsPane(this.#catalog, dependencies.prefix, Date.now);
     this.#pane = this.#secrets;
-    this.#screen = new Screen(dependencies.mode, {
+    this.#screen = new Screen(io, dependencies.mode, {
       onKey: (key) => this.#takeKey(key),
       onRedraw: () => this.#draw(),
       onStop: () => this.#hide(),
@@ -204,7 +207,7 @@ export class Browser {
   async #unlock(): Promise<void> {
     const question = "the vault is locked\nPassphrase of the vault: ";
     this.#queued = []; // no part of a passphrase
-    await this.#screen.leaveFor(() => unlockOnTerminal(this.#with.client, question));
+    await this.#screen.leaveFor(() => unlockOnTerminal(this.#io, this.#with.client, question));
     this.#say("the vault is unlocked: repeat what you wanted to do");
     if (this.#catalog.total === 0) this.#load();
   }

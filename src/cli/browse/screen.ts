@@ -10,6 +10,7 @@ import { text } from "node:stream/consumers";
 import { ReadStream } from "node:tty";
 import { systemCode } from "../../errors.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type Key, KeyDecoder } from "./keys.js";
 
 /** Text without control characters, no wider than the screen; or bytes of that kind, which are the caller's to wipe. */
@@ -40,9 +41,9 @@ const stopMs = 50;
 const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
 /** @throws CommandFailure usage, where no screen can be shown */
-export function mustHaveScreen(instead: string): void {
-  const { TERM = "" } = process.env;
-  if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
+export function mustHaveScreen(io: Io, instead: string): void {
+  const { TERM = "" } = io.env;
+  if (io.stdin.isTTY !== true || io.stdout.isTTY !== true) {
     throw new CommandFailure("usage", `this needs a terminal: ${instead}`);
   }
   if (!["", "dumb"].includes(TERM)) return;
@@ -51,6 +52,7 @@ export function mustHaveScreen(instead: string): void {
 }
 
 export class Screen {
+  readonly #io: Io;
   readonly #mode: string;
   readonly #handlers: Handlers;
   readonly #terminal: number;
@@ -59,7 +61,8 @@ export class Screen {
   #drawn = 0;
 
   /** `mode`: the terminal's, to which the guard returns it. */
-  constructor(mode: string, handlers: Handlers) {
+  constructor(io: Io, mode: string, handlers: Handlers) {
+    this.#io = io;
     this.#mode = mode;
     this.#handlers = handlers;
     this.#terminal = openSync("/dev/tty", constants.O_WRONLY | constants.O_NOCTTY);
@@ -67,7 +70,7 @@ export class Screen {
 
   /** 24 lines of 80 columns where the terminal does not say. */
   get size(): Size {
-    const { rows, columns } = process.stdout;
+    const { rows, columns } = this.#io.stdout;
     return { rows: rows || 24, columns: columns || 80 };
   }
 
@@ -161,11 +164,11 @@ export class Screen {
     };
     for (const signal of endings) process.on(signal, end);
     process.on("exit", leave).on("SIGTSTP", stop).on("SIGCONT", resume);
-    process.stdout.on("resize", redraw);
+    this.#io.stdout.on("resize", redraw);
     return () => {
       for (const signal of endings) process.off(signal, end);
       process.off("exit", leave).off("SIGTSTP", stop).off("SIGCONT", resume);
-      process.stdout.off("resize", redraw);
+      this.#io.stdout.off("resize", redraw);
     };
   }
 

@@ -6,6 +6,7 @@ import { join, relative } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { systemCode } from "../../errors.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { withoutTokens } from "../kit/without-tokens.js";
 
@@ -19,11 +20,11 @@ const mostBytes = 256 * 2 ** 20;
 export type Skip = (name: string, why: string) => void;
 
 /** Whether the directory is in the work tree of a git repository; false without git. @throws CommandFailure usage */
-export async function isInRepository(directory: string): Promise<boolean> {
+export async function isInRepository(io: Io, directory: string): Promise<boolean> {
   const found = await stat(directory).catch(() => null);
   if (!found?.isDirectory()) throw new CommandFailure("usage", `${printable(directory)} is not a directory: name one`);
   try {
-    const { stdout, status } = await git(directory, ["rev-parse", "--is-inside-work-tree"]);
+    const { stdout, status } = await git(io, directory, ["rev-parse", "--is-inside-work-tree"]);
     return status === 0 && stdout.toString().trim() === "true";
   } catch (error) {
     if (error instanceof CommandFailure) return false;
@@ -32,9 +33,14 @@ export async function isInRepository(directory: string): Promise<boolean> {
 }
 
 /** Yields the files that git tracks or would add; `ignored`: also those that it ignores. */
-export async function* filesOfTree(directory: string, ignored: boolean, skip: Skip): AsyncGenerator<ScannedFile> {
+export async function* filesOfTree(
+  io: Io,
+  directory: string,
+  ignored: boolean,
+  skip: Skip,
+): AsyncGenerator<ScannedFile> {
   const flags = ignored ? ["--cached", "--others"] : ["--cached", "--others", "--exclude-standard"];
-  const listed = await mustRun(directory, ["ls-files", "-z", "--deduplicate", ...flags]);
+  const listed = await mustRun(io, directory, ["ls-files", "-z", "--deduplicate", ...flags]);
   for (const name of namesIn(listed)) yield* readNow(directory, name, skip);
 }
 
@@ -64,19 +70,19 @@ async function* readNow(directory: string, name: string, skip: Skip): AsyncGener
 }
 
 /** Yields what the next commit would change, as it is staged. */
-export async function* stagedFiles(directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
+export async function* stagedFiles(io: Io, directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
   const flags = ["--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=ACMT", "--relative"];
-  const fields = namesIn(await mustRun(directory, ["diff", ...flags]));
+  const fields = namesIn(await mustRun(io, directory, ["diff", ...flags]));
   const objects = fields.flatMap((name, i) => {
     const [, , , id] = fields[i - 1]?.split(" ") ?? []; // :mode mode id id status, and then the name
     return i % 2 === 1 && id !== undefined ? [{ name, id, origin: null }] : [];
   });
-  yield* objectsOf(directory, objects, skip);
+  yield* objectsOf(io, directory, objects, skip);
 }
 
 /** Yields each version of each file in the history of all branches and tags, once. */
-export async function* filesOfHistory(directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
-  const listed = await mustRun(directory, ["rev-list", "--objects", "--missing=print", "--all"]);
+export async function* filesOfHistory(io: Io, directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
+  const listed = await mustRun(io, directory, ["rev-list", "--objects", "--missing=print", "--all"]);
   const lines = listed.toString("utf8").split("\n");
   for (const line of lines) if (line.startsWith("?")) skip(`object ${line.slice(1)}`, notHere);
   const objects = lines.flatMap((line) => {
@@ -84,7 +90,7 @@ export async function* filesOfHistory(directory: string, skip: Skip): AsyncGener
     const [id, name] = [line.slice(0, at), line.slice(at + 1)];
     return at > 0 && name !== "" ? [{ name, id, origin: id }] : []; // commits have no name
   });
-  yield* objectsOf(directory, objects, skip);
+  yield* objectsOf(io, directory, objects, skip);
 }
 
 type GitObject = { readonly name: string; readonly id: string; readonly origin: string | null };
@@ -92,23 +98,28 @@ type GitObject = { readonly name: string; readonly id: string; readonly origin: 
 /** In memory at a time, unless one is larger. */
 const bytesAtOnce = 32 * 2 ** 20;
 
-async function* objectsOf(directory: string, objects: readonly GitObject[], skip: Skip): AsyncGenerator<ScannedFile> {
+async function* objectsOf(
+  io: Io,
+  directory: string,
+  objects: readonly GitObject[],
+  skip: Skip,
+): AsyncGenerator<ScannedFile> {
   let some: GitObject[] = [];
   let bytes = 0;
-  for (const { size, ...object } of await blobsAmong(directory, objects, skip)) {
+  for (const { size, ...object } of await blobsAmong(io, directory, objects, skip)) {
     if (bytes + size > bytesAtOnce && some.length > 0) {
-      yield* contentsOf(directory, some);
+      yield* contentsOf(io, directory, some);
       [some, bytes] = [[], 0];
     }
     some.push(object);
     bytes += size;
   }
-  yield* contentsOf(directory, some);
+  yield* contentsOf(io, directory, some);
 }
 
-async function blobsAmong(directory: string, objects: readonly GitObject[], skip: Skip) {
+async function blobsAmong(io: Io, directory: string, objects: readonly GitObject[], skip: Skip) {
   if (objects.length === 0) return [];
-  const heads = await mustRun(directory, ["cat-file", "--batch-check=%(objecttype) %(objectsize)"], objects);
+  const heads = await mustRun(io, directory, ["cat-file", "--batch-check=%(objecttype) %(objectsize)"], objects);
   const lines = heads.toString().split("\n");
   return objects.flatMap((object, i) => {
     const [type, size] = lines[i]?.split(" ") ?? [];
@@ -122,9 +133,9 @@ async function blobsAmong(directory: string, objects: readonly GitObject[], skip
 
 const notHere = "git does not have it here: fetch it first";
 
-async function* contentsOf(directory: string, objects: readonly GitObject[]): AsyncGenerator<ScannedFile> {
+async function* contentsOf(io: Io, directory: string, objects: readonly GitObject[]): AsyncGenerator<ScannedFile> {
   if (objects.length === 0) return;
-  const contents = await mustRun(directory, ["cat-file", "--batch=%(objectsize)"], objects);
+  const contents = await mustRun(io, directory, ["cat-file", "--batch=%(objectsize)"], objects);
   let at = 0;
   for (const { name, origin } of objects) {
     const start = contents.indexOf(0x0a, at) + 1;
@@ -135,8 +146,8 @@ async function* contentsOf(directory: string, objects: readonly GitObject[]): As
 }
 
 /** Returns the oldest commit with this object, shortened; null when there is none. */
-export async function commitWith(directory: string, object: string): Promise<string | null> {
-  const found = await mustRun(directory, ["log", "--all", "--format=%h", `--find-object=${object}`]);
+export async function commitWith(io: Io, directory: string, object: string): Promise<string | null> {
+  const found = await mustRun(io, directory, ["log", "--all", "--format=%h", `--find-object=${object}`]);
   return found.toString().trim().split("\n").at(-1) || null;
 }
 
@@ -144,8 +155,13 @@ function namesIn(listed: Buffer): string[] {
   return listed.toString("utf8").split("\0").filter(Boolean);
 }
 
-async function mustRun(directory: string, args: readonly string[], input: readonly GitObject[] = []): Promise<Buffer> {
-  const { status, stdout, stderr } = await git(directory, args, input.map(({ id }) => `${id}\n`).join(""));
+async function mustRun(
+  io: Io,
+  directory: string,
+  args: readonly string[],
+  input: readonly GitObject[] = [],
+): Promise<Buffer> {
+  const { status, stdout, stderr } = await git(io, directory, args, input.map(({ id }) => `${id}\n`).join(""));
   if (status === 0) return stdout;
   throw new CommandFailure("unexpected", `git ${args[0]} failed: ${printable(stderr.trim())}`);
 }
@@ -164,8 +180,8 @@ const safely = [
  */
 const withoutFetches = { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0" };
 
-async function git(directory: string, args: readonly string[], input = "") {
-  const env = { ...withoutTokens(process.env), ...withoutFetches };
+async function git(io: Io, directory: string, args: readonly string[], input = "") {
+  const env = { ...withoutTokens(io.env), ...withoutFetches };
   const child = spawn("git", [...safely, ...args], { cwd: directory, env, stdio: ["pipe", "pipe", "pipe"] });
   child.stdin.on("error", () => {}); // it may end without reading
   child.stdin.end(input);

@@ -8,27 +8,28 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { runChild } from "../run/child-process.js";
 import { sessionFiles, startAllowed, startProgram, startRelay } from "../run/sandbox.js";
 import { checkInside } from "../run/sandbox-check.js";
 import type { Expected } from "../run/sandbox-plan.js";
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Checks a sandbox, and leads the broker's port in it to a socket; used by agent run.")
     .argument("<directory>", "the session's directory")
     .argument("<port>", "the broker's port")
     .argument("<command...>", "the program and its arguments, after --")
-    .action(relay);
+    .action((directory, port, command) => relay(io, directory, port, command));
 }
 
-async function relay(directory: string, port: string, command: readonly string[]): Promise<void> {
+async function relay(io: Io, directory: string, port: string, command: readonly string[]): Promise<void> {
   checkInside(JSON.parse(readFileSync(join(directory, sessionFiles.expected), "utf8")) as Expected);
   const answer = await text(connect(join(directory, sessionFiles.start))).catch(() => "the sandbox lost its parent");
   if (answer !== startAllowed) throw new CommandFailure("conflict", answer);
   const server = await startRelay(Number(port), () => connect(join(directory, sessionFiles.relay)));
   try {
-    process.exitCode = await runChild(() => startProgram(command, process.env));
+    io.exitCode = await runChild(io, () => startProgram(command, io.env));
   } finally {
     server.close();
   }

@@ -9,6 +9,7 @@ import { Problem, positiveDuration } from "../../config/readers.js";
 import { RepeatableOption } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
 import { holdingSignals, type Release } from "../kit/held-signals.js";
+import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { mustBeScope } from "../kit/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -58,7 +59,7 @@ program of your user can read the root token's file, and with it every secret.`;
 
 const dayMs = 24 * 3600 * 1000;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const use = new RepeatableOption("--use <path>", "a secret, or a subtree if it ends in a slash; may be repeated");
   const allow = new RepeatableOption("--allow-host <host>", "a host to reach without a secret; may be repeated");
   const placeholder = new RepeatableOption(
@@ -87,7 +88,7 @@ export function define(command: Command): void {
     .addOption(new Option("--sandbox").hideHelp())
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
-  withConnection(command).action(agent);
+  withConnection(command).action((action, command, flags) => agent(io, action, command, flags));
 }
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
@@ -109,16 +110,16 @@ function readHosts(host: string, before: readonly string[] = []): string[] {
   throw new Problem("a host name, without scheme or port");
 }
 
-async function agent(_action: string, command: readonly string[], given: Flags): Promise<void> {
+async function agent(io: Io, _action: string, command: readonly string[], given: Flags): Promise<void> {
   const [program, ...args] = command;
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
-  if (!canStart(program)) return;
+  if (!canStart(io, program)) return;
   const flags = { ...(await projectFlags(given)), ...given };
-  if (flags.sandbox !== false) mustHaveSandbox(process.env, flags.write ?? []);
-  await withClient(flags, async (client) => {
+  if (flags.sandbox !== false) mustHaveSandbox(io.env, flags.write ?? []);
+  await withClient(io, flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
     await mustHaveUses(client, flags);
-    await holdingSignals((release) => runWithSession(client, { program, args, flags, release }));
+    await holdingSignals(io, (release) => runWithSession(io, client, { program, args, flags, release }));
   });
 }
 
@@ -134,7 +135,7 @@ async function mustHaveUses(client: StrongroomClient, { use, allowHost = [], egr
   }
 }
 
-async function runWithSession(client: StrongroomClient, command: SessionCommand): Promise<void> {
+async function runWithSession(io: Io, client: StrongroomClient, command: SessionCommand): Promise<void> {
   const { use, allowHost, egress, ttl } = command.flags;
   const session = await client.createAgent({
     ...(use && { paths: use }),
@@ -145,12 +146,12 @@ async function runWithSession(client: StrongroomClient, command: SessionCommand)
   try {
     const directory = await mkdtemp(join(sessionsDirectory(), "strongroom-agent-"));
     try {
-      process.exitCode = await runSession({ ...command, session, directory });
+      io.exitCode = await runSession(io, { ...command, session, directory });
     } finally {
       await rm(directory, { recursive: true, force: true });
     }
   } finally {
-    await revoke(client, session);
+    await revoke(io, client, session);
   }
 }
 
@@ -180,20 +181,20 @@ type SessionCommand = {
 type Run = SessionCommand & { readonly session: Agent; readonly directory: string };
 
 /** Returns the program's exit status. */
-async function runSession({ program, args, session, directory, flags, release }: Run): Promise<number> {
-  const { variables, missing } = await writeTrust(directory, session.certificate, process.env);
-  for (const name of missing) say(`warning: ${name} names no readable certificate: the default roots are used\n`);
-  const env = agentEnvironment(process.env, session, variables, flags.placeholder ?? [], flags);
-  if (!flags.quiet) say(opening(session, flags));
+async function runSession(io: Io, { program, args, session, directory, flags, release }: Run): Promise<number> {
+  const { variables, missing } = await writeTrust(directory, session.certificate, io.env);
+  for (const name of missing) say(io, `warning: ${name} names no readable certificate: the default roots are used\n`);
+  const env = agentEnvironment(io.env, session, variables, flags.placeholder ?? [], flags);
+  if (!flags.quiet) say(io, opening(session, flags));
   const command = [program, ...args];
-  if (flags.sandbox === false) return release(() => runChild(() => startProgram(command, env)));
+  if (flags.sandbox === false) return release(() => runChild(io, () => startProgram(command, env)));
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
-  const sandbox = await sandboxed(options);
+  const sandbox = await sandboxed(io, options);
   const relay = await startRelay(join(directory, sessionFiles.relay), () => connect(port, "127.0.0.1"));
   const gate = await startGate(directory, sandbox.expected);
   try {
-    return await release(() => runChild(() => startSandbox(sandbox, env)));
+    return await release(() => runChild(io, () => startSandbox(io, sandbox, env)));
   } finally {
     gate.close();
     relay.close();
@@ -220,8 +221,8 @@ function opening({ uses, name }: Agent, { sandbox }: Flags): string {
 }
 
 /** A server that has stopped no longer has the session. */
-async function revoke(client: StrongroomClient, { name }: Agent): Promise<void> {
+async function revoke(io: Io, client: StrongroomClient, { name }: Agent): Promise<void> {
   await client.revokeToken(name).catch(() => {
-    say(`warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);
+    say(io, `warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);
   });
 }

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, report, withOutput } from "../kit/output.js";
 import {
   allow,
@@ -30,16 +31,16 @@ is given. In a template, strongroom://./db/password is a path in its prefix.
 It is used once you have allowed it, and must be allowed again after each change
 of it or of its env file. It must be your own and not writable by others.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Allows the project file of this directory, as it is now, to choose secrets for programs.")
     .argument("[file]", `the project file; by default the nearest ${projectFileName} upwards from here`)
     .option("--revoke", "no longer allow it")
     .addHelpText("after", details);
-  withOutput(command).action(allowProject);
+  withOutput(command).action((given, flags) => allowProject(io, given, flags));
 }
 
-async function allowProject(given: string | undefined, flags: Flags): Promise<void> {
+async function allowProject(io: Io, given: string | undefined, flags: Flags): Promise<void> {
   const file = given === undefined ? await projectFileAbove(process.cwd()) : resolve(given);
   if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
   const project = await readProject(file);
@@ -48,7 +49,7 @@ async function allowProject(given: string | undefined, flags: Flags): Promise<vo
   const { prefix, set } = sources;
   const envFiles = project.sources.envFiles.map(({ file }) => file);
   const done = { file, allowed: !flags.revoke, prefix, set, envFiles, ...(agent && { agent }) };
-  report(flags, done, flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${summaryOf(project)}`);
+  report(io, flags, done, flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${summaryOf(project)}`);
 }
 
 function summaryOf({ agent, sources: { prefix, set, envFiles } }: Project): string {

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { approvalText } from "../kit/approval-text.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printJson, say, withResult } from "../kit/output.js";
 import { askPassphrase } from "../kit/passphrase.js";
 import { choose, terminalColumns } from "../kit/prompt.js";
@@ -20,30 +21,30 @@ n refuses. Only the beginning and the end of a long path or query are shown, wit
 its length and SHA-256; a request's body is not shown. A request waits for 60
 seconds. Ends with Ctrl-C. With --json, only lists what waits.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Watches for requests of programs that need your approval, and asks.")
     .option("--once", "decide what waits now, then exit")
     .addHelpText("after", details);
-  withResult(withConnection(command)).action(approve);
+  withResult(withConnection(command)).action((flags) => approve(io, flags));
 }
 
-async function approve(flags: Flags): Promise<void> {
-  await withClient(flags, async (client) => {
-    if (flags.json) return printJson({ ...(await client.listApprovals()) });
+async function approve(io: Io, flags: Flags): Promise<void> {
+  await withClient(io, flags, async (client) => {
+    if (flags.json) return printJson(io, { ...(await client.listApprovals()) });
     const decided = new Set<string>();
-    await decideAll(client, decided);
+    await decideAll(io, client, decided);
     while (!flags.once) {
       await sleep(refreshMs);
-      await decideAll(client, decided);
+      await decideAll(io, client, decided);
     }
   });
 }
 
-async function decideAll(client: StrongroomClient, decided: Set<string>): Promise<void> {
+async function decideAll(io: Io, client: StrongroomClient, decided: Set<string>): Promise<void> {
   const { approvals } = await client.listApprovals();
   for (const approval of approvals.filter(({ id }) => !decided.has(id))) {
-    await decide(client, approval);
+    await decide(io, client, approval);
     decided.add(approval.id);
   }
 }
@@ -52,22 +53,23 @@ const durations: Readonly<Record<string, string | number>> = { y: "request", m: 
 
 const choice = `approve? [y]es, this one; all of this token, secret and host: 10 [m]inutes, [s]ession; [n]o: `;
 
-async function decide(client: StrongroomClient, approval: Approval): Promise<void> {
+async function decide(io: Io, client: StrongroomClient, approval: Approval): Promise<void> {
   const { id } = approval;
-  const question = `A request waits for approval:\n${approvalText(approval, terminalColumns())}\n${choice}`;
-  const key = await choose(question, ["y", "m", "s", "n"]);
+  const question = `A request waits for approval:\n${approvalText(approval, terminalColumns(io))}\n${choice}`;
+  const key = await choose(io, question, ["y", "m", "s", "n"]);
   if (key === null)
     throw new CommandFailure("usage", "approve asks on a terminal, and there is none: use --json to list");
   try {
-    await send(client, id, { approve: key !== "n", for: durations[key] ?? "request" });
+    await send(io, client, id, { approve: key !== "n", for: durations[key] ?? "request" });
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
-    say("the request no longer waits\n");
+    say(io, "the request no longer waits\n");
   }
 }
 
 /** Asks for the passphrase where the server wants it. */
 async function send(
+  io: Io,
   client: StrongroomClient,
   id: string,
   decision: { readonly approve: boolean; readonly for: string | number },
@@ -76,7 +78,7 @@ async function send(
     await client.decideApproval(id, decision);
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "BAD_REQUEST") throw error;
-    const passphrase = await askPassphrase("Passphrase of the vault: ");
+    const passphrase = await askPassphrase(io, "Passphrase of the vault: ");
     if (passphrase === null) throw error;
     try {
       await client.decideApproval(id, { ...decision, passphrase });

@@ -21,6 +21,7 @@ import { findHolder } from "../../storage/files/claim.js";
 import { nonEmpty, onlyForActions } from "../kit/args.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
 import { readInputFile, textOfInput } from "../kit/input.js";
+import type { Io } from "../kit/io.js";
 import {
   counted,
   localMillisecond,
@@ -59,7 +60,7 @@ const takenBy: { readonly [F in keyof Flags]?: readonly Action[] } = {
   storePasswordFile: ["verify"],
 };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "The audit log records who did what, and when. show prints the latest records, or those that the flags choose; tail " +
@@ -76,7 +77,9 @@ export function define(command: Command): void {
     .option("--notify", "tail: follow, and show new records as notifications of the desktop (notify-send)")
     .option("--head <file>", "verify: check that the log extends this saved head", nonEmpty)
     .option("--open", "verify: check the checkpoints with the passphrase; implied by --passphrase-file and -fd");
-  onlyForActions(withOutput(withConnection(withPassphrase(withStore(command)))), takenBy).action(audit);
+  onlyForActions(withOutput(withConnection(withPassphrase(withStore(command)))), takenBy).action((action, flags) =>
+    audit(io, action, flags),
+  );
 }
 
 function readTime(text: string): Date {
@@ -86,34 +89,36 @@ function readTime(text: string): Date {
   return new Date(time);
 }
 
-async function audit(action: Action, flags: Flags): Promise<void> {
-  if (action === "show") return showRecords(flags);
-  if (action === "tail") return tailRecords(flags);
-  return action === "verify" ? verify(flags) : printHead(flags);
+async function audit(io: Io, action: Action, flags: Flags): Promise<void> {
+  if (action === "show") return showRecords(io, flags);
+  if (action === "tail") return tailRecords(io, flags);
+  return action === "verify" ? verify(io, flags) : printHead(io, flags);
 }
 
 /** Prints the head that the server has in memory; without a server, that of the files. */
-async function printHead(flags: Flags): Promise<void> {
-  const home = homeAt(readOneSetting("home", flags.home, process.env));
-  const isServed = namesServer(flags) || (await findHolder(home.vault)) !== null;
+async function printHead(io: Io, flags: Flags): Promise<void> {
+  const home = homeAt(readOneSetting("home", flags.home, io.env));
+  const isServed = namesServer(io, flags) || (await findHolder(home.vault)) !== null;
   const head = isServed
-    ? (await withClient(flags, (client) => client.audit.read({ limit: 1 }))).head
+    ? (await withClient(io, flags, (client) => client.audit.read({ limit: 1 }))).head
     : (await verifyLog(auditDirectory(home.path))).head;
   if (!head) throw new CommandFailure("notFound", `no audit log yet in ${printable(home.path)}`);
-  printJson(head);
+  printJson(io, head);
 }
 
-async function verify(flags: Flags): Promise<void> {
-  const home = homeAt(readOneSetting("home", flags.home, process.env));
+async function verify(io: Io, flags: Flags): Promise<void> {
+  const home = homeAt(readOneSetting("home", flags.home, io.env));
   const head = flags.head === undefined ? null : await readHead(flags.head);
   const isOpened = opensVault(flags);
   if (!isOpened) refuseStoreFlags(flags, "without --open: leave it out, or add --open");
   const log = await verifyLog(auditDirectory(home.path), head);
-  const judged = isOpened ? await judgeOffline(home.path, log, flags) : await judgeByServer(home.vault, log, flags);
+  const judged = isOpened
+    ? await judgeOffline(io, home.path, log, flags)
+    : await judgeByServer(io, home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
-  if (flags.json) printJson({ ok: problems.length === 0, ...factsOf(log, judged), problems });
-  else if (!flags.quiet) process.stdout.write(textOf(log, judged));
-  process.exitCode = problems.length === 0 ? exitCodes.ok : exitCodes.findings;
+  if (flags.json) printJson(io, { ok: problems.length === 0, ...factsOf(log, judged), problems });
+  else if (!flags.quiet) io.stdout.write(textOf(io, log, judged));
+  io.exitCode = problems.length === 0 ? exitCodes.ok : exitCodes.findings;
 }
 
 async function readHead(file: string): Promise<LogHead> {
@@ -130,13 +135,13 @@ async function readHead(file: string): Promise<LogHead> {
   );
 }
 
-async function judgeOffline(home: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
-  const { store, storePasswordFile } = storeSettings(flags);
+async function judgeOffline(io: Io, home: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
+  const { store, storePasswordFile } = storeSettings(io, flags);
   const place = store ?? home;
   const engine = await engineFor(place);
   const header = await engine.header(place, storePasswordFile);
   if (header === null) throw noVault(engine.database === null ? "the home's files" : "the database");
-  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
+  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
   try {
     return await withOfflineJudge(header, passphrase, (judge) => judgeCheckpoints(log, judge));
   } catch (error) {
@@ -149,9 +154,9 @@ function noVault(place: string): CommandFailure {
 }
 
 /** Returns null when no server runs here, or its vault is locked. */
-async function judgeByServer(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog | null> {
-  if (!namesServer(flags) && (await findHolder(vaultPath)) === null) return null;
-  return withClient({ ...flags, nonInteractive: true }, async (client) => {
+async function judgeByServer(io: Io, vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog | null> {
+  if (!namesServer(io, flags) && (await findHolder(vaultPath)) === null) return null;
+  return withClient(io, { ...flags, nonInteractive: true }, async (client) => {
     const judge: CheckpointJudge = async (checkpoints) => (await client.audit.verify(checkpoints)).verdicts;
     try {
       return await judgeCheckpoints(log, judge);
@@ -170,8 +175,8 @@ function factsOf(
   return { ...facts, covered: judged?.covered ?? null, uncovered: judged?.uncovered ?? null };
 }
 
-function textOf(log: VerifiedLog, judged: JudgedLog | null): string {
-  const paint = painter(process.stdout);
+function textOf(io: Io, log: VerifiedLog, judged: JudgedLog | null): string {
+  const paint = painter(io);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
   const shown = problems.map(({ file, message }) => `${paint("red", "wrong")}  ${file}: ${printable(message)}\n`);
   const end = problems.length === 0 ? paint("green", "no problems found") : counted(problems.length, "problem");
@@ -208,29 +213,29 @@ const tailLimit = 10;
 const pollMs = 1_000;
 
 /** The latest of the records that match; all of them when a filter is given without a limit. */
-async function showRecords(flags: ShowFlags): Promise<void> {
+async function showRecords(io: Io, flags: ShowFlags): Promise<void> {
   const isFiltered = flags.token !== undefined || flags.path !== undefined || flags.since !== undefined;
   const limit = flags.limit ?? (isFiltered ? Number.POSITIVE_INFINITY : defaultLimit);
-  const records = await withClient(flags, async (client) => {
+  const records = await withClient(io, flags, async (client) => {
     const after = isFiltered ? 0 : Math.max(0, (await endOf(client)) - limit);
     return latestMatching(client, after, limit, flags);
   });
-  if (flags.json) return printJson({ records });
-  for (const record of records) printRecord(record, flags);
+  if (flags.json) return printJson(io, { records });
+  for (const record of records) printRecord(io, record, flags);
 }
 
 /** The latest records, and with `follow` or `notify` those that come. */
-async function tailRecords(flags: ShowFlags): Promise<void> {
-  if (flags.notify && !isInPath("notify-send", process.env["PATH"] ?? "")) throw noNotifier(); // not at the first record
-  return withClient(flags, async (client) => {
+async function tailRecords(io: Io, flags: ShowFlags): Promise<void> {
+  if (flags.notify && !isInPath("notify-send", io.env["PATH"] ?? "")) throw noNotifier(); // not at the first record
+  return withClient(io, flags, async (client) => {
     const begin = Math.max(0, (await endOf(client)) - (flags.limit ?? tailLimit));
-    let { last } = await printAfter(client, begin, flags);
+    let { last } = await printAfter(io, client, begin, flags);
     await breakable(async (signal) => {
       while ((flags.follow || flags.notify) && !signal.aborted) {
         await sleep(pollMs, undefined, { signal }).catch(() => {}); // interrupted
-        const printed = await printAfter(client, last, flags);
+        const printed = await printAfter(io, client, last, flags);
         last = printed.last;
-        if (flags.notify && printed.records.length > 0) await notifyOf(printed.records);
+        if (flags.notify && printed.records.length > 0) await notifyOf(io, printed.records);
       }
     });
   });
@@ -239,7 +244,7 @@ async function tailRecords(flags: ShowFlags): Promise<void> {
 const mostShown = 5;
 
 /** Shows one notification for all new records. It has no value, as no record has one. @throws CommandFailure */
-async function notifyOf(records: readonly AuditRecord[]): Promise<void> {
+async function notifyOf(io: Io, records: readonly AuditRecord[]): Promise<void> {
   const lines = records.map(({ token, event, path, to, name, status }) =>
     [token ?? "-", event, path ?? name, to, status !== undefined && status >= 400 ? `(${status})` : undefined]
       .filter((part) => part !== undefined)
@@ -252,7 +257,7 @@ async function notifyOf(records: readonly AuditRecord[]): Promise<void> {
       : [counted(lines.length, "record"), [...lines.slice(0, mostShown), ...more].join("\n")];
   const marked = body.replaceAll("&", "&amp;").replaceAll("<", "&lt;"); // the body may have markup
   const texts = [`Strongroom: ${summary}`, marked].map(printableLines);
-  const env = withoutTokens(process.env);
+  const env = withoutTokens(io.env);
   const child = spawn("notify-send", ["--app-name=Strongroom", "--", ...texts], { stdio: "ignore", env });
   const problem = await new Promise<string | null>((resolve) => {
     child.once("error", () => resolve("notify-send cannot be run"));
@@ -281,6 +286,7 @@ async function latestMatching(
 
 /** Returns the number of the last record, and those that it has printed. */
 async function printAfter(
+  io: Io,
   client: StrongroomClient,
   after: number,
   flags: ShowFlags,
@@ -290,7 +296,7 @@ async function printAfter(
   for await (const record of recordsAfter(client, after)) {
     last = record.seq;
     if (!matches(record, flags)) continue;
-    printRecord(record, flags);
+    printRecord(io, record, flags);
     records.push(record);
   }
   return { last, records };
@@ -331,9 +337,9 @@ function isWithin(path: string | undefined, wanted: string): boolean {
 }
 
 /** Prints a record as one line. */
-function printRecord(record: AuditRecord, { json }: OutputFlags): void {
-  if (json) printJson(record);
-  else process.stdout.write(`${lineOf(record)}\n`);
+function printRecord(io: Io, record: AuditRecord, { json }: OutputFlags): void {
+  if (json) printJson(io, record);
+  else io.stdout.write(`${lineOf(record)}\n`);
 }
 
 /** Time, who, what, and the outcome; then what else there is. */

@@ -13,6 +13,7 @@ import { findHolder } from "../../storage/files/claim.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
 import { nonEmpty } from "../kit/args.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
 import { breakable, phasedBar } from "../kit/progress.js";
 import { type ConnectionFlags, namesServer, withConnection, withPatientClient } from "../kit/server.js";
@@ -20,7 +21,7 @@ import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Writes a consistent snapshot of all sealed secrets and the vault's header into a new tar file. Its secrets are " +
@@ -29,40 +30,40 @@ export function define(command: Command): void {
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty)
     .option("--with-audit", "also save the audit log");
-  withOutput(withConnection(withStore(command))).action(backup);
+  withOutput(withConnection(withStore(command))).action((file, flags) => backup(io, file, flags));
 }
 
-async function backup(file: string, flags: Flags): Promise<void> {
+async function backup(io: Io, file: string, flags: Flags): Promise<void> {
   if (file === "-")
     throw new CommandFailure(
       "usage",
       "a backup is read back and verified, which standard output does not allow: name a file",
     );
-  const home = readOneSetting("home", flags.home, process.env);
+  const home = readOneSetting("home", flags.home, io.env);
   const vaultPath = homeAt(home).vault;
   refuseInside(vaultPath, file);
-  const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
+  const served = namesServer(io, flags) || (await findHolder(vaultPath)) !== null;
   if (served) refuseStoreFlags(flags, "while a server runs on this home: leave it out, or choose another --home");
-  const { store, storePasswordFile } = storeSettings(flags);
+  const { store, storePasswordFile } = storeSettings(io, flags);
   const unserved = () => snapshotOfPlace(home, store ?? home, storePasswordFile);
-  const snapshot = served ? () => snapshotOfServer(flags) : unserved;
+  const snapshot = served ? () => snapshotOfServer(io, flags) : unserved;
   const keys = new Keys(null);
-  const work = watched((watch) => backUp(snapshot, file, keys, watch, flags.withAudit));
-  report(file, await work.finally(() => keys.stop()), flags);
+  const work = watched(io, (watch) => backUp(snapshot, file, keys, watch, flags.withAudit));
+  report(io, file, await work.finally(() => keys.stop()), flags);
 }
 
 /** @throws CommandFailure findings */
-function report(file: string, { secrets, damaged, direct }: Saved, flags: Flags): void {
+function report(io: Io, file: string, { secrets, damaged, direct }: Saved, flags: Flags): void {
   const how = direct ? " (from the vault itself: its disk is full or read-only, and takes no snapshot)" : "";
   const saved = `${counted(secrets, "secret")} saved in ${printable(file)}${how}`;
-  if (flags.json) printJson({ ok: true, file, secrets, damaged, ...(direct && { direct }) });
+  if (flags.json) printJson(io, { ok: true, file, secrets, damaged, ...(direct && { direct }) });
   if (damaged > 0) {
     throw new CommandFailure(
       "findings",
       `${saved}, ${damaged} of them damaged, as they are: strongroom doctor lists them`,
     );
   }
-  if (!flags.json && !flags.quiet) process.stdout.write(`${saved}\n`);
+  if (!flags.json && !flags.quiet) io.stdout.write(`${saved}\n`);
 }
 
 /** @throws CommandFailure usage */
@@ -72,8 +73,8 @@ function refuseInside(vaultPath: string, file: string): void {
   throw new CommandFailure("usage", "a backup inside the vault would be lost with it: name a file elsewhere");
 }
 
-function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
-  return withPatientClient(flags, async (client) => {
+function snapshotOfServer(io: Io, flags: Flags): Promise<TakenSnapshot> {
+  return withPatientClient(io, flags, async (client) => {
     const { initialized, vaultPath } = await client.status();
     if (!initialized) throw noVault(vaultPath);
     const { pid, started } = ownIdentity();
@@ -120,8 +121,8 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
 };
 
 /** Runs work with a progress bar, stops it on SIGINT or SIGTERM, and turns its errors into those of the command line. */
-export async function watched<T>(work: (watch: Watch) => Promise<T>): Promise<T> {
-  const bar = phasedBar<Phase>((phase) => (phase === "saving" ? "items" : "bytes"));
+export async function watched<T>(io: Io, work: (watch: Watch) => Promise<T>): Promise<T> {
+  const bar = phasedBar<Phase>(io, (phase) => (phase === "saving" ? "items" : "bytes"));
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {

@@ -6,6 +6,7 @@ import { Browser } from "../browse/browser.js";
 import { firstPage } from "../browse/catalog.js";
 import { OwnCommands } from "../browse/own-commands.js";
 import { mustHaveScreen, terminalMode } from "../browse/screen.js";
+import type { Io } from "../kit/io.js";
 import { painter } from "../kit/output.js";
 import { folderPrefix } from "../kit/paths.js";
 import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../kit/server.js";
@@ -30,35 +31,35 @@ keys:
 Values are shown on the alternate screen only, and erased when it is left: none
 stays in the terminal or its scrollback.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const reveal = new Option("--reveal <duration>", "how long a value is shown at most, such as 5s");
   command
     .description("Shows the vault in the terminal: search, reveal, copy, edit and restore secrets.")
     .argument("[folder]", "only what is in this folder")
     .addOption(reveal.argParser(duration(600_000)).default(10_000, "10s"))
     .addHelpText("after", details);
-  withConnection(command).action(browse);
+  withConnection(command).action((folder, flags) => browse(io, folder, flags));
 }
 
-async function browse(folder = "", flags: Flags): Promise<void> {
-  mustHaveScreen("strongroom ls and strongroom get work without one");
+async function browse(io: Io, folder = "", flags: Flags): Promise<void> {
+  mustHaveScreen(io, "strongroom ls and strongroom get work without one");
   const prefix = folderPrefix(folder);
-  const farewell = await withClient({ ...flags, quiet: true }, async (client) => {
-    const [first, mode] = await Promise.all([firstList(client, prefix), terminalMode()]);
-    const [commands, paint] = [new OwnCommands(flags), painter(process.stdout)];
-    return new Browser({ client, commands, paint, prefix, first, mode, revealMs: flags.reveal }).run();
+  const farewell = await withClient(io, { ...flags, quiet: true }, async (client) => {
+    const [first, mode] = await Promise.all([firstList(io, client, prefix), terminalMode()]);
+    const [commands, paint] = [new OwnCommands(flags), painter(io)];
+    return new Browser(io, { client, commands, paint, prefix, first, mode, revealMs: flags.reveal }).run();
   });
-  if (farewell !== null) process.stdout.write(`${farewell}\n`);
+  if (farewell !== null) io.stdout.write(`${farewell}\n`);
 }
 
 /** The client asks for no passphrase by itself, since the screen would be in the way later. */
-async function firstList(client: StrongroomClient, prefix: string): Promise<SecretList> {
+async function firstList(io: Io, client: StrongroomClient, prefix: string): Promise<SecretList> {
   try {
     return await client.list({ prefix, limit: firstPage });
   } catch (error) {
     const isLocked = error instanceof StrongroomError && error.code === "VAULT_LOCKED";
     if (!isLocked || !(await client.status()).initialized) throw error;
-    await unlockOnTerminal(client, "the vault is locked\nPassphrase of the vault: ");
+    await unlockOnTerminal(io, client, "the vault is locked\nPassphrase of the vault: ");
     return client.list({ prefix, limit: firstPage });
   }
 }

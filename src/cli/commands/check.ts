@@ -6,6 +6,7 @@ import { judgementsOf, type Limits, type Problem, problems, type Verdict, verdic
 import { usesSince } from "../check/uses.js";
 import { nonEmpty } from "../kit/args.js";
 import { CommandFailure, exitCodes } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   counted,
   localDate,
@@ -47,7 +48,7 @@ anywhere. A list above 64 MiB must be sorted by hash. --unused needs an audit
 log of reads (serve --audit all) and the right to read it.
 The exit code is ${exitCodes.findings} when something is found.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const time = (flags: string, meaning: string) => new Option(flags, meaning).argParser(duration(longestMs));
   command
     .description("Finds secrets that are weak, reused, breached, old, expiring or unused. Prints no values.")
@@ -57,14 +58,14 @@ export function define(command: Command): void {
     .addOption(time("--unused <duration>", "what was not read for this long, according to the audit log"))
     .option("--breached <file>", "compare with this list of SHA-1 hashes of breached passwords", nonEmpty)
     .addHelpText("after", details);
-  withConnection(withOutput(command)).action(check);
+  withConnection(withOutput(command)).action((folder, flags) => check(io, folder, flags));
 }
 
-async function check(folder = "", flags: Flags): Promise<void> {
+async function check(io: Io, folder = "", flags: Flags): Promise<void> {
   const { old: oldMs, expiring: expiringMs, unused: unusedMs = null, breached: file } = flags;
   const limits: Limits = { now: Date.now(), oldMs, expiringMs, unusedMs };
-  const bar = progressBar("checking");
-  const { verdicts, damaged } = await withClient(flags, async (client) => {
+  const bar = progressBar(io, "checking");
+  const { verdicts, damaged } = await withClient(io, flags, async (client) => {
     const listed = await listSecrets(client, folder);
     if (listed.length === 0 && folder !== "")
       throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
@@ -75,15 +76,15 @@ async function check(folder = "", flags: Flags): Promise<void> {
     return { verdicts: verdictsOn({ listed, judged, breached, uses }, limits), damaged: judged.damaged };
   }).finally(() => bar.end());
   const found = verdicts.filter(({ problems }) => problems.length > 0);
-  if (flags.json) printJson({ ok: found.length + damaged.length === 0, checked: verdicts.length, found, damaged });
-  else if (!flags.quiet) process.stdout.write(textOf(verdicts, found, damaged));
-  if (found.length + damaged.length > 0) process.exitCode = exitCodes.findings;
+  if (flags.json) printJson(io, { ok: found.length + damaged.length === 0, checked: verdicts.length, found, damaged });
+  else if (!flags.quiet) io.stdout.write(textOf(io, verdicts, found, damaged));
+  if (found.length + damaged.length > 0) io.exitCode = exitCodes.findings;
 }
 
-function textOf(verdicts: readonly Verdict[], found: readonly Verdict[], damaged: readonly string[]): string {
-  const paint = painter(process.stdout);
+function textOf(io: Io, verdicts: readonly Verdict[], found: readonly Verdict[], damaged: readonly string[]): string {
+  const paint = painter(io);
   const width = Math.min(40, Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
-  const columns = process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+  const columns = io.stdout.isTTY ? io.stdout.columns || 80 : Number.POSITIVE_INFINITY;
   const rows = found.flatMap((verdict) => {
     const path = printable(verdict.path);
     const what = verdict.problems.map((problem) => wordsFor(problem, verdict)).join("; ");

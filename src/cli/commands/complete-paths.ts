@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import { StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
+import type { Io } from "../kit/io.js";
 import { canonical } from "../kit/paths.js";
 import { trashIn } from "../kit/secrets.js";
 
@@ -10,21 +11,21 @@ const defaultTimeoutMs = 2000;
 
 type Flags = { readonly timeout: number; readonly tokens?: true; readonly trash?: "only" | "too" };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .argument("[prefix]")
     .option("--tokens", "the names of all client tokens instead")
     .addOption(new Option("--trash <how>", "paths in the trash: only these, or these too").choices(["only", "too"]))
     .option("--timeout <duration>", "how long the server may take", duration(60_000), defaultTimeoutMs)
     .action(async (prefix: string | undefined, { timeout, tokens, trash }: Flags) => {
-      const finding = tokens ? tokenNames(timeout) : candidates(canonical(prefix ?? ""), timeout, trash);
+      const finding = tokens ? tokenNames(io, timeout) : candidates(io, canonical(prefix ?? ""), timeout, trash);
       const found = await finding.catch(() => []); // locked or unreachable: none
-      process.stdout.write(found.map((path) => `${path}\n`).join(""));
+      io.stdout.write(found.map((path) => `${path}\n`).join(""));
     });
 }
 
-async function tokenNames(timeoutMs: number): Promise<string[]> {
-  const client = new StrongroomClient({ timeoutMs });
+async function tokenNames(io: Io, timeoutMs: number): Promise<string[]> {
+  const client = new StrongroomClient({ timeoutMs, environment: io.env });
   try {
     return (await client.listTokens()).tokens.map(({ name }) => name);
   } finally {
@@ -32,8 +33,8 @@ async function tokenNames(timeoutMs: number): Promise<string[]> {
   }
 }
 
-async function candidates(prefix: string, timeoutMs: number, trash?: "only" | "too"): Promise<string[]> {
-  const client = new StrongroomClient({ timeoutMs });
+async function candidates(io: Io, prefix: string, timeoutMs: number, trash?: "only" | "too"): Promise<string[]> {
+  const client = new StrongroomClient({ timeoutMs, environment: io.env });
   const signal = AbortSignal.timeout(timeoutMs);
   const found = new Set<string>();
   const add = (paths: readonly string[]) => {

@@ -5,6 +5,7 @@ import type { BehindAction, CommandSpec, Completable, FlagSpec } from "../comple
 import { fishScript } from "../completion/fish-script.js";
 import { zshScript } from "../completion/zsh-script.js";
 import { EarlierOption, leadingOptions } from "../kit/args.js";
+import type { Io } from "../kit/io.js";
 
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
 
@@ -13,7 +14,7 @@ bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc
 zsh:   echo 'source <(strongroom completion zsh)' >> ~/.zshrc   (below compinit)
 fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Prints a script that completes commands, flags and, while the vault is unlocked, the paths of secrets.",
@@ -21,7 +22,7 @@ export function define(command: Command): void {
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .addHelpText("after", details)
     .action((shell: keyof typeof scripts) => {
-      process.stdout.write(scripts[shell](specsOf(command.parent), leadingOptions().map(flagOf)));
+      io.stdout.write(scripts[shell](specsOf(command.parent), leadingOptions().map(flagOf)));
     });
 }
 

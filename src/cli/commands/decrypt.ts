@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { report } from "../kit/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
 import { mustBePath } from "../kit/paths.js";
@@ -14,30 +15,31 @@ type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
 /** The longest ciphertext that is sent to the server: the server's own limit may be lower. */
 const inlineTextBytes = 16 * 1024 * 1024;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Decrypts standard input, or a file, with a transit key.")
     .argument("<name>", "the key's name")
     .argument("[file]", "the file to decrypt; default: standard input")
     .option("--aad <text>", "the additional data that was given to encrypt");
-  withConnection(withOutputFile(command)).action(decrypt);
+  withConnection(withOutputFile(command)).action((name, file, flags) => decrypt(io, name, file, flags));
 }
 
-async function decrypt(name: string, file: string | undefined, flags: Flags): Promise<void> {
+async function decrypt(io: Io, name: string, file: string | undefined, flags: Flags): Promise<void> {
   const key = mustBePath(name);
   await checkOutput(flags);
-  const input = await openInput(file);
-  await withClient(flags, (client) => writeOut(decrypted(client, key, input, flags.aad), flags));
-  if (flags.output !== undefined) report(flags, { name: key, file: flags.output }, `decrypted with ${key}`);
+  const input = await openInput(io, file);
+  await withClient(io, flags, (client) => writeOut(io, decrypted(io, client, key, input, flags.aad), flags));
+  if (flags.output !== undefined) report(io, flags, { name: key, file: flags.output }, `decrypted with ${key}`);
 }
 
 async function* decrypted(
+  io: Io,
   client: StrongroomClient,
   name: string,
   input: Input,
   aad: string | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const { start, rest } = await readStart(withProgress("decrypting", input), magic.length);
+  const { start, rest } = await readStart(withProgress(io, "decrypting", input), magic.length);
   const all = continued(start, rest);
   if (start.toString("latin1", 0, magic.length) === magic) yield* decryptedFile(client, name, all, aad);
   else yield await client.decrypt(name, await ciphertextIn(all), { aad });

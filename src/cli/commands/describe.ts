@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { Metadata, MetadataChange, SecretEntry, StrongroomClient } from "../../client/client.js";
 import { secretTypes } from "../../contract/names.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
 import { mustBePath } from "../kit/paths.js";
 import { lookAt, noSecretsAt } from "../kit/secrets.js";
@@ -18,35 +19,37 @@ The value stays as it is, and need not be given again. An empty description,
 --type none and --expires never remove what is stored. Without a flag, this
 shows what is stored with the value.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Shows or changes a secret's type, description and expiry.")
     .argument("<path>", "the secret's path")
     .addOption(new Option("--type <type>", "kind of secret; none removes it").choices([...secretTypes, "none"]))
     .option("--description <text>", "what it is for; anyone who may list the vault can read it")
     .addOption(expiresOption());
-  withOutput(withConnection(command)).addHelpText("after", details).action(describe);
+  withOutput(withConnection(command))
+    .addHelpText("after", details)
+    .action((path, flags) => describe(io, path, flags));
 }
 
-async function describe(path: string, { type, ...flags }: Flags): Promise<void> {
+async function describe(io: Io, path: string, { type, ...flags }: Flags): Promise<void> {
   const wanted = mustBePath(path);
   const change: MetadataChange =
     type === "none" ? { ...given(flags), type: null } : given({ ...flags, ...(type && { type }) });
   if (Object.keys(change).length === 0) {
-    const entry = await withClient(flags, (client) => mustLookAt(client, wanted));
-    if (flags.json) return printJson(entry);
-    process.stdout.write(textOf(entry));
+    const entry = await withClient(io, flags, (client) => mustLookAt(client, wanted));
+    if (flags.json) return printJson(io, entry);
+    io.stdout.write(textOf(entry));
     return;
   }
   const {
     path: stored,
     metadata,
     version,
-  } = await withClient(flags, async (client) => {
+  } = await withClient(io, flags, async (client) => {
     await mustLookAt(client, wanted);
     return client.changeMetadata(wanted, change);
   });
-  report(flags, { path: stored, metadata, version }, `${stored} changed: ${inWords(metadata)}`);
+  report(io, flags, { path: stored, metadata, version }, `${stored} changed: ${inWords(metadata)}`);
 }
 
 /** @throws CommandFailure notFound, with a suggestion; findings */

@@ -4,6 +4,7 @@ import { Argument, type Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "../kit/errors.js";
 import { isObject } from "../kit/input.js";
+import type { Io } from "../kit/io.js";
 import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword, textOf } from "../kit/logins.js";
 import { printable } from "../kit/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -19,38 +20,39 @@ const folder = "docker/";
 /** docker knows it by this text, on standard output. */
 const notFound = "credentials not found in native keychain\n";
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Gives docker the logins of its registries, and stores new ones.")
     .addArgument(new Argument("<action>", "what docker asks for").choices(["get", "store", "erase", "list"]))
     .addHelpText("after", details);
-  withConnection(command).action(dockerCredential);
+  withConnection(command).action((action, flags) => dockerCredential(io, action, flags));
 }
 
-async function dockerCredential(action: string, flags: ConnectionFlags): Promise<void> {
-  await withClient({ ...flags, nonInteractive: true }, async (client) => {
-    if (action === "list") return list(client);
-    const input = await readHelperInput();
+async function dockerCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
+  await withClient(io, { ...flags, nonInteractive: true }, async (client) => {
+    if (action === "list") return list(io, client);
+    const input = await readHelperInput(io);
     try {
       if (action === "store") await store(client, input);
-      else await (action === "get" ? get : erase)(client, input.toString().trim());
+      else if (action === "get") await get(io, client, input.toString().trim());
+      else await erase(client, input.toString().trim());
     } finally {
       input.fill(0);
     }
   });
 }
 
-async function get(client: StrongroomClient, registry: string): Promise<void> {
+async function get(io: Io, client: StrongroomClient, registry: string): Promise<void> {
   const [login] = await loginsIn(client, folderOf(registry), null);
   const password = login === undefined ? null : await passwordOf(client, login);
   if (login === undefined || password === null) {
-    process.exitCode = 1;
-    return void process.stdout.write(notFound);
+    io.exitCode = 1;
+    return void io.stdout.write(notFound);
   }
   if (!isUtf8(password)) throw new CommandFailure("usage", `${printable(login.path)} is binary: docker takes a text`);
   const answer = JSON.stringify({ ServerURL: registry, Username: login.user, Secret: password.toString() });
   password.fill(0);
-  process.stdout.write(`${answer}\n`);
+  io.stdout.write(`${answer}\n`);
 }
 
 /** A registry has one user: a new one replaces it. */
@@ -66,7 +68,7 @@ async function erase(client: StrongroomClient, registry: string): Promise<void> 
   for (const login of await loginsIn(client, folderOf(registry), null)) await eraseLogin(client, login, null);
 }
 
-async function list(client: StrongroomClient): Promise<void> {
+async function list(io: Io, client: StrongroomClient): Promise<void> {
   const users = new Map<string, string>();
   for await (const { entries } of client.pages({ prefix: folder, limit: 1000 })) {
     for (const { path } of entries) {
@@ -74,7 +76,7 @@ async function list(client: StrongroomClient): Promise<void> {
       if (registry !== null && user !== null && deeper.length === 0) users.set(registry, user);
     }
   }
-  process.stdout.write(`${JSON.stringify(Object.fromEntries(users))}\n`);
+  io.stdout.write(`${JSON.stringify(Object.fromEntries(users))}\n`);
 }
 
 /** DANGER: the parser's own error would quote the password. */

@@ -8,6 +8,7 @@ import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   certificateEndText,
   certificateRemedy,
@@ -26,7 +27,7 @@ import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags
 
 type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
@@ -41,28 +42,28 @@ export function define(command: Command): void {
       "--open",
       "also decrypt every secret; asks for the passphrase; implied by --passphrase-file and --passphrase-fd",
     );
-  withOutput(withPassphrase(withStore(command))).action(doctor);
+  withOutput(withPassphrase(withStore(command))).action((flags) => doctor(io, flags));
 }
 
-async function doctor(flags: Flags): Promise<void> {
+async function doctor(io: Io, flags: Flags): Promise<void> {
   process.umask(0o077);
-  const home = readOneSetting("home", flags.home, process.env);
+  const home = readOneSetting("home", flags.home, io.env);
   const opens = opensVault(flags);
-  const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
-  const { store, storePasswordFile } = storeSettings(flags);
+  const passphrase = opens ? await readPassphrase(io, flags, "Passphrase of the vault: ") : null;
+  const { store, storePasswordFile } = storeSettings(io, flags);
   const fix = flags.fix === true;
   const place = store ?? home;
   const { database } = await engineFor(place);
   const opened = (await database?.open(place, storePasswordFile, { creates: fix })) ?? null;
   const options = { fix, passphrase, store: opened };
-  const inspected = await diagnose(home, options).finally(() => opened?.close());
-  const status = inspected.server === null ? null : await askServer(home);
+  const inspected = await diagnose(io, home, options).finally(() => opened?.close());
+  const status = inspected.server === null ? null : await askServer(io, home);
   const diagnosis = { ...inspected, findings: [...inspected.findings, ...findingsOfServer(inspected, status)] };
   const served = database === null && diagnosis.current === null ? servedDatabase(status) : null;
   const vaultPort = status?.vaultPort ?? null;
-  if (flags.json) printJson({ ...asJson(diagnosis, served), vaultPort });
-  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix, served, vaultPort));
-  process.exitCode = exitCodeOf(diagnosis, served);
+  if (flags.json) printJson(io, { ...asJson(diagnosis, served), vaultPort });
+  else if (!flags.quiet) io.stdout.write(asText(io, diagnosis, opens, fix, served, vaultPort));
+  io.exitCode = exitCodeOf(diagnosis, served);
 }
 
 /** The database of the home's server, as the server sees it. */
@@ -78,10 +79,10 @@ type ServedDatabase = {
 const longestAnswer = 5_000;
 
 /** Returns null when the server does not respond. */
-async function askServer(home: string): Promise<VaultStatus | null> {
+async function askServer(io: Io, home: string): Promise<VaultStatus | null> {
   try {
     const flags = { home, autostart: false, quiet: true, timeout: longestAnswer } as const;
-    return await withClient(flags, (client) => client.status());
+    return await withClient(io, flags, (client) => client.status());
   } catch (error) {
     if (error instanceof CommandFailure) return null;
     throw error;
@@ -104,8 +105,8 @@ function servedDatabase(status: VaultStatus | null): ServedDatabase | null {
   return { vaultPath, initialized, secrets, problem };
 }
 
-async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">): Promise<Diagnosis> {
-  const bar = progressBar("checking");
+async function diagnose(io: Io, home: string, options: Omit<DoctorOptions, "onProgress">): Promise<Diagnosis> {
+  const bar = progressBar(io, "checking");
   try {
     return await runDoctor(home, { ...options, onProgress: bar.show });
   } catch (error) {
@@ -148,13 +149,14 @@ export function asJson(
 }
 
 function asText(
+  io: Io,
   diagnosis: Diagnosis,
   wanted: boolean,
   fix: boolean,
   served: ServedDatabase | null,
   vaultPort: number | null,
 ): string {
-  const paint = painter(process.stdout);
+  const paint = painter(io);
   const fixed = diagnosis.fixed.map(({ code, path, message, did }) => {
     return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
   });

@@ -6,6 +6,7 @@ import { isConflict } from "../kit/changes.js";
 import { editBytes } from "../kit/editor.js";
 import { CommandFailure } from "../kit/errors.js";
 import { textOf } from "../kit/fields.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../kit/output.js";
 import { mustBePath } from "../kit/paths.js";
 import { confirm } from "../kit/prompt.js";
@@ -24,7 +25,7 @@ replaced: you can edit your text again, or it is kept as <path>.edited-1. Make
 sure that the editor keeps no copies; for vim:
   VISUAL="vim -n -i NONE --cmd 'set noundofile'"`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Opens a secret's value in $VISUAL, $EDITOR or vi, and stores the result. An unchanged value is not stored again; " +
@@ -35,21 +36,22 @@ export function define(command: Command): void {
     .option("--on-disk", "allow a temporary file on disk if no directory is in memory");
   withOutput(withConnection(withDryRun(command)))
     .addHelpText("after", details)
-    .action(edit);
+    .action((typed, flags) => edit(io, typed, flags));
 }
 
-async function edit(typed: string, flags: Flags): Promise<void> {
+async function edit(io: Io, typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
   process.umask(0o077); // the editor may write copies
-  const { secret, limits } = await withClient(flags, async (client) => {
+  const { secret, limits } = await withClient(io, flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });
   const text = bytesOf(secret);
-  await editAndStore(path, secret, text, limits, flags).finally(() => text.fill(0));
+  await editAndStore(io, path, secret, text, limits, flags).finally(() => text.fill(0));
 }
 
 /** `text`: what the editor shows at first: the value, or what was typed before a conflict. */
 async function editAndStore(
+  io: Io,
   path: string,
   secret: Secret | null,
   text: Uint8Array,
@@ -57,16 +59,21 @@ async function editAndStore(
   flags: Flags,
 ): Promise<void> {
   const before = bytesOf(secret);
-  const { after, changed } = await editUntilStorable(text, before, limits, flags).finally(() => before.fill(0));
+  const { after, changed } = await editUntilStorable(io, text, before, limits, flags).finally(() => before.fill(0));
   try {
     if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
-    if (!changed) return report(flags, { path, changed }, `${path} is unchanged: nothing was stored`);
+    if (!changed) return report(io, flags, { path, changed }, `${path} is unchanged: nothing was stored`);
     if (flags.dryRun)
-      return report(flags, { dryRun: true, path, changed }, `${path} would be stored; a dry run: nothing was written`);
-    const stored = await storeWithRetry(path, after, secret, flags);
-    if (stored === null) return await solveConflict(path, after, secret?.metadata, limits, flags);
+      return report(
+        io,
+        flags,
+        { dryRun: true, path, changed },
+        `${path} would be stored; a dry run: nothing was written`,
+      );
+    const stored = await storeWithRetry(io, path, after, secret, flags);
+    if (stored === null) return await solveConflict(io, path, after, secret?.metadata, limits, flags);
     const { bytes } = stored;
-    report(flags, { path: stored.path, changed, bytes }, `${stored.path} stored (${counted(bytes, "byte")})`);
+    report(io, flags, { path: stored.path, changed, bytes }, `${stored.path} stored (${counted(bytes, "byte")})`);
   } finally {
     after.fill(0);
   }
@@ -84,25 +91,26 @@ type Edited = { readonly after: Bytes; readonly changed: boolean };
 
 /** Offers another edit while the value cannot be stored, so that nothing typed is lost. @throws CommandFailure */
 async function editUntilStorable(
+  io: Io,
   text: Uint8Array,
   before: Uint8Array,
   limits: ValueLimit,
   flags: Flags,
 ): Promise<Edited> {
-  const after = likeBefore(await editBytes(text, flags.onDisk === true), before, flags.raw);
+  const after = likeBefore(await editBytes(io, text, flags.onDisk === true), before, flags.raw);
   const problem = problemOfSize(after.length, limits) ?? problemOfBytes(after);
   if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0 };
   try {
-    await mustWantAnotherTry(problem);
-    return await editUntilStorable(after, before, limits, flags);
+    await mustWantAnotherTry(io, problem);
+    return await editUntilStorable(io, after, before, limits, flags);
   } finally {
     after.fill(0);
   }
 }
 
 /** @throws CommandFailure usage, after a no or without a terminal; aborted */
-async function mustWantAnotherTry(problem: string): Promise<void> {
-  if (await confirm(`The value ${problem}. Nothing is stored; edit it again?`)) return;
+async function mustWantAnotherTry(io: Io, problem: string): Promise<void> {
+  if (await confirm(io, `The value ${problem}. Nothing is stored; edit it again?`)) return;
   throw new CommandFailure("usage", `the value ${problem}: nothing was stored`);
 }
 
@@ -119,7 +127,13 @@ function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): By
  * Stores the value unless the secret has changed since it was read: null then. Offers to try again: the vault may have
  * locked itself since, and can be unlocked in another terminal.
  */
-async function storeWithRetry(path: string, value: Bytes, secret: Secret | null, flags: Flags): Promise<Stored | null> {
+async function storeWithRetry(
+  io: Io,
+  path: string,
+  value: Bytes,
+  secret: Secret | null,
+  flags: Flags,
+): Promise<Stored | null> {
   const condition = secret === null ? { ifAbsent: true } : { ifMatch: secret.etag };
   const store = async (client: StrongroomClient) => {
     try {
@@ -129,23 +143,24 @@ async function storeWithRetry(path: string, value: Bytes, secret: Secret | null,
       throw error;
     }
   };
-  return untilDone(() => withClient(flags, store));
+  return untilDone(io, () => withClient(io, flags, store));
 }
 
-async function untilDone<T>(work: () => Promise<T>): Promise<T> {
+async function untilDone<T>(io: Io, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof CommandFailure) || error.exit === "usage") throw error; // invalid stays invalid
-      say(`strongroom: ${error.message}\n`);
-      if (!(await confirm("The edit is not stored. Fix the problem in another terminal; try again?"))) throw error;
+      say(io, `strongroom: ${error.message}\n`);
+      if (!(await confirm(io, "The edit is not stored. Fix the problem in another terminal; try again?"))) throw error;
     }
   }
 }
 
 /** The text is edited again, or kept in a secret of its own: never lost. @throws CommandFailure */
 async function solveConflict(
+  io: Io,
   path: string,
   value: Bytes,
   metadata: Metadata | undefined,
@@ -154,12 +169,12 @@ async function solveConflict(
 ): Promise<void> {
   const shown = printable(path);
   const question = `${shown} has changed since you opened it. Edit your text again, to replace the new value?`;
-  if (!flags.nonInteractive && (await confirm(question))) {
-    const current = await untilDone(() => withClient(flags, (client) => getIfThere(client, path)));
-    return editAndStore(path, current, value, limits, flags);
+  if (!flags.nonInteractive && (await confirm(io, question))) {
+    const current = await untilDone(io, () => withClient(io, flags, (client) => getIfThere(client, path)));
+    return editAndStore(io, path, current, value, limits, flags);
   }
   const keep = (client: StrongroomClient) => keepAside(client, path, value, metadata);
-  const kept = printable(await untilDone(() => withClient(flags, keep)));
+  const kept = printable(await untilDone(io, () => withClient(io, flags, keep)));
   const next = `compare them, then  strongroom mv -f ${kept} ${shown}  or  strongroom rm ${kept}`;
   throw new CommandFailure("conflict", `${shown} has changed since you opened it; your text is in ${kept}: ${next}`);
 }

@@ -5,6 +5,7 @@ import { dotenvLine } from "../import/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/json.js";
 import { CommandFailure } from "../kit/errors.js";
 import { textOf } from "../kit/fields.js";
+import type { Io } from "../kit/io.js";
 import { counted, printable, printJson, say, shownJson } from "../kit/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
 import { folderPrefix } from "../kit/paths.js";
@@ -31,7 +32,7 @@ Without --prefix, dotenv and shell use the project file .strongroom.toml of this
 directory or one above, if there is one: the variables are then those of run.
 See strongroom help allow.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");
   const naming = new Option("--name <how>", "name variables by the path's last segment, or by the path in the folder");
   command
@@ -41,27 +42,27 @@ export function define(command: Command): void {
     .addOption(format.choices(formats).makeOptionMandatory())
     .option("--plaintext", "confirm that the values are written unencrypted")
     .addHelpText("after", details);
-  withConnection(withOutputFile(command)).action(exportSecrets);
+  withConnection(withOutputFile(command)).action((flags) => exportSecrets(io, flags));
 }
 
-async function exportSecrets(flags: Flags): Promise<void> {
+async function exportSecrets(io: Io, flags: Flags): Promise<void> {
   if (!flags.plaintext) throw new CommandFailure("usage", refusal);
   await checkOutput(flags);
   const project = flags.prefix === undefined && flags.format !== "json" ? await findProject() : null;
-  if (project !== null) return exportProject(project, flags, flags.format);
-  const showsValues = flags.output === undefined && process.stdout.isTTY; // a bar would stand among them
-  const bar = showsValues ? noBar : progressBar("exporting");
+  if (project !== null) return exportProject(io, project, flags, flags.format);
+  const showsValues = flags.output === undefined && io.stdout.isTTY; // a bar would stand among them
+  const bar = showsValues ? noBar : progressBar(io, "exporting");
   try {
-    const count = await withClient(flags, (client) => writeAll(client, flags, bar));
-    if (flags.output !== undefined) report(count, flags.output, flags);
+    const count = await withClient(io, flags, (client) => writeAll(io, client, flags, bar));
+    if (flags.output !== undefined) report(io, count, flags.output, flags);
   } finally {
     bar.end();
   }
 }
 
 /** The same variables as `run` would set; JSON is for import, and holds the whole vault. */
-async function exportProject({ file, sources }: Project, flags: Flags, format: Format): Promise<void> {
-  const { variables } = await buildEnvironment(sources, (work) => withClient(flags, work));
+async function exportProject(io: Io, { file, sources }: Project, flags: Flags, format: Format): Promise<void> {
+  const { variables } = await buildEnvironment(sources, (work) => withClient(io, flags, work));
   const lines: string[] = [];
   const refused: string[] = [];
   for (const [name, value] of variables) {
@@ -70,24 +71,24 @@ async function exportProject({ file, sources }: Project, flags: Flags, format: F
     else lines.push(line);
   }
   if (refused.length > 0) throw new CommandFailure("usage", unwritable(refused, format));
-  await writeOut(lines, flags);
-  if (flags.output !== undefined) return report(lines.length, flags.output, flags);
-  if (!flags.quiet) say(`strongroom: ${counted(lines.length, "variable")} of ${printable(file)}\n`);
+  await writeOut(io, lines, flags);
+  if (flags.output !== undefined) return report(io, lines.length, flags.output, flags);
+  if (!flags.quiet) say(io, `strongroom: ${counted(lines.length, "variable")} of ${printable(file)}\n`);
 }
 
 const refusal =
   "an export holds the values unencrypted: confirm with --plaintext, or use strongroom backup, which keeps them sealed";
 
-async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
+async function writeAll(io: Io, client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
   const entries = await listSecrets(client, flags.prefix);
   if (entries.length === 0 && flags.prefix !== undefined) {
     throw new CommandFailure("notFound", await explainEmptyFolder(client, flags.prefix));
   }
   const content =
     flags.format === "json"
-      ? asJson(client, entries, bar, flags.output === undefined ? shownJson : (json) => json)
+      ? asJson(client, entries, bar, (json) => (flags.output === undefined ? shownJson(json, io.stdout) : json))
       : await asLines(client, entries, { ...flags, format: flags.format }, bar);
-  await writeOut(content, flags);
+  await writeOut(io, content, flags);
   return entries.length;
 }
 
@@ -154,7 +155,7 @@ async function* secretsOf(client: StrongroomClient, entries: readonly SecretEntr
   }
 }
 
-function report(count: number, file: string, { json, quiet }: Flags): void {
-  if (json) printJson({ ok: true, file, secrets: count });
-  else if (!quiet) process.stdout.write(`${counted(count, "secret")} written to ${printable(file)}, unencrypted\n`);
+function report(io: Io, count: number, file: string, { json, quiet }: Flags): void {
+  if (json) printJson(io, { ok: true, file, secrets: count });
+  else if (!quiet) io.stdout.write(`${counted(count, "secret")} written to ${printable(file)}, unencrypted\n`);
 }

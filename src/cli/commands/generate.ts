@@ -13,6 +13,7 @@ import {
   withClipboard,
 } from "../kit/clipboard.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../kit/output.js";
 import { canonical } from "../kit/paths.js";
 import { lookAt } from "../kit/secrets.js";
@@ -46,7 +47,7 @@ type CharacterSet = keyof typeof characterSets;
 const usualSets: readonly CharacterSet[] = ["lower", "upper", "digits"];
 const setNames = Object.keys(characterSets).join(", ");
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const words = new Option("--words <number>", "words from a list of 7776, instead of characters");
   onlyWith(command, "separator", "words")
     .description("Generates a random value and stores it. Only --print and --copy show it.")
@@ -62,15 +63,17 @@ export function define(command: Command): void {
     .addOption(new Option("-p, --print", "print the value").conflicts("copy"))
     .option("-f, --replace", "replace an existing secret; it keeps its type and description")
     .addOption(new EarlierOption("--force", "replace"));
-  withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action(generate);
+  withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action((path, flags) =>
+    generate(io, path, flags),
+  );
 }
 
 const remedy = "--replace replaces it";
 
-async function generate(path: string, flags: Flags): Promise<void> {
-  const clipboard = flags.copy ? mustFindClipboard() : null;
+async function generate(io: Io, path: string, flags: Flags): Promise<void> {
+  const clipboard = flags.copy ? mustFindClipboard(io) : null;
   const { bytes, bits } = await randomValue(flags);
-  const replaced = await withClient(flags, async (client) => {
+  const replaced = await withClient(io, flags, async (client) => {
     const there = await lookAt(client, path);
     if (there !== null && !flags.replace) refuseOverwriting(path, remedy);
     if (flags.dryRun) return refuseTooLarge(client, bytes.length, flags.description).then(() => there !== null);
@@ -79,15 +82,15 @@ async function generate(path: string, flags: Flags): Promise<void> {
     const { version } = await creating(path, remedy, () => client.put(path, bytes, options));
     return there !== null || version > 1;
   });
-  if (flags.dryRun) return reportPlan(path, replaced, flags);
-  if (clipboard !== null) await copyStored(clipboard, Buffer.from(bytes), path, flags);
-  reportStored({ path: canonical(path), bits, replaced }, bytes, flags);
+  if (flags.dryRun) return reportPlan(io, path, replaced, flags);
+  if (clipboard !== null) await copyStored(io, clipboard, Buffer.from(bytes), path, flags);
+  reportStored(io, { path: canonical(path), bits, replaced }, bytes, flags);
   bytes.fill(0);
 }
 
-async function copyStored(clipboard: Clipboard, value: Buffer, path: string, flags: Flags): Promise<void> {
+async function copyStored(io: Io, clipboard: Clipboard, value: Buffer, path: string, flags: Flags): Promise<void> {
   try {
-    await copyAndClear(clipboard, value, flags);
+    await copyAndClear(io, clipboard, value, flags);
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     const stands = `${printable(path)} is stored: show it with  strongroom get ${printable(path)}`;
@@ -98,12 +101,12 @@ async function copyStored(clipboard: Clipboard, value: Buffer, path: string, fla
 type Generated = { readonly path: string; readonly bits: number; readonly replaced: boolean };
 
 /** With --print, standard output gets the value alone. */
-function reportStored(generated: Generated, value: Uint8Array, flags: Flags): void {
+function reportStored(io: Io, generated: Generated, value: Uint8Array, flags: Flags): void {
   const shown = flags.print ? { value: Buffer.from(value).toString("utf8") } : {};
   const { path, bits, replaced } = generated;
   const text = `${path} ${replaced ? "replaced" : "stored"}, about ${bits} bits; ${whereTo(path, flags)}`;
-  if (flags.print && !flags.json) printValue(value);
-  else report(flags, { ...generated, copied: flags.copy === true, ...shown }, text);
+  if (flags.print && !flags.json) printValue(io, value);
+  else report(io, flags, { ...generated, copied: flags.copy === true, ...shown }, text);
 }
 
 function whereTo(path: string, { copy, clearAfter }: Flags): string {
@@ -111,9 +114,9 @@ function whereTo(path: string, { copy, clearAfter }: Flags): string {
   return clearAfter === 0 ? "it is in the clipboard" : `it is in the clipboard for ${clearAfter} s`;
 }
 
-function reportPlan(path: string, replaced: boolean, flags: Flags): void {
+function reportPlan(io: Io, path: string, replaced: boolean, flags: Flags): void {
   const text = `${path} would be ${replaced ? "replaced" : "stored"}: nothing was done`;
-  report(flags, { dryRun: true, path: canonical(path), replaced }, text);
+  report(io, flags, { dryRun: true, path: canonical(path), replaced }, text);
 }
 
 async function randomValue({ length, sets, words, separator }: Shape): Promise<RandomValue> {

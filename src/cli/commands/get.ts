@@ -5,6 +5,7 @@ import { EarlierOption, nonEmpty } from "../kit/args.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/clipboard.js";
 import { CommandFailure } from "../kit/errors.js";
 import { fieldOf, textOf } from "../kit/fields.js";
+import type { Io } from "../kit/io.js";
 import { counted, printable, printJson, printValue, report, withResult } from "../kit/output.js";
 import { checkTarget, type OutputFileFlags, withNewFile, writeOut } from "../kit/output-file.js";
 import { mustBePath } from "../kit/paths.js";
@@ -22,7 +23,7 @@ The values of several secrets are printed one per line, in the order of the
 paths; multi-line values are refused. With --json, they are listed in the
 object's member secrets. If one is missing, none is printed.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Prints a secret's value and nothing else; adds a newline only on a terminal.")
     .argument("<path...>", "the secret's path, or several")
@@ -31,58 +32,58 @@ export function define(command: Command): void {
     .addOption(new EarlierOption("--version <number>", "at").argParser(versionNumber));
   withResult(withConnection(withClipboard(withNewFile(command))))
     .addHelpText("after", details)
-    .action(get);
+    .action((given, flags) => get(io, given, flags));
 }
 
-async function get(given: readonly string[], flags: Flags): Promise<void> {
+async function get(io: Io, given: readonly string[], flags: Flags): Promise<void> {
   const [path = "", ...others] = given;
-  return others.length === 0 ? getOne(path, flags) : getSeveral(given, flags);
+  return others.length === 0 ? getOne(io, path, flags) : getSeveral(io, given, flags);
 }
 
-async function getOne(path: string, flags: Flags): Promise<void> {
-  const clipboard = flags.copy ? mustFindClipboard() : null;
+async function getOne(io: Io, path: string, flags: Flags): Promise<void> {
+  const clipboard = flags.copy ? mustFindClipboard(io) : null;
   const wanted = mustBePath(path);
   const { at: version } = flags;
   await checkTarget(flags);
-  const secret = await withClient(flags, (client) => {
+  const secret = await withClient(io, flags, (client) => {
     return version === undefined ? mustGet(client, wanted) : mustGetVersion(client, wanted, version);
   });
-  const value = Buffer.from(bytesOf(secret, flags));
+  const value = Buffer.from(bytesOf(io, secret, flags));
   if (clipboard !== null) {
-    const seconds = await copyAndClear(clipboard, value, flags);
+    const seconds = await copyAndClear(io, clipboard, value, flags);
     const text = `${secret.path} is in the clipboard${seconds === 0 ? "" : ` for ${seconds} s`}`;
-    return report(flags, { path: secret.path, copied: true, clearedAfterSeconds: seconds }, text);
+    return report(io, flags, { path: secret.path, copied: true, clearedAfterSeconds: seconds }, text);
   }
   if (flags.output !== undefined) {
-    await writeOut([value], flags);
+    await writeOut(io, [value], flags);
     const text = `${secret.path} written to ${flags.output} (${counted(value.length, "byte")})`;
-    return report(flags, { path: secret.path, file: flags.output, bytes: value.length }, text);
+    return report(io, flags, { path: secret.path, file: flags.output, bytes: value.length }, text);
   }
-  if (flags.json) printJson(asJson(secret, flags));
-  else printValue(value);
+  if (flags.json) printJson(io, asJson(secret, flags));
+  else printValue(io, value);
 }
 
 /** @throws CommandFailure usage, for a binary value where only text can be; notFound, without the field */
-function bytesOf(secret: Secret, { field, copy, json, output }: Flags): Uint8Array {
+function bytesOf(io: Io, secret: Secret, { field, copy, json, output }: Flags): Uint8Array {
   if (field !== undefined) return Buffer.from(fieldOf(secret, field));
-  const needsText = copy || (output === undefined && !json && process.stdout.isTTY);
+  const needsText = copy || (output === undefined && !json && io.stdout.isTTY);
   return needsText ? Buffer.from(textOf(secret)) : secret.revealBytes();
 }
 
-async function getSeveral(given: readonly string[], flags: Flags): Promise<void> {
+async function getSeveral(io: Io, given: readonly string[], flags: Flags): Promise<void> {
   for (const flag of ["copy", "at", "field", "output"] as const) {
     if (flags[flag] !== undefined) throw new CommandFailure("usage", `--${flag} takes one path: give only one`);
   }
   const paths = given.map(mustBePath);
-  const found = await withClient(flags, (client) => fetchSecrets(client, paths));
+  const found = await withClient(io, flags, (client) => fetchSecrets(client, paths));
   const secrets = paths.flatMap((path) => found.get(path) ?? []);
-  if (flags.json) return printJson({ secrets: secrets.map((secret) => asJson(secret)) });
+  if (flags.json) return printJson(io, { secrets: secrets.map((secret) => asJson(secret)) });
   const broken = secrets.filter((secret) => /[\r\n]/.test(textOf(secret))).map(({ path }) => printable(path));
   if (broken.length > 0) {
     const problem = `${broken.join(", ")}: cannot print multi-line values together`;
     throw new CommandFailure("usage", `${problem}: use --json, or get each alone`);
   }
-  printValue(Buffer.from(secrets.map((secret) => `${secret.reveal()}\n`).join("")));
+  printValue(io, Buffer.from(secrets.map((secret) => `${secret.reveal()}\n`).join("")));
 }
 
 function asJson(secret: Secret, { field }: Pick<Flags, "field"> = {}): object {

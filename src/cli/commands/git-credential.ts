@@ -2,6 +2,7 @@
 import { Argument, type Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword } from "../kit/logins.js";
 import { printable } from "../kit/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -14,32 +15,32 @@ credential.useHttpPath, git/HOST/REPOSITORY/USER. It is used only over https.
 What git erases goes to the trash. A locked vault is never unlocked here: git
 then asks on the terminal.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Gives git the passwords and tokens of its remotes, and stores new ones.")
     .addArgument(new Argument("<action>", "what git asks for: get, store or erase"))
     .addHelpText("after", details);
-  withConnection(command).action(gitCredential);
+  withConnection(command).action((action, flags) => gitCredential(io, action, flags));
 }
 
 /** Values are of the input's bytes: the password is wiped with them. */
 type Asked = ReadonlyMap<string, Buffer>;
 
-async function gitCredential(action: string, flags: ConnectionFlags): Promise<void> {
-  const input = await readHelperInput();
+async function gitCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
+  const input = await readHelperInput(io);
   try {
     const asked = readAttributes(input);
     const host = asked.get("host")?.toString() ?? "";
     const act = actions.get(action);
     // Other actions are of later versions of git; a password is never sent in cleartext.
     if (act === undefined || asked.get("protocol")?.toString() !== "https" || host === "") return;
-    await withClient({ ...flags, nonInteractive: true }, (client) => act(client, folderOf(host, asked), asked));
+    await withClient(io, { ...flags, nonInteractive: true }, (client) => act(io, client, folderOf(host, asked), asked));
   } finally {
     input.fill(0);
   }
 }
 
-type Action = (client: StrongroomClient, folder: string, asked: Asked) => Promise<void>;
+type Action = (io: Io, client: StrongroomClient, folder: string, asked: Asked) => Promise<void>;
 
 const actions: ReadonlyMap<string, Action> = new Map<string, Action>([
   ["get", get],
@@ -47,7 +48,7 @@ const actions: ReadonlyMap<string, Action> = new Map<string, Action>([
   ["erase", erase],
 ]);
 
-async function get(client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
+async function get(io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   const logins = await loginsIn(client, folder, userIn(asked));
   const [login, another] = logins;
   if (another !== undefined) {
@@ -62,18 +63,18 @@ async function get(client: StrongroomClient, folder: string, asked: Asked): Prom
     throw new CommandFailure("usage", `${printable(login.path)} has a line break or NUL: git takes one line`);
   }
   const answer = Buffer.concat([Buffer.from(`username=${login.user}\npassword=`), password, Buffer.from("\n")]);
-  await new Promise((resolve) => process.stdout.write(answer, resolve));
+  await new Promise((resolve) => io.stdout.write(answer, resolve));
   for (const bytes of [password, answer]) bytes.fill(0);
 }
 
-async function store(client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
+async function store(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   const [user, password] = [userIn(asked), asked.get("password")];
   if (user === null || password === undefined || password.length === 0) return;
   const place = `https://${asked.get("host")?.toString()}`;
   await storePassword(client, folder + segmentOf(user), password, `password of git for ${place}`);
 }
 
-async function erase(client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
+async function erase(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   for (const login of await loginsIn(client, folder, userIn(asked)))
     await eraseLogin(client, login, asked.get("password") ?? null);
 }

@@ -4,6 +4,7 @@ import type { SecretHistory, StrongroomClient } from "../../client/client.js";
 import { onlyWith } from "../kit/args.js";
 import { isConflict } from "../kit/changes.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   counted,
   localMinute,
@@ -22,7 +23,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/server.
 
 type Flags = OutputFlags & ConnectionFlags & { readonly prune?: true; readonly yes?: true; readonly dryRun?: true };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Lists the versions of a secret that are kept, newest first, without their values. With --prune, deletes all but " +
@@ -33,42 +34,42 @@ export function define(command: Command): void {
     .option("--dry-run", "show what --prune would delete, without doing it");
   withYes(command);
   for (const flag of ["yes", "dryRun"]) onlyWith(command, flag, "prune");
-  withResult(withConnection(command)).action(history);
+  withResult(withConnection(command)).action((typed, flags) => history(io, typed, flags));
 }
 
-async function history(typed: string, flags: Flags): Promise<void> {
+async function history(io: Io, typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
-  const found = await withClient(flags, (client) => mustGetHistory(client, path));
-  if (flags.prune) return prune(found, flags);
-  if (flags.json) printJson(found);
-  else printVersions(found);
+  const found = await withClient(io, flags, (client) => mustGetHistory(client, path));
+  if (flags.prune) return prune(io, found, flags);
+  if (flags.json) printJson(io, found);
+  else printVersions(io, found);
   if (found.damaged === undefined) return;
   const damaged = `${counted(found.damaged, "earlier version")} of ${printable(path)} cannot be read`;
   throw new CommandFailure("findings", `${damaged}: damaged; see  strongroom doctor --open`);
 }
 
-function printVersions({ versions }: SecretHistory): void {
-  const paint = painter(process.stdout);
+function printVersions(io: Io, { versions }: SecretHistory): void {
+  const paint = painter(io);
   const width = String(versions[0]?.version ?? "").length;
   for (const { version, updatedAt, metadata } of versions) {
     const type = (metadata.type ?? "-").padEnd("oauth-token".length);
     const row = `${String(version).padStart(width)}  ${localMinute(new Date(updatedAt))}  ${type}`;
-    const left = (process.stdout.columns ?? Number.POSITIVE_INFINITY) - row.length - 2;
+    const left = (io.stdout.columns ?? Number.POSITIVE_INFINITY) - row.length - 2;
     const description = shortened(printable(metadata.description ?? ""), left);
-    process.stdout.write(`${`${row}  ${description && paint("dim", description)}`.trimEnd()}\n`);
+    io.stdout.write(`${`${row}  ${description && paint("dim", description)}`.trimEnd()}\n`);
   }
 }
 
-async function prune({ path, versions, damaged = 0 }: SecretHistory, flags: Flags): Promise<void> {
+async function prune(io: Io, { path, versions, damaged = 0 }: SecretHistory, flags: Flags): Promise<void> {
   const earlier = counted(versions.length - 1 + damaged, "earlier version");
   const shown = printable(path);
   if (flags.dryRun)
-    return report(flags, { dryRun: true, path }, `${earlier} of ${path} would be deleted: nothing was done`);
+    return report(io, flags, { dryRun: true, path }, `${earlier} of ${path} would be deleted: nothing was done`);
   if (versions.length - 1 + damaged === 0)
-    return report(flags, { path }, `${path} has no earlier versions: nothing was done`);
-  await mustConfirm(`Delete ${earlier} of ${shown} permanently?`, flags);
-  await withClient(flags, (client) => pruneUnchanged(client, path, versions[0]?.etag));
-  report(flags, { path }, `${path}: ${earlier} deleted`);
+    return report(io, flags, { path }, `${path} has no earlier versions: nothing was done`);
+  await mustConfirm(io, `Delete ${earlier} of ${shown} permanently?`, flags);
+  await withClient(io, flags, (client) => pruneUnchanged(client, path, versions[0]?.etag));
+  report(io, flags, { path }, `${path}: ${earlier} deleted`);
 }
 
 /** Deletes only what was asked about: a version stored since then, and the one before it, stay. */

@@ -7,6 +7,7 @@ import { isReference, rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
 import { EarlierOption } from "../kit/args.js";
 import { CommandFailure, exitCodes } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../kit/output.js";
 import { breakable, progressBar } from "../kit/progress.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -62,7 +63,7 @@ that is now in the vault, so that  strongroom run -e .env -- command  runs with
 them. The file is replaced at once, and keeps its mode, comments and order.
 Lines that keep their value are named, and the exit code is then not 0.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const format = new Option(
     "--format <format>",
     "format of the source, see below; by default what the file looks like",
@@ -79,19 +80,19 @@ export function define(command: Command): void {
     .option("--rewrite", "then replace the values in a dotenv file with references")
     .option("--dry-run", "store nothing, and print the same summary")
     .addHelpText("after", details);
-  withConnection(withOutput(command)).action(importSecrets);
+  withConnection(withOutput(command)).action((file, flags) => importSecrets(io, file, flags));
 }
 
-async function importSecrets(file: string | undefined, flags: Flags): Promise<void> {
+async function importSecrets(io: Io, file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
   const source = withoutReferences(
-    await readSource(file, flags.format, { nonInteractive: flags.nonInteractive === true }),
+    await readSource(io, file, flags.format, { nonInteractive: flags.nonInteractive === true }),
     flags,
   );
   if (flags.rewrite && (file === undefined || file === "-" || source.format !== "dotenv"))
     throw new CommandFailure("usage", "--rewrite needs a dotenv file");
   if (flags.format === undefined && !flags.quiet && !flags.json) {
-    say(`strongroom: the format is ${source.format}\n`);
+    say(io, `strongroom: the format is ${source.format}\n`);
   }
   const { entries, refused, leftOut } = planPaths(source.found, folder, flags.onDuplicate);
   const tally: Tally = {
@@ -103,20 +104,20 @@ async function importSecrets(file: string | undefined, flags: Flags): Promise<vo
   };
   const total = entries.length + tally.refused.length;
   const failure = await untilFailure((signal) => {
-    const bar = progressBar("importing");
+    const bar = progressBar(io, "importing");
     const options = { folder, replace: flags.replace === true, dryRun: flags.dryRun === true, signal };
-    const work = withClient(flags, (client) =>
+    const work = withClient(io, flags, (client) =>
       storeAll(client, entries, options, tally, (done) => bar.show(done, entries.length)),
     );
     return work.finally(() => bar.end());
   });
   const summary = { ...tally, total, leftOut: [...source.leftOut, ...leftOut] };
-  report(summary, flags, failure);
+  report(io, summary, flags, failure);
   if (failure !== null) throw new CommandFailure(failure.exit, endedEarly(failure, summary));
-  if (flags.rewrite && file !== undefined) await rewrite(file, entries, flags);
-  if (tally.refused.some(({ damaged }) => damaged)) process.exitCode = exitCodes.findings;
-  else if (tally.refused.length > 0) process.exitCode = exitCodes.usage;
-  else if (tally.skipped.length > 0) process.exitCode = exitCodes.conflict; // `import … && rm file` must keep the file
+  if (flags.rewrite && file !== undefined) await rewrite(io, file, entries, flags);
+  if (tally.refused.some(({ damaged }) => damaged)) io.exitCode = exitCodes.findings;
+  else if (tally.refused.length > 0) io.exitCode = exitCodes.usage;
+  else if (tally.skipped.length > 0) io.exitCode = exitCodes.conflict; // `import … && rm file` must keep the file
 }
 
 /** A line of an env file that comes from the vault already is no value to store. */
@@ -130,20 +131,20 @@ function problemOf(name: string): string | null {
   return problemOfName(name) ?? (steersPrograms(name) ? steers : null);
 }
 
-async function rewrite(file: string, entries: readonly ImportEntry[], flags: Flags): Promise<void> {
+async function rewrite(io: Io, file: string, entries: readonly ImportEntry[], flags: Flags): Promise<void> {
   const paths = new Map(entries.map(({ origin, path }) => [origin, path]));
   const pathOf = (line: number) => paths.get(`line ${line}`) ?? null;
   const dryRun = flags.dryRun === true;
-  const { rewritten, kept } = await withClient(flags, (client) =>
+  const { rewritten, kept } = await withClient(io, flags, (client) =>
     rewriteDotenv(client, file, { pathOf, problemOf, dryRun }),
   );
   for (const { line, name, why } of kept)
-    say(`strongroom: ${printable(file)}, line ${line}: ${printable(name)} keeps its value: ${why}\n`);
-  if (kept.length > 0) process.exitCode = exitCodes.usage;
+    say(io, `strongroom: ${printable(file)}, line ${line}: ${printable(name)} keeps its value: ${why}\n`);
+  if (kept.length > 0) io.exitCode = exitCodes.usage;
   if (flags.json || flags.quiet) return;
   const done = dryRun ? "would be replaced" : "replaced";
-  process.stdout.write(`${printable(file)}: ${counted(rewritten, "value")} ${done} by references\n`);
-  if (rewritten > 0 && !dryRun) process.stdout.write(`run with it: strongroom run -e ${printable(file)} -- command\n`);
+  io.stdout.write(`${printable(file)}: ${counted(rewritten, "value")} ${done} by references\n`);
+  if (rewritten > 0 && !dryRun) io.stdout.write(`run with it: strongroom run -e ${printable(file)} -- command\n`);
 }
 
 /** Returns the failure that ended the work early, Ctrl-C included; null when it is complete. */
@@ -163,14 +164,14 @@ function endedEarly({ message }: CommandFailure, summary: Summary): string {
   return `${message}\nstrongroom: stopped after ${done} of ${total} entries: run it again to continue, what is stored stays`;
 }
 
-function report(summary: Summary, { json, quiet, dryRun }: Flags, failure: CommandFailure | null): void {
+function report(io: Io, summary: Summary, { json, quiet, dryRun }: Flags, failure: CommandFailure | null): void {
   const { refused, leftOut, total, ...counts } = summary;
   for (const { origin, problem } of json ? [] : refused) {
-    say(`strongroom: not imported: ${printable(origin)}: ${printable(problem)}\n`);
+    say(io, `strongroom: not imported: ${printable(origin)}: ${printable(problem)}\n`);
   }
   const ok = failure === null && refused.length === 0 && summary.skipped.length === 0;
-  if (json) printJson({ ok, dryRun: dryRun === true, total, ...counts, refused, leftOut });
-  else if (!quiet) process.stdout.write(asText(summary, dryRun === true));
+  if (json) printJson(io, { ok, dryRun: dryRun === true, total, ...counts, refused, leftOut });
+  else if (!quiet) io.stdout.write(asText(summary, dryRun === true));
 }
 
 const maxNamed = 20;

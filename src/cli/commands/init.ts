@@ -4,6 +4,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { onlyWith } from "../kit/args.js";
 import { createKeyWith, keyAdvice } from "../kit/create-key.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printLine, report, say, withDryRun, withOutput } from "../kit/output.js";
 import { type PassphraseSource, readNewPassphrase, withPassphrase, withRawPassphrase } from "../kit/passphrase.js";
 import { confirm, mustConfirm, withYes } from "../kit/prompt.js";
@@ -13,24 +14,24 @@ type Flags = OutputFlags &
   ConnectionFlags &
   PassphraseSource & { readonly force?: true; readonly dryRun?: true; readonly raw?: true; readonly yes?: true };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Creates an empty vault with a passphrase of your choice, and unlocks it.")
     .option("--force", "create a new vault even if there is one; the old one is kept beside it");
   onlyWith(withYes(command), "yes", "force");
-  withOutput(withConnection(withDryRun(withRawPassphrase(withPassphrase(command))))).action(init);
+  withOutput(withConnection(withDryRun(withRawPassphrase(withPassphrase(command))))).action((flags) => init(io, flags));
 }
 
-async function init(flags: Flags): Promise<void> {
-  const { initialized, vaultPath, secretCount } = await withClient(flags, (client) => client.status());
+async function init(io: Io, flags: Flags): Promise<void> {
+  const { initialized, vaultPath, secretCount } = await withClient(io, flags, (client) => client.status());
   if (initialized && !flags.force) throw alreadyExists(vaultPath);
   if (initialized && !flags.dryRun) {
     const what = `the vault in ${printable(vaultPath)} (${counted(secretCount, "secret")})`;
-    await mustConfirm(`Replace ${what} by an empty one? Its files are kept.`, flags);
+    await mustConfirm(io, `Replace ${what} by an empty one? Its files are kept.`, flags);
   }
-  const passphrase = await readNewPassphrase(flags);
+  const passphrase = await readNewPassphrase(io, flags);
   try {
-    await make(passphrase, { vaultPath, replaced: initialized }, flags);
+    await make(io, passphrase, { vaultPath, replaced: initialized }, flags);
   } finally {
     passphrase.fill(0);
   }
@@ -38,15 +39,15 @@ async function init(flags: Flags): Promise<void> {
 
 type Plan = { readonly vaultPath: string; readonly replaced: boolean };
 
-async function make(passphrase: Bytes, plan: Plan, flags: Flags): Promise<void> {
+async function make(io: Io, passphrase: Bytes, plan: Plan, flags: Flags): Promise<void> {
   if (flags.dryRun) {
     const old = plan.replaced ? ", and the old one kept beside it" : "";
     const text = `a vault would be created in ${plan.vaultPath}${old}: nothing was done`;
-    return report(flags, { dryRun: true, ...plan }, text);
+    return report(io, flags, { dryRun: true, ...plan }, text);
   }
-  const made = await withClient(flags, (client) => client.init(passphrase, { force: flags.force }));
-  report(flags, { vaultPath: made.vaultPath, message: made.message }, `${made.message} (${made.vaultPath})`);
-  if (isTyped(flags)) await offerRecoveryKey(passphrase, flags);
+  const made = await withClient(io, flags, (client) => client.init(passphrase, { force: flags.force }));
+  report(io, flags, { vaultPath: made.vaultPath, message: made.message }, `${made.message} (${made.vaultPath})`);
+  if (isTyped(flags)) await offerRecoveryKey(io, passphrase, flags);
 }
 
 function isTyped({ passphraseFile, passphraseFd, nonInteractive, json, quiet }: Flags): boolean {
@@ -54,11 +55,11 @@ function isTyped({ passphraseFile, passphraseFd, nonInteractive, json, quiet }: 
 }
 
 /** The vault is there already: a no, or Ctrl-C, is no failure. */
-async function offerRecoveryKey(passphrase: Bytes, flags: Flags): Promise<void> {
+async function offerRecoveryKey(io: Io, passphrase: Bytes, flags: Flags): Promise<void> {
   const question = "Create a recovery key, in case you forget the passphrase?";
-  if (!(await confirm(question).catch(() => false))) return;
-  await createKeyWith(passphrase, flags, "recovery", async ({ key }) => printLine(key));
-  say(keyAdvice);
+  if (!(await confirm(io, question).catch(() => false))) return;
+  await createKeyWith(io, passphrase, flags, "recovery", async ({ key }) => printLine(io, key));
+  say(io, keyAdvice);
 }
 
 function alreadyExists(vaultPath: string): CommandFailure {

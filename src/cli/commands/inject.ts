@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { CommandFailure } from "../kit/errors.js";
 import { type Reference, revealReference } from "../kit/fields.js";
 import { readInput } from "../kit/input.js";
+import type { Io } from "../kit/io.js";
 import { counted, printable, printJson } from "../kit/output.js";
 import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
 import { folderPrefix } from "../kit/paths.js";
@@ -22,35 +23,35 @@ byte is kept, other double braces included. In {{ strongroom://./db/password }},
 ./ is the prefix of the project file: see strongroom help allow. If secrets are
 missing, all of them are listed and nothing is written.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Fills the references in a template with secrets.")
     .option("-i, --input <file>", "the template; standard input by default, or with -")
     .option("--dry-run", "check that every secret exists, and write nothing")
     .addHelpText("after", details);
-  withConnection(withOutputFile(command)).action(inject);
+  withConnection(withOutputFile(command)).action((flags) => inject(io, flags));
 }
 
-async function inject(flags: Flags): Promise<void> {
+async function inject(io: Io, flags: Flags): Promise<void> {
   const { input, output, dryRun } = flags;
   await (dryRun ? checkTarget(flags) : checkOutput(flags));
-  const parts = await readTemplate(input);
+  const parts = await readTemplate(io, input);
   const paths = new Set(pathsIn(parts));
-  const secrets = await withClient(flags, (client) => fetchSecrets(client, paths));
+  const secrets = await withClient(io, flags, (client) => fetchSecrets(client, paths));
   const reveal = (reference: Reference) => {
     const secret = secrets.get(reference.path);
     return secret === undefined ? "" : revealReference(secret, reference);
   };
   if (dryRun) for (const reference of referencesIn(parts)) reveal(reference);
-  if (!dryRun) await writeOut([fillTemplate(parts, reveal)], flags);
+  if (!dryRun) await writeOut(io, [fillTemplate(parts, reveal)], flags);
   if (output === undefined && !dryRun) return;
-  if (flags.json) printJson({ ok: true, dryRun: dryRun === true, file: output ?? null, secrets: paths.size });
-  else if (!flags.quiet) process.stdout.write(textFor(paths.size, dryRun ? undefined : output));
+  if (flags.json) printJson(io, { ok: true, dryRun: dryRun === true, file: output ?? null, secrets: paths.size });
+  else if (!flags.quiet) io.stdout.write(textFor(paths.size, dryRun ? undefined : output));
 }
 
-async function readTemplate(input: string | undefined): Promise<Part[]> {
+async function readTemplate(io: Io, input: string | undefined): Promise<Part[]> {
   const name = input === undefined ? "the template" : printable(input);
-  const template = await readInput(input ?? "-", `the template ${printable(input ?? "-")}`);
+  const template = await readInput(io, input ?? "-", `the template ${printable(input ?? "-")}`);
   const base = needsBase(template) ? await projectPrefix() : null;
   return cutTemplate(template, (line) => `${name}, line ${line}`, base);
 }

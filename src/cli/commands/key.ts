@@ -6,6 +6,7 @@ import { integer } from "../../config/readers.js";
 import { nonEmpty, onlyForActions } from "../kit/args.js";
 import { createKey, keyAdvice } from "../kit/create-key.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { findKeyring } from "../kit/keyring.js";
 import {
   localDate,
@@ -54,7 +55,7 @@ const takenBy: { readonly [F in keyof Flags]?: readonly string[] } = {
   passphraseFd: making,
 };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const count = integer(2, 255);
   command
     .description(
@@ -72,80 +73,82 @@ export function define(command: Command): void {
     .addOption(
       new Option("--threshold <number>", "split: how many of them recover the key; default: 3").argParser(count),
     );
-  onlyForActions(withResult(withConnection(withPassphrase(withYes(command)))), takenBy).action(key);
+  onlyForActions(withResult(withConnection(withPassphrase(withYes(command)))), takenBy).action((action, name, flags) =>
+    key(io, action, name, flags),
+  );
 }
 
-async function key(action: string, name: string | undefined, { force, ...given }: Flags): Promise<void> {
+async function key(io: Io, action: string, name: string | undefined, { force, ...given }: Flags): Promise<void> {
   const flags = force ? { ...given, overwrite: force, yes: force } : given;
   if ((action === "rm") !== (name !== undefined)) {
     const problem = action === "rm" ? "rm needs the key's label or id" : `${action} takes no key`;
     throw new CommandFailure("usage", `${problem}: strongroom key ls  lists the keys`);
   }
-  if (action === "create") return flags.keyring ? createInKeyring(flags) : create(flags);
-  if (action === "split") return split(flags);
-  return action === "ls" ? list(flags) : remove(name ?? "", flags);
+  if (action === "create") return flags.keyring ? createInKeyring(io, flags) : create(io, flags);
+  if (action === "split") return split(io, flags);
+  return action === "ls" ? list(io, flags) : remove(io, name ?? "", flags);
 }
 
-async function create(flags: Flags): Promise<void> {
+async function create(io: Io, flags: Flags): Promise<void> {
   await checkTarget(flags);
-  await createKey(flags, flags.label ?? "recovery", async (created) => {
-    await show(created, [created.key], flags);
-    if (!flags.json && !flags.quiet) say(keyAdvice);
+  await createKey(io, flags, flags.label ?? "recovery", async (created) => {
+    await show(io, created, [created.key], flags);
+    if (!flags.json && !flags.quiet) say(io, keyAdvice);
   });
 }
 
 /** Prints the lines, or writes them to the output file. */
-async function show({ id, label, key }: CreatedKey, lines: readonly string[], flags: Flags): Promise<void> {
+async function show(io: Io, { id, label, key }: CreatedKey, lines: readonly string[], flags: Flags): Promise<void> {
   if (flags.output !== undefined) {
-    await writeOut([`${lines.join("\n")}\n`], flags);
-    report(flags, { id, label, output: flags.output }, `the key "${label}" is in ${flags.output}`);
-  } else if (flags.json) printJson({ ok: true, id, label, ...(lines.length > 1 ? { shares: lines } : { key }) });
-  else for (const line of lines) printLine(line);
+    await writeOut(io, [`${lines.join("\n")}\n`], flags);
+    report(io, flags, { id, label, output: flags.output }, `the key "${label}" is in ${flags.output}`);
+  } else if (flags.json) printJson(io, { ok: true, id, label, ...(lines.length > 1 ? { shares: lines } : { key }) });
+  else for (const line of lines) printLine(io, line);
 }
 
-async function createInKeyring(flags: Flags): Promise<void> {
-  const keyring = findKeyring();
-  const { vaultPath } = await withClient(flags, (client) => client.status());
+async function createInKeyring(io: Io, flags: Flags): Promise<void> {
+  const keyring = findKeyring(io);
+  const { vaultPath } = await withClient(io, flags, (client) => client.status());
   const label = flags.label ?? `keyring of ${userInfo().username} on ${hostname()}`;
-  await createKey(flags, label, async ({ id, key }) => {
+  await createKey(io, flags, label, async ({ id, key }) => {
     await keyring.store(vaultPath, key);
     const text = `the key "${label}" is in the keyring: unlock with  strongroom unlock --keyring`;
-    report(flags, { id, label }, text);
+    report(io, flags, { id, label }, text);
   });
 }
 
-async function split(flags: Flags): Promise<void> {
+async function split(io: Io, flags: Flags): Promise<void> {
   const { shares = 5, threshold = 3 } = flags;
   if (threshold > shares) throw new CommandFailure("usage", `${shares} shares cannot have a threshold of ${threshold}`);
   await checkTarget(flags);
-  await createKey(flags, flags.label ?? "shares", async (created) => {
-    await show(created, await splitKey(created.key, shares, threshold), flags);
+  await createKey(io, flags, flags.label ?? "shares", async (created) => {
+    await show(io, created, await splitKey(created.key, shares, threshold), flags);
     const text = `Any ${threshold} of these ${shares} shares unlock the vault:  strongroom unlock --shares\n`;
-    if (!flags.json && !flags.quiet) say(text);
+    if (!flags.json && !flags.quiet) say(io, text);
   });
 }
 
-async function list(flags: Flags): Promise<void> {
-  const found = await withClient(flags, (client) => client.keys());
-  if (flags.json) return printJson(found);
+async function list(io: Io, flags: Flags): Promise<void> {
+  const found = await withClient(io, flags, (client) => client.keys());
+  if (flags.json) return printJson(io, found);
   const labels = found.keys.map(({ label }) => printable(label));
   const width = Math.max(...labels.map((label) => widthOf(label)));
   for (const [i, { id, createdAt }] of found.keys.entries()) {
-    printLine(`${padded(labels[i] ?? "", width)}  ${localDate(new Date(createdAt))}  ${id}`);
+    printLine(io, `${padded(labels[i] ?? "", width)}  ${localDate(new Date(createdAt))}  ${id}`);
   }
 }
 
-async function remove(name: string, flags: Flags): Promise<void> {
-  const { keys } = await withClient(flags, (client) => client.keys());
+async function remove(io: Io, name: string, flags: Flags): Promise<void> {
+  const { keys } = await withClient(io, flags, (client) => client.keys());
   const { id, label, kind } = mustFind(keys, name);
   const others = keys.filter((key) => key.id !== id).map((key) => `"${printable(key.label)}"`);
   const question =
     kind === "passphrase"
       ? `Delete the passphrase? Only ${others.join(", ")} will unlock the vault then, and be needed for a new passphrase.`
       : `Delete the key "${printable(label)}"?`;
-  if (others.length > 0) await mustConfirm(question, flags); // the server refuses to delete the last one
-  await withClient(flags, (client) => client.deleteKey(id));
-  report(flags, { id, label }, `deleted key "${label}": it no longer unlocks the vault`);
+  if (others.length > 0) await mustConfirm(io, question, flags); // the server refuses to delete the last one
+  await withClient(io, flags, (client) => client.deleteKey(id));
+  report(io, flags, { id, label }, `deleted key "${label}": it no longer unlocks the vault`);
 }
 
 function mustFind(keys: readonly Key[], name: string): Key {

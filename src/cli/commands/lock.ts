@@ -1,14 +1,15 @@
 /** `strongroom lock`. */
 import type { Command } from "commander";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, report, withOutput } from "../kit/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command.description("Locks the vault. The master key is wiped from the server's memory before the command returns.");
   withOutput(withConnection(command)).action(async (flags: Flags) => {
-    const { message } = await withClient(flags, (client) => client.lock());
-    report(flags, {}, message);
+    const { message } = await withClient(io, flags, (client) => client.lock());
+    report(io, flags, {}, message);
   });
 }

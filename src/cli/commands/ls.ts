@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { asPaths, asTree, type ListingFlags, printList, withListing } from "../kit/listing.js";
 import { say } from "../kit/output.js";
 import { explainEmptyFolder, pagesOf } from "../kit/secrets.js";
@@ -10,7 +11,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/server.
 
 type Flags = ListingFlags & ConnectionFlags & { readonly expiring?: number };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const expiring = new Option("--expiring <duration>", "only what has expired, or expires within this time");
   command
     .description(
@@ -18,24 +19,30 @@ export function define(command: Command): void {
     )
     .argument("[folder]", "only what is in this folder")
     .addOption(expiring.argParser(duration(36_500 * 86_400_000)));
-  withConnection(withListing(command)).action(ls);
+  withConnection(withListing(command)).action((folder, flags) => ls(io, folder, flags));
 }
 
-async function ls(folder = "", flags: Flags): Promise<void> {
-  await withClient(flags, async (client) => {
-    if (flags.expiring !== undefined) return listExpiring(client, folder, flags.expiring, flags);
-    const count = await printList(pagesOf(client, folder), () => true, asTree, flags);
+async function ls(io: Io, folder = "", flags: Flags): Promise<void> {
+  await withClient(io, flags, async (client) => {
+    if (flags.expiring !== undefined) return listExpiring(io, client, folder, flags.expiring, flags);
+    const count = await printList(io, pagesOf(client, folder), () => true, asTree, flags);
     if (count === 0 && folder !== "") throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
   });
 }
 
 /** A table on a terminal: a path alone would not say when. */
-async function listExpiring(client: StrongroomClient, folder: string, withinMs: number, flags: Flags): Promise<void> {
+async function listExpiring(
+  io: Io,
+  client: StrongroomClient,
+  folder: string,
+  withinMs: number,
+  flags: Flags,
+): Promise<void> {
   const limit = Date.now() + withinMs;
   const expires = ({ metadata: { expiresAt } }: SecretEntry) =>
     expiresAt !== undefined && Date.parse(expiresAt) <= limit;
-  const shown = process.stdout.isTTY ? { ...flags, long: true as const } : flags;
-  const count = await printList(pagesOf(client, folder), expires, asPaths, shown);
-  const isSaid = count === 0 && process.stdout.isTTY && flags.json !== true;
-  if (isSaid) say("nothing has expired or expires within this time\n");
+  const shown = io.stdout.isTTY ? { ...flags, long: true as const } : flags;
+  const count = await printList(io, pagesOf(client, folder), expires, asPaths, shown);
+  const isSaid = count === 0 && io.stdout.isTTY && flags.json !== true;
+  if (isSaid) say(io, "nothing has expired or expires within this time\n");
 }

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { entryFile } from "../../program-files.js";
 import { RepeatableOption } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { mustBeScope } from "../kit/paths.js";
 import { type ConnectionFlags, withConnection } from "../kit/server.js";
 import { withOwnTokenOnly } from "../kit/without-tokens.js";
@@ -25,7 +26,7 @@ the status, and run nothing.
 
 It is a package of its own:  npm install --global strongroom-mcp`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const append = (text: string, before: readonly string[] = []) => [...before, text];
   const scope = (path: string, before: readonly string[] = []) => [...before, mustBeScope(path, "--use")];
   const use = new RepeatableOption("--use <path>", "a secret, or a subtree if it ends in a slash; may be repeated");
@@ -35,10 +36,10 @@ export function define(command: Command): void {
     .addOption(use.argParser(scope))
     .addOption(allow.argParser(append))
     .addHelpText("after", details);
-  withConnection(command).action(mcp);
+  withConnection(command).action((given) => mcp(io, given));
 }
 
-async function mcp({ use = [], allowHost = [], home, address, tokenFile, cacert }: Flags): Promise<void> {
+async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile, cacert }: Flags): Promise<void> {
   const flags = [...use.flatMap((path) => ["--use", path]), ...allowHost.flatMap((host) => ["--allow-host", host])];
   const settings = {
     STRONGROOM_HOME: home,
@@ -48,16 +49,16 @@ async function mcp({ use = [], allowHost = [], home, address, tokenFile, cacert 
     STRONGROOM_COMMAND: [process.execPath, entryFile].join("\n"),
   };
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
-  const env = { ...withOwnTokenOnly(process.env, { home, tokenFile }), ...Object.fromEntries(given) };
-  process.exitCode = await runChild(() => startProgram([...findServer(), ...flags], env));
+  const env = { ...withOwnTokenOnly(io.env, { home, tokenFile }), ...Object.fromEntries(given) };
+  io.exitCode = await runChild(io, () => startProgram([...findServer(io), ...flags], env));
 }
 
 /** Beside this installation, as npm installs it, or on the path; never in the working directory. */
-function findServer(): readonly string[] {
+function findServer(io: Io): readonly string[] {
   try {
     return [process.execPath, createRequire(pathToFileURL(entryFile)).resolve("strongroom-mcp")];
   } catch {
-    const found = findProgram("strongroom-mcp", process.env["PATH"]);
+    const found = findProgram("strongroom-mcp", io.env["PATH"]);
     if ("file" in found) return [found.file];
     const remedy = "install it with  npm install --global strongroom-mcp";
     throw new CommandFailure("usage", `the MCP server is a package of its own: ${remedy}`);

@@ -11,6 +11,7 @@ import { type Migrated, MigrationError, type MigrationProblem, migrate } from ".
 import { Keys } from "../../maintenance/offline-keys.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
 import { breakable, phasedBar } from "../kit/progress.js";
 
@@ -24,7 +25,7 @@ const details = `
 A place is a home directory, or a database as postgres://USER@HOST/DATABASE. The
 password comes from --store-password-file, PGPASSFILE or ~/.pgpass.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const place = (name: string, meaning: string) =>
     new Option(`--${name} <place>`, meaning).argParser(readPlace).makeOptionMandatory();
   command
@@ -37,23 +38,23 @@ export function define(command: Command): void {
     .addOption(place("to", "an empty home or an empty database"))
     .option("--store-password-file <file>", "file that holds the database's password")
     .addHelpText("after", details);
-  withOutput(command).action(migrateVault);
+  withOutput(command).action((flags) => migrateVault(io, flags));
 }
 
-async function migrateVault(flags: Flags): Promise<void> {
+async function migrateVault(io: Io, flags: Flags): Promise<void> {
   const { from, to } = flags;
   if (from === to) throw new CommandFailure("usage", "--from and --to are the same place");
   process.umask(0o077);
-  const migrated = await copy(flags);
-  if (flags.json) printJson({ ok: true, from, to, ...migrated });
-  else if (!flags.quiet) process.stdout.write(textFor(migrated, flags));
+  const migrated = await copy(io, flags);
+  if (flags.json) printJson(io, { ok: true, from, to, ...migrated });
+  else if (!flags.quiet) io.stdout.write(textFor(migrated, flags));
 }
 
 /** @throws CommandFailure */
-async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
-  const passwordFile = readOneSetting("storePasswordFile", storePasswordFile, process.env);
+async function copy(io: Io, { from, to, storePasswordFile }: Flags): Promise<Migrated> {
+  const passwordFile = readOneSetting("storePasswordFile", storePasswordFile, io.env);
   const keys = new Keys(null);
-  const bar = phasedBar(() => "items");
+  const bar = phasedBar(io, () => "items");
   const opened: SecretStore[] = [];
   try {
     const source = await (await engineFor(from)).openUnserved(from, passwordFile, { creates: false });

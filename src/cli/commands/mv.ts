@@ -4,6 +4,7 @@ import type { BatchOperation, StrongroomClient } from "../../client/client.js";
 import { EarlierOption } from "../kit/args.js";
 import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../kit/changes.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 import { folderPrefix, mustBePath, targetPath } from "../kit/paths.js";
 import {
@@ -18,11 +19,11 @@ import {
 } from "../kit/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command.description(
     "Moves or renames a secret or a folder. Secrets keep their types, descriptions, times and versions.",
   );
-  defineTransfer(command, "move");
+  defineTransfer(io, command, "move");
 }
 
 type Kind = "move" | "copy";
@@ -36,7 +37,7 @@ type Pair = { readonly from: string; readonly to: string };
 /** `existing`: what is stored at the targets. */
 type Plan = { readonly pairs: readonly Pair[]; readonly existing: Listed; readonly folder: Pair | null };
 
-export function defineTransfer(command: Command, kind: Kind): void {
+export function defineTransfer(io: Io, command: Command, kind: Kind): void {
   const changed = command
     .argument("<from>", "the secret's path; with a / at its end, a folder")
     .argument("<to>", "the new path; with a / at its end, a folder in which the secret keeps its name")
@@ -46,11 +47,11 @@ export function defineTransfer(command: Command, kind: Kind): void {
   const done = kind === "move" ? "moved" : "copied";
   withOutput(withConnection(withDryRun(withSteps(changed))))
     .addHelpText("after", `\nA folder is ${done} as a whole: app/x becomes web/x, also if web/ has secrets.`)
-    .action((from: string, to: string, flags: Flags) => transfer(kind, { from, to }, flags));
+    .action((from: string, to: string, flags: Flags) => transfer(io, kind, { from, to }, flags));
 }
 
-async function transfer(kind: Kind, given: Pair, flags: Flags): Promise<void> {
-  const plan = await withClient(flags, async (client) => {
+async function transfer(io: Io, kind: Kind, given: Pair, flags: Flags): Promise<void> {
+  const plan = await withClient(io, flags, async (client) => {
     const found = await planFor(client, kind, given, flags);
     mustBeAtOnce(found.pairs.length, flags);
     refuseExisting([...found.existing.keys()], flags);
@@ -65,7 +66,7 @@ async function transfer(kind: Kind, given: Pair, flags: Flags): Promise<void> {
     ? `${given.from} would be ${verb} to ${what.to}: nothing was done`
     : `${what.from} ${verb} to ${what.to}`;
   const count = plan.folder === null ? "" : ` (${counted(plan.pairs.length, "secret")})`;
-  report(flags, { ...dry, ...names }, `${text}${count}${kind === "move" ? fateOf(plan, flags) : ""}`);
+  report(io, flags, { ...dry, ...names }, `${text}${count}${kind === "move" ? fateOf(plan, flags) : ""}`);
 }
 
 /** What is in the trash where the secrets that a move replaces will be. */

@@ -1,6 +1,7 @@
 /** `strongroom otp`: the current one-time code (TOTP, RFC 6238) of a secret. The server computes it: the seed stays there. */
 import type { Command } from "commander";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/clipboard.js";
+import type { Io } from "../kit/io.js";
 import { codeHereOrInside } from "../kit/one-time-code.js";
 import { type OutputFlags, printJson, printValue, report, say, withResult } from "../kit/output.js";
 import { mustBePath } from "../kit/paths.js";
@@ -15,25 +16,25 @@ is a URL, otp web/wiki first looks for web/wiki/totp, where import stores it.
 The server computes the code by its clock. The secret's value stays there: a
 token with the scope use gets codes and can read nothing.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Prints the current one-time code (TOTP) of a secret; on a terminal, also how long it is valid.")
     .argument("<path>", "the secret's path, or its folder")
     .addHelpText("after", details);
-  withResult(withConnection(withClipboard(command))).action(otp);
+  withResult(withConnection(withClipboard(command))).action((path, flags) => otp(io, path, flags));
 }
 
-async function otp(path: string, flags: Flags): Promise<void> {
-  const clipboard = flags.copy ? mustFindClipboard() : null;
+async function otp(io: Io, path: string, flags: Flags): Promise<void> {
+  const clipboard = flags.copy ? mustFindClipboard(io) : null;
   const wanted = mustBePath(path);
-  const found = await withClient(flags, (client) => codeHereOrInside(client, wanted));
+  const found = await withClient(io, flags, (client) => codeHereOrInside(client, wanted));
   const { code, validFor: secondsLeft, period } = found;
   if (clipboard !== null) {
-    const seconds = await copyAndClear(clipboard, Buffer.from(code), flags);
+    const seconds = await copyAndClear(io, clipboard, Buffer.from(code), flags);
     const text = `the code of ${found.path} is in the clipboard and valid for ${secondsLeft} s`;
-    return report(flags, { path: found.path, copied: true, secondsLeft, clearedAfterSeconds: seconds }, text);
+    return report(io, flags, { path: found.path, copied: true, secondsLeft, clearedAfterSeconds: seconds }, text);
   }
-  if (flags.json) return printJson({ path: found.path, code, secondsLeft, period });
-  printValue(Buffer.from(code));
-  if (process.stdout.isTTY && !flags.quiet) say(`valid for ${secondsLeft} s\n`);
+  if (flags.json) return printJson(io, { path: found.path, code, secondsLeft, period });
+  printValue(io, Buffer.from(code));
+  if (io.stdout.isTTY && !flags.quiet) say(io, `valid for ${secondsLeft} s\n`);
 }

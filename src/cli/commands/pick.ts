@@ -7,6 +7,7 @@ import { type SecretList, type StrongroomClient, StrongroomError } from "../../c
 import { type ClipboardFlags, clearingOption, copyAndClear, mustFindClipboard } from "../kit/clipboard.js";
 import { CommandFailure } from "../kit/errors.js";
 import { textOf } from "../kit/fields.js";
+import type { Io } from "../kit/io.js";
 import { codeHereOrInside } from "../kit/one-time-code.js";
 import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
 import { folderPrefix } from "../kit/paths.js";
@@ -34,7 +35,7 @@ Without --menu: fzf on a terminal; elsewhere, as from a keyboard shortcut, wofi
 on Wayland, or rofi or dmenu. The menu program gets paths only. The value goes
 through a pipe into the clipboard and is never printed.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const menu = new Option("--menu <program>", "the program that shows the menu");
   command
     .description("Lets you choose a secret in a menu, and copies its value to the clipboard.")
@@ -42,35 +43,37 @@ export function define(command: Command): void {
     .addOption(menu.choices(Object.keys(menus)))
     .option("--otp", "copy the one-time code instead of the value")
     .addOption(clearingOption());
-  withOutput(withConnection(command)).addHelpText("after", details).action(pick);
+  withOutput(withConnection(command))
+    .addHelpText("after", details)
+    .action((folder, flags) => pick(io, folder, flags));
 }
 
-async function pick(folder = "", flags: Flags): Promise<void> {
-  const clipboard = mustFindClipboard();
-  const menu = flags.menu ?? usualMenu();
-  if (!isInPath(menu, process.env["PATH"] ?? "")) {
+async function pick(io: Io, folder = "", flags: Flags): Promise<void> {
+  const clipboard = mustFindClipboard(io);
+  const menu = flags.menu ?? usualMenu(io);
+  if (!isInPath(menu, io.env["PATH"] ?? "")) {
     throw new CommandFailure("usage", `${menu} is not installed: install it, or choose another one with --menu`);
   }
-  const { path, value } = await withClient(flags, async (client) => {
-    const chosen = await choosePath(client, menus[menu], folderPrefix(folder));
+  const { path, value } = await withClient(io, flags, async (client) => {
+    const chosen = await choosePath(io, client, menus[menu], folderPrefix(folder));
     if (!flags.otp) return { path: chosen, value: textOf(await mustGet(client, chosen)) };
     const { path, code } = await codeHereOrInside(client, chosen);
     return { path, value: code };
   });
-  const seconds = await copyAndClear(clipboard, Buffer.from(value), flags);
+  const seconds = await copyAndClear(io, clipboard, Buffer.from(value), flags);
   const text = `${path} is in the clipboard${seconds === 0 ? "" : ` for ${seconds} s`}`;
-  report(flags, { path, copied: true, clearedAfterSeconds: seconds }, text);
+  report(io, flags, { path, copied: true, clearedAfterSeconds: seconds }, text);
 }
 
 /** @throws CommandFailure usage, when none is installed that could be seen here */
-function usualMenu(): Menu {
-  const { PATH = "", WAYLAND_DISPLAY, DISPLAY } = process.env;
+function usualMenu(io: Io): Menu {
+  const { PATH = "", WAYLAND_DISPLAY, DISPLAY } = io.env;
   const onScreen: readonly Menu[] = WAYLAND_DISPLAY
     ? ["wofi", "rofi", "dmenu"]
     : DISPLAY
       ? ["rofi", "dmenu", "wofi"]
       : [];
-  const onTerminal: readonly Menu[] = process.stderr.isTTY ? ["fzf"] : [];
+  const onTerminal: readonly Menu[] = io.stderr.isTTY ? ["fzf"] : [];
   const found = [...onTerminal, ...onScreen].find((menu) => isInPath(menu, PATH));
   if (found !== undefined) return found;
   throw new CommandFailure(
@@ -80,11 +83,16 @@ function usualMenu(): Menu {
 }
 
 /** The menu is shown while the list is still loading. @throws CommandFailure aborted, when nothing is chosen */
-async function choosePath(client: StrongroomClient, [program, ...args]: CommandLine, prefix: string): Promise<string> {
+async function choosePath(
+  io: Io,
+  client: StrongroomClient,
+  [program, ...args]: CommandLine,
+  prefix: string,
+): Promise<string> {
   const chosen = new AbortController();
   const pages = client.pages({ prefix, limit: 1000, signal: chosen.signal });
   const first = await pages.next(); // a locked vault is unlocked before the menu takes the terminal
-  const env = withoutTokens(process.env);
+  const env = withoutTokens(io.env);
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env });
   const ended = once(child, "close");
   child.stdin.on("error", () => {}); // it is closed as soon as a line is chosen

@@ -7,6 +7,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { engineFor } from "../../engines/engines.js";
 import { packageDirectory } from "../../program-files.js";
 import { nonEmpty, onlyWith, usageFailure } from "../kit/args.js";
+import type { Io } from "../kit/io.js";
 import { painter, printJson } from "../kit/output.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/passphrase.js";
 import { phasedBar } from "../kit/progress.js";
@@ -29,7 +30,7 @@ type Flags = PassphraseSource &
     readonly header?: string;
   };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   withHome(command)
     .description(
       "Checks the security promises on the running server, from outside: decrypts header and secrets with a decoder of " +
@@ -58,19 +59,19 @@ export function define(command: Command): void {
     .addOption(new Option("--json", "print one JSON object").conflicts(["markdown", "html"]))
     .addOption(new Option("--markdown", "print Markdown").conflicts("html"))
     .option("--html", "print one HTML file, without scripts");
-  withPassphrase(withStore(onlyWith(command, "state", "dump"))).action((flags: Flags) => prove(flags, command));
+  withPassphrase(withStore(onlyWith(command, "state", "dump"))).action((flags: Flags) => prove(io, flags, command));
 }
 
-async function prove(flags: Flags, command: Command): Promise<void> {
-  const passphrase = await passphraseFor(flags);
+async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
+  const passphrase = await passphraseFor(io, flags);
   if (flags.lock && passphrase === null)
     throw usageFailure(command, "--lock needs the passphrase, to unlock the vault again");
-  const { store, storePasswordFile } = storeSettings(flags);
-  const home = readOneSetting("home", flags.home, process.env);
+  const { store, storePasswordFile } = storeSettings(io, flags);
+  const home = readOneSetting("home", flags.home, io.env);
   const place = store ?? home;
   const { database } = await engineFor(place);
   const queries = (await database?.openQueries(place, storePasswordFile)) ?? null;
-  const bar = phasedBar<string>((phase) => (phase.startsWith("memory") ? "bytes" : "items"));
+  const bar = phasedBar<string>(io, (phase) => (phase.startsWith("memory") ? "bytes" : "items"));
   try {
     const report = await proveServer({
       home,
@@ -83,12 +84,12 @@ async function prove(flags: Flags, command: Command): Promise<void> {
       lock: flags.lock === true,
       canary: flags.withCanary === true,
       program: packageDirectory,
-      environment: process.env,
+      environment: io.env,
       onProgress: bar.show,
     });
     bar.end();
-    print(report, flags);
-    process.exitCode = exitOf[report.verdict];
+    print(io, report, flags);
+    io.exitCode = exitOf[report.verdict];
   } finally {
     bar.end();
     passphrase?.fill(0);
@@ -97,14 +98,14 @@ async function prove(flags: Flags, command: Command): Promise<void> {
 }
 
 /** Root could read every passphrase that is typed into its processes: it has to be given one on purpose. */
-async function passphraseFor(flags: Flags) {
+async function passphraseFor(io: Io, flags: Flags) {
   const isGiven = flags.passphraseFile !== undefined || flags.passphraseFd !== undefined;
   if (flags.asAttacker || (!isGiven && process.getuid?.() === 0)) return null;
-  return await readPassphrase(flags, "Passphrase of the vault: ");
+  return await readPassphrase(io, flags, "Passphrase of the vault: ");
 }
 
-function print(report: Report, { json, markdown, html }: Flags): void {
-  if (json) printJson(report);
-  else if (html) process.stdout.write(asHtml(report));
-  else process.stdout.write(markdown ? asMarkdown(report) : asText(report, painter(process.stdout)));
+function print(io: Io, report: Report, { json, markdown, html }: Flags): void {
+  if (json) printJson(io, report);
+  else if (html) io.stdout.write(asHtml(report));
+  else io.stdout.write(markdown ? asMarkdown(report) : asText(report, painter(io)));
 }

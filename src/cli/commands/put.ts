@@ -12,6 +12,7 @@ import { duration, Problem } from "../../config/readers.js";
 import { secretTypes } from "../../contract/names.js";
 import { creating, refuseOverwriting } from "../kit/changes.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, report, withDryRun, withOutput } from "../kit/output.js";
 import { canonical } from "../kit/paths.js";
 import { lookAt } from "../kit/secrets.js";
@@ -39,7 +40,7 @@ takes them from any terminal, up to Ctrl-D:
 A file that is not UTF-8 text is stored byte for byte: get -o writes it again.
   strongroom put tls/key --from-file key.pem`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Stores a secret. An existing one is replaced and keeps its metadata.")
     .argument("<path>", "the secret's path, such as app/db/password")
@@ -48,7 +49,7 @@ export function define(command: Command): void {
     .option("--no-keep", "drop the old metadata unless given again");
   withOutput(withConnection(withDryRun(withMetadata(withValue(command)))))
     .addHelpText("after", details)
-    .action(put);
+    .action((path, dash, flags) => put(io, path, dash, flags));
 }
 
 /** Adds the flags for the metadata of a secret. */
@@ -59,22 +60,22 @@ export function withMetadata(command: Command): Command {
     .addOption(expiresOption());
 }
 
-async function put(path: string, dash: string | undefined, flags: Flags): Promise<void> {
+async function put(io: Io, path: string, dash: string | undefined, flags: Flags): Promise<void> {
   const source = dash === undefined ? flags : { ...flags, fromFile: standardInput(dash, flags) };
-  const existing = await withClient(flags, (client) => lookAt(client, path));
+  const existing = await withClient(io, flags, (client) => lookAt(client, path));
   if (existing !== null && !flags.clobber) refuseOverwriting(path, noClobber);
-  const value = await readValue(source, `Value of ${path}`);
+  const value = await readValue(io, source, `Value of ${path}`);
   try {
     if (flags.dryRun) {
-      await withClient(flags, (client) => refuseTooLarge(client, sentBytes(value), flags.description));
-      return reportPlan(path, existing !== null, flags);
+      await withClient(io, flags, (client) => refuseTooLarge(client, sentBytes(value), flags.description));
+      return reportPlan(io, path, existing !== null, flags);
     }
     const options = { ...given(flags), replaceMetadata: !flags.keep, ifAbsent: !flags.clobber };
-    const stored = await withClient(flags, (client) => store(client, path, value, options));
+    const stored = await withClient(io, flags, (client) => store(client, path, value, options));
     const { bytes, metadata } = stored;
     const replaced = existing !== null || stored.version > 1; // the same value again makes no new version
     const text = `${stored.path} ${replaced ? "replaced" : "stored"} (${counted(bytes, "byte")})`;
-    report(flags, { path: stored.path, bytes, replaced, metadata }, text);
+    report(io, flags, { path: stored.path, bytes, replaced, metadata }, text);
   } finally {
     value.bytes.fill(0);
   }
@@ -140,7 +141,7 @@ function dateAfter(text: string): Date | null {
   }
 }
 
-function reportPlan(path: string, replaces: boolean, flags: Flags): void {
+function reportPlan(io: Io, path: string, replaces: boolean, flags: Flags): void {
   const plan = { dryRun: true, path: canonical(path), replaced: replaces };
-  report(flags, plan, `${path} would be ${replaces ? "replaced" : "stored"}: nothing was done`);
+  report(io, flags, plan, `${path} would be ${replaces ? "replaced" : "stored"}: nothing was done`);
 }

@@ -13,6 +13,7 @@ import { type HeaderCheck, Keys } from "../../maintenance/offline-keys.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { nonEmpty } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printJson, withDryRun, withOutput } from "../kit/output.js";
 import { withHome } from "../kit/server.js";
 import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
@@ -20,7 +21,7 @@ import { watched } from "./backup.js";
 
 type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRun?: true };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Restores a backup into a home or a database (--store) that has no vault; unlock it with the passphrase of the " +
@@ -28,12 +29,12 @@ export function define(command: Command): void {
         "first.",
     )
     .argument("<file>", "the tar file that strongroom backup created", nonEmpty);
-  withDryRun(withOutput(withStore(withHome(command)))).action(restore);
+  withDryRun(withOutput(withStore(withHome(command)))).action((file, flags) => restore(io, file, flags));
 }
 
-async function restore(file: string, flags: Flags): Promise<void> {
-  const path = readOneSetting("home", flags.home, process.env);
-  const { store, storePasswordFile } = storeSettings(flags);
+async function restore(io: Io, file: string, flags: Flags): Promise<void> {
+  const path = readOneSetting("home", flags.home, io.env);
+  const { store, storePasswordFile } = storeSettings(io, flags);
   const creates = flags.dryRun !== true;
   await mustBeReadable(file); // before a home is created for it
   const keys = new Keys(null);
@@ -44,11 +45,11 @@ async function restore(file: string, flags: Flags): Promise<void> {
     const opened = engine.database && (await engine.openUnserved(place, storePasswordFile, { creates }));
     const restored =
       opened === null
-        ? await restoreFiles(file, path, isUsable, flags)
-        : await restoreDatabase(file, opened, isUsable, flags);
+        ? await restoreFiles(io, file, path, isUsable, flags)
+        : await restoreDatabase(io, file, opened, isUsable, flags);
     const { place: shown, ...facts } = restored;
-    if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, ...facts });
-    else if (!flags.quiet) process.stdout.write(textFor(facts.secrets, shown, flags.dryRun === true));
+    if (flags.json) printJson(io, { ok: true, dryRun: flags.dryRun === true, ...facts });
+    else if (!flags.quiet) io.stdout.write(textFor(facts.secrets, shown, flags.dryRun === true));
   } finally {
     await keys.stop();
   }
@@ -56,12 +57,18 @@ async function restore(file: string, flags: Flags): Promise<void> {
 
 type Restored = { readonly vaultPath: string; readonly secrets: number; readonly place: string };
 
-async function restoreFiles(file: string, home: string, isUsable: HeaderCheck, { dryRun }: Flags): Promise<Restored> {
+async function restoreFiles(
+  io: Io,
+  file: string,
+  home: string,
+  isUsable: HeaderCheck,
+  { dryRun }: Flags,
+): Promise<Restored> {
   const isNew = (await missingAsNull(stat(home)).catch(() => "unusable")) === null;
   const opened = dryRun ? await plannedHome(home) : await openHome(home);
   const work = dryRun ? judge : restoreVault;
   try {
-    const secrets = await watched((watch) => work(file, opened.vault, isUsable, watch));
+    const secrets = await watched(io, (watch) => work(file, opened.vault, isUsable, watch));
     return { vaultPath: opened.vault, secrets, place: home };
   } catch (error) {
     if (isNew && !dryRun) await removeEmpty(opened);
@@ -75,6 +82,7 @@ async function removeEmpty({ vault, tls, path }: Home): Promise<void> {
 }
 
 async function restoreDatabase(
+  io: Io,
   file: string,
   store: SecretStore,
   isUsable: HeaderCheck,
@@ -83,7 +91,7 @@ async function restoreDatabase(
   const { vaultPath } = store;
   const work = dryRun ? judgeForStore : restoreIntoStore;
   try {
-    const secrets = await watched((watch) => work(file, store, isUsable, watch));
+    const secrets = await watched(io, (watch) => work(file, store, isUsable, watch));
     return { vaultPath, secrets, place: vaultPath };
   } finally {
     await store.close();

@@ -3,13 +3,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Command } from "commander";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { printLine } from "../kit/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { withoutTokens } from "../kit/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly printUrl?: true };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Opens a page of the server that shows who holds which key, what the server is doing, ways in, tokens, the audit " +
@@ -17,14 +18,14 @@ export function define(command: Command): void {
         "must trust its certificate. The address has a code that works once, within a minute.",
     )
     .option("--print-url", "print the address with the code instead of opening a browser");
-  withConnection(command).action(review);
+  withConnection(command).action((flags) => review(io, flags));
 }
 
-async function review(flags: Flags): Promise<void> {
-  const { url } = await withClient(flags, (client) => client.createReview());
-  if (flags.printUrl) return printLine(url);
+async function review(io: Io, flags: Flags): Promise<void> {
+  const { url } = await withClient(io, flags, (client) => client.createReview());
+  if (flags.printUrl) return printLine(io, url);
   const opener = process.platform === "darwin" ? "open" : "xdg-open";
-  const child = spawn(opener, [url], { stdio: "ignore", detached: true, env: withoutTokens(process.env) });
+  const child = spawn(opener, [url], { stdio: "ignore", detached: true, env: withoutTokens(io.env) });
   const isOpened = await Promise.race([once(child, "spawn").then(() => true), once(child, "error").then(() => false)]);
   child.unref();
   if (!isOpened)

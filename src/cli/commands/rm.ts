@@ -4,6 +4,7 @@ import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { EarlierOption } from "../kit/args.js";
 import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../kit/changes.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 import { folderPrefix, mustBePath } from "../kit/paths.js";
 import { mustConfirm, withYes } from "../kit/prompt.js";
@@ -22,7 +23,7 @@ type Flags = OutputFlags &
 /** `shown`: what the user is told, folders by their names. */
 type Found = { readonly paths: readonly string[]; readonly shown: readonly string[] };
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Moves secrets with their earlier versions to the trash: all of them or, if one does not exist, none. The server " +
@@ -33,24 +34,24 @@ export function define(command: Command): void {
     .option("--permanent", "delete for good, without the trash: asks first")
     .addOption(new EarlierOption("-f, --force", "yes"))
     .option("--non-interactive", "never prompt: fail without --yes");
-  withOutput(withConnection(withDryRun(withSteps(withYes(command))))).action(rm);
+  withOutput(withConnection(withDryRun(withSteps(withYes(command))))).action((given, flags) => rm(io, given, flags));
 }
 
-async function rm(given: readonly string[], flags: Flags): Promise<void> {
-  const { paths, shown } = await withClient(flags, (client) => mustFind(client, given, flags));
+async function rm(io: Io, given: readonly string[], flags: Flags): Promise<void> {
+  const { paths, shown } = await withClient(io, flags, (client) => mustFind(client, given, flags));
   mustBeAtOnce(paths.length, flags);
   const names = shown.join(", ");
   const done = flags.permanent ? "deleted" : "moved to the trash";
-  const displaced = flags.permanent ? [] : await withClient(flags, (client) => pathsInTrash(client, paths));
+  const displaced = flags.permanent ? [] : await withClient(io, flags, (client) => pathsInTrash(client, paths));
   const lost = displaced.length === 0 ? {} : { destroyed: displaced };
   const result = flags.permanent ? { deleted: paths } : { trashed: paths, ...lost };
   if (flags.dryRun) {
     const more = displaced.length === 0 ? "" : `, where it would destroy ${displaced.map(printable).join(", ")}`;
-    return report(flags, { dryRun: true, ...result }, `would be ${done}: ${names}${more}: nothing was done`);
+    return report(io, flags, { dryRun: true, ...result }, `would be ${done}: ${names}${more}: nothing was done`);
   }
-  if (flags.permanent) await mustConfirm(questionOf(shown, paths.length), flags);
-  await withClient(flags, (client) => deleteAll(client, paths, flags));
-  report(flags, result, `${done}: ${names}${flags.permanent ? "" : `${wayBack(paths)}${fateInTrash(displaced)}`}`);
+  if (flags.permanent) await mustConfirm(io, questionOf(shown, paths.length), flags);
+  await withClient(io, flags, (client) => deleteAll(client, paths, flags));
+  report(io, flags, result, `${done}: ${names}${flags.permanent ? "" : `${wayBack(paths)}${fateInTrash(displaced)}`}`);
 }
 
 function wayBack([path = "", another]: readonly string[]): string {

@@ -5,6 +5,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
 import { RepeatableOption } from "../kit/args.js";
 import { CommandFailure, noVaultYet } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
 import {
   keyProblem,
@@ -23,7 +24,7 @@ type Flags = OutputFlags &
 
 const pollMs = 200;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const keep = new RepeatableOption(
     "--keep <label=file>",
     "a key to keep, and the file that holds it; may be repeated",
@@ -35,7 +36,7 @@ export function define(command: Command): void {
     )
     .addOption(keep.argParser(labelAndFile))
     .option("--no-wait", "do not wait until all secrets are re-sealed");
-  withOutput(withConnection(withPassphrase(withYes(command)))).action(rotateKey);
+  withOutput(withConnection(withPassphrase(withYes(command)))).action((flags) => rotateKey(io, flags));
 }
 
 function labelAndFile(text: string, before?: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
@@ -44,42 +45,42 @@ function labelAndFile(text: string, before?: ReadonlyMap<string, string>): Reado
   return new Map([...(before ?? []), [text.slice(0, at), text.slice(at + 1)]]);
 }
 
-async function rotateKey(flags: Flags): Promise<void> {
-  const { initialized } = await withClient(flags, (client) => client.status());
+async function rotateKey(io: Io, flags: Flags): Promise<void> {
+  const { initialized } = await withClient(io, flags, (client) => client.status());
   if (!initialized) throw noVaultYet();
-  const { keys } = await withClient(flags, (client) => client.keys());
+  const { keys } = await withClient(io, flags, (client) => client.keys());
   const labels = keys.filter(({ kind }) => kind === "key").map(({ label }) => label);
-  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
+  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
   const kept = new Map<string, Bytes>();
   try {
-    await collectKeys(labels, flags, kept);
-    await confirmDropped(labels, kept, flags);
-    const rotated = await withClient(flags, (client) => client.rotate(passphrase, [...kept.values()]));
-    await finish(rotated, flags);
+    await collectKeys(io, labels, flags, kept);
+    await confirmDropped(io, labels, kept, flags);
+    const rotated = await withClient(io, flags, (client) => client.rotate(passphrase, [...kept.values()]));
+    await finish(io, rotated, flags);
   } finally {
     for (const secret of [passphrase, ...kept.values()]) secret.fill(0);
   }
 }
 
 /** From the files of `--keep`; else, on a terminal, typed for each key. */
-async function collectKeys(labels: readonly string[], flags: Flags, kept: Map<string, Bytes>): Promise<void> {
+async function collectKeys(io: Io, labels: readonly string[], flags: Flags, kept: Map<string, Bytes>): Promise<void> {
   const missing = [...(flags.keep?.keys() ?? [])].find((label) => !labels.includes(label));
   if (missing !== undefined) throw new CommandFailure("notFound", `no key named "${printable(missing)}"`);
   for (const label of labels) {
     const keyFile = flags.keep?.get(label);
     const key =
       keyFile === undefined
-        ? await typedKey(label, flags)
+        ? await typedKey(io, label, flags)
         : await readPassphraseFile(keyFile, `the file of --keep ${printable(label)}`);
     if (key !== null) kept.set(label, key);
   }
 }
 
 /** Returns null for a key that is not kept. @throws CommandFailure for a mistyped key */
-async function typedKey(label: string, flags: Flags): Promise<Bytes | null> {
+async function typedKey(io: Io, label: string, flags: Flags): Promise<Bytes | null> {
   if (flags.keep !== undefined || flags.yes || flags.nonInteractive) return null;
   const text = `Key "${printable(label)}" (Enter alone drops it): `;
-  const typed = await askHidden({ text, limit: 1024, trailingInput: "a key is one line: type one at a time" });
+  const typed = await askHidden(io, { text, limit: 1024, trailingInput: "a key is one line: type one at a time" });
   if (typed === null || typed.length === 0) return null;
   const problem = keyProblem(typed);
   if (problem === null) return typed;
@@ -88,6 +89,7 @@ async function typedKey(label: string, flags: Flags): Promise<Bytes | null> {
 }
 
 async function confirmDropped(
+  io: Io,
   labels: readonly string[],
   kept: ReadonlyMap<string, Bytes>,
   flags: Flags,
@@ -95,19 +97,19 @@ async function confirmDropped(
   const dropped = labels.filter((label) => !kept.has(label)).map((label) => `"${printable(label)}"`);
   const what =
     dropped.length === 0 ? "All keys are kept." : `These keys will no longer unlock the vault: ${dropped.join(", ")}.`;
-  await mustConfirm(`${what} Rotate the master key?`, flags);
+  await mustConfirm(io, `${what} Rotate the master key?`, flags);
 }
 
-async function finish({ message, removed }: Rotated, flags: Flags): Promise<void> {
-  const isDone = flags.wait && (await withClient(flags, waitUntilSealed));
+async function finish(io: Io, { message, removed }: Rotated, flags: Flags): Promise<void> {
+  const isDone = flags.wait && (await withClient(io, flags, (client) => waitUntilSealed(io, client)));
   const dropped = removed.length === 0 ? "" : `; dropped: ${removed.join(", ")}`;
   const text = isDone ? "the master key is rotated; all secrets are sealed under the new one" : message;
-  report(flags, { message: text, removed, done: isDone }, `${text}${dropped}`);
+  report(io, flags, { message: text, removed, done: isDone }, `${text}${dropped}`);
 }
 
 /** Returns false when the vault is locked: the rest follows once it is unlocked. */
-async function waitUntilSealed(client: StrongroomClient): Promise<boolean> {
-  const progress = progressBar("re-sealing");
+async function waitUntilSealed(io: Io, client: StrongroomClient): Promise<boolean> {
+  const progress = progressBar(io, "re-sealing");
   try {
     for (;;) {
       const { rotation, locked } = await client.status();

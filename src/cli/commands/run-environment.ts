@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
+import type { Io, OutputStream } from "../kit/io.js";
 import { printable, wrapped } from "../kit/output.js";
 import { withClient } from "../kit/server.js";
 import { withoutTokens } from "../kit/without-tokens.js";
@@ -14,33 +15,37 @@ import { findProgram, isSurelyExecutable } from "../run/find-program.js";
 import { type LaunchRequest, maskPipe, notStarted } from "../run/launch.js";
 import { frame, minMaskedBytes } from "../run/output-mask.js";
 
-export function define(command: Command): void {
-  command.argument("<request>").argument("<command...>").passThroughOptions().action(start);
+export function define(command: Command, io: Io): void {
+  command
+    .argument("<request>")
+    .argument("<command...>")
+    .passThroughOptions()
+    .action((json, flags) => start(io, json, flags));
 }
 
-async function start(json: string, [program = "", ...args]: readonly string[]): Promise<void> {
+async function start(io: Io, json: string, [program = "", ...args]: readonly string[]): Promise<void> {
   const { sources, connection, mask, quiet, dumpFilter } = JSON.parse(json) as LaunchRequest;
   const flags = quiet ? { ...connection, quiet } : connection;
-  const environment = await buildEnvironment(sources, (work) => withClient(flags, work));
+  const environment = await buildEnvironment(sources, (work) => withClient(io, flags, work));
   const { variables } = environment;
-  const found = findProgram(program, variables.get("PATH") ?? process.env["PATH"]);
+  const found = findProgram(program, variables.get("PATH") ?? io.env["PATH"]);
   if ("problem" in found) {
-    say(`strongroom: ${printable(found.problem)}\n`);
-    process.exitCode = found.status;
+    say(io, `strongroom: ${printable(found.problem)}\n`);
+    io.exitCode = found.status;
     return;
   }
-  if (mask && !quiet) say(warningOfShort(environment));
+  if (mask && !quiet) say(io, warningOfShort(environment));
   if (mask) {
     for (const { value } of environment.secrets) writeAll(maskPipe, frame(value));
     closeSync(maskPipe);
   }
-  const env = { ...withoutTokens(process.env, connection), ...Object.fromEntries(variables) };
-  process.exitCode = await become({ file: found.file, words: [program, ...args], env, dumpFilter });
+  const env = { ...withoutTokens(io.env, connection), ...Object.fromEntries(variables) };
+  io.exitCode = await become(io, { file: found.file, words: [program, ...args], env, dumpFilter });
 }
 
 /** Written before the command starts, in full. */
-function say(text: string): void {
-  writeAll(2, Buffer.from(wrapped(text, process.stderr)));
+function say(io: Io, text: string): void {
+  writeAll(2, Buffer.from(wrapped(text, io.stderr)));
 }
 
 function writeAll(descriptor: number, bytes: Uint8Array): void {
@@ -64,26 +69,22 @@ type Target = Pick<LaunchRequest, "dumpFilter"> & {
 type Execve = (file: string, args: readonly string[], env: NodeJS.ProcessEnv) => never;
 
 /** Node makes its pipes and terminals non-blocking, which the command would get; only a file has no handle. */
-function isMadeBlocking(stream: NodeJS.WriteStream): boolean {
+function isMadeBlocking(stream: OutputStream): boolean {
   const { _handle: handle } = stream as { readonly _handle?: { readonly setBlocking?: (blocking: boolean) => number } };
   return handle === undefined || handle.setBlocking?.(true) === 0;
 }
 
 /** Returns only where this process cannot turn into the command: the status of a child that has run it. */
-async function become({ file, words, env, dumpFilter }: Target): Promise<number> {
+async function become(io: Io, { file, words, env, dumpFilter }: Target): Promise<number> {
   const { execve } = process as { readonly execve?: Execve }; // since Node 22.15
   const texts = [...words, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
   setDumpFilter(dumpFilter); // what this process was hardened with would pass to the command
-  if (
-    execve !== undefined &&
-    isSurelyExecutable(file, texts) &&
-    [process.stdout, process.stderr].every(isMadeBlocking)
-  ) {
+  if (execve !== undefined && isSurelyExecutable(file, texts) && [io.stdout, io.stderr].every(isMadeBlocking)) {
     for (const signal of ["SIGPIPE", "SIGXFSZ"] as const) process.on(signal, () => {}); // Node ignores them, and execve keeps that
     execve(file, words, env);
   }
   const [argv0, ...args] = words;
-  return runChild(() => {
+  return runChild(io, () => {
     try {
       return spawn(file, args, { argv0, env, stdio: "inherit" });
     } catch (error) {

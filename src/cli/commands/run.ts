@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { duration } from "../../config/readers.js";
 import { onlyWith, RepeatableOption } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { printLine } from "../kit/output.js";
 import { pathOrReference } from "../kit/references.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -75,7 +76,7 @@ another encoding (base64, JSON) are not masked. The command's output is then a
 pipe, not a terminal, and the waiting process holds the values, to recognize
 them.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   const set = new RepeatableOption("--set <NAME=path>", "this secret under this name; may be repeated");
   const envFile = new RepeatableOption("-e, --env-file <file>", "variables from a dotenv file; may be repeated");
   command
@@ -109,10 +110,10 @@ export function define(command: Command): void {
   for (const name of ["signal", "interval", "grace"]) onlyWith(command, name, "watch");
   withConnection(onlyWith(command, "name", "prefix"))
     .passThroughOptions()
-    .action(run);
+    .action((command, flags) => run(io, command, flags));
 }
 
-async function run(command: readonly string[], flags: Flags): Promise<void> {
+async function run(io: Io, command: readonly string[], flags: Flags): Promise<void> {
   const {
     prefix,
     name: naming,
@@ -129,15 +130,15 @@ async function run(command: readonly string[], flags: Flags): Promise<void> {
   } = flags;
   const given = { prefix, naming, set, envFiles: envFiles.map((file) => ({ file })) };
   const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject() : given;
-  if (printNames) return printVariables(sources, quiet ? { ...connection, quiet } : connection);
+  if (printNames) return printVariables(io, sources, quiet ? { ...connection, quiet } : connection);
   if (command.length === 0) throw new CommandFailure("usage", "no command given: add it after --");
   const start = () => launch(command, { sources, connection, mask, quiet });
   if (!watch) {
-    process.exitCode = await runChild(start);
+    io.exitCode = await runChild(io, start);
     return;
   }
   const { runWatched } = await import("../run/watch.js"); // with the client
-  process.exitCode = await runWatched(start, { sources, connection, quiet, signal, intervalMs, graceMs });
+  io.exitCode = await runWatched(io, start, { sources, connection, quiet, signal, intervalMs, graceMs });
 }
 
 function readSignal(text: string): NodeJS.Signals {
@@ -157,12 +158,12 @@ async function ofProject(): Promise<Sources> {
 }
 
 /** Loaded only here: the process that waits for a command needs no client. */
-async function printVariables(sources: Sources, connection: ConnectionFlags): Promise<void> {
+async function printVariables(io: Io, sources: Sources, connection: ConnectionFlags): Promise<void> {
   const { listVariables } = await import("../run/environment.js");
-  const variables = await listVariables(sources, (work) => withClient(connection, work));
+  const variables = await listVariables(sources, (work) => withClient(io, connection, work));
   const winners = new Map(variables.map(({ name, where }) => [name, where]));
-  const separator = process.stdout.isTTY ? "  " : "\t";
-  for (const [name, where] of winners) printLine(`${name}${separator}${where}`);
+  const separator = io.stdout.isTTY ? "  " : "\t";
+  for (const [name, where] of winners) printLine(io, `${name}${separator}${where}`);
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {

@@ -15,6 +15,7 @@ import {
 import { isCredential, judgementsOf } from "../check/judge.js";
 import { ValueSearch } from "../check/search.js";
 import { CommandFailure, exitCodes } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../kit/output.js";
 import { breakable, progressBar } from "../kit/progress.js";
 import { listSecrets } from "../kit/secrets.js";
@@ -44,7 +45,7 @@ passwords by their type or the end of their path, such as a user name; --all
 includes all of these except values under 8 bytes.
 The exit code is ${exitCodes.findings} when a value is found, and 0 otherwise.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Finds values of the vault in a directory and in git's history. Prints no values.")
     .argument("[directory]", "what to search; default: the current directory")
@@ -54,7 +55,7 @@ export function define(command: Command): void {
     .option("--prefix <folder>", "only the secrets in this folder")
     .option("--all", "also common words, user names and the like")
     .addHelpText("after", details);
-  withConnection(withOutput(command)).action(scan);
+  withConnection(withOutput(command)).action((directory, flags) => scan(io, directory, flags));
 }
 
 /** `line`: null in a file that is no text. `commit`: null for a file as it is now. */
@@ -65,26 +66,26 @@ type Finding = {
   readonly commit: string | null;
 };
 
-async function scan(directory = ".", flags: Flags): Promise<void> {
+async function scan(io: Io, directory = ".", flags: Flags): Promise<void> {
   const place = resolve(directory);
-  const { search, searched, secrets } = await withClient(flags, (client) => searchOf(client, flags));
+  const { search, searched, secrets } = await withClient(io, flags, (client) => searchOf(client, flags));
   const skipped: { readonly file: string; readonly why: string }[] = [];
   const skip: Skip = (file, why) => skipped.push({ file, why });
-  const bar = progressBar("scanning");
+  const bar = progressBar(io, "scanning");
   let files = 0;
   const found: Finding[] = [];
   const work = breakable(async (signal) => {
-    for await (const file of filesFor(place, flags, skip)) {
+    for await (const file of filesFor(io, place, flags, skip)) {
       if (signal.aborted) throw new CommandFailure("aborted", "interrupted: not all files were searched");
       bar.show(++files, files);
-      found.push(...(await findingsIn(place, file, search)));
+      found.push(...(await findingsIn(io, place, file, search)));
     }
   });
   await work.finally(() => bar.end());
   const unique = [...new Map(found.map((one) => [JSON.stringify(one), one])).values()];
-  if (flags.json) printJson({ ok: unique.length === 0, files, secrets, searched, found: unique, skipped });
-  else report(unique, skipped, { files, secrets, searched }, flags);
-  if (unique.length > 0) process.exitCode = exitCodes.findings;
+  if (flags.json) printJson(io, { ok: unique.length === 0, files, secrets, searched, found: unique, skipped });
+  else report(io, unique, skipped, { files, secrets, searched }, flags);
+  if (unique.length > 0) io.exitCode = exitCodes.findings;
 }
 
 /** A score up to this is that of a common word, which a file may hold by chance. */
@@ -102,21 +103,21 @@ function isTelling({ score }: CheckEntry, listed: SecretEntry | undefined): bool
   return score > commonScore && (listed === undefined || isCredential(listed));
 }
 
-async function* filesFor(directory: string, { staged, history, ignored }: Flags, skip: Skip) {
-  if (!(await isInRepository(directory))) {
+async function* filesFor(io: Io, directory: string, { staged, history, ignored }: Flags, skip: Skip) {
+  if (!(await isInRepository(io, directory))) {
     if (staged) throw new CommandFailure("usage", `${printable(directory)} is not in a git repository`);
     return yield* filesOfDirectory(directory, skip);
   }
-  if (staged) return yield* stagedFiles(directory, skip);
-  yield* filesOfTree(directory, ignored === true, skip);
-  if (history) yield* filesOfHistory(directory, skip);
+  if (staged) return yield* stagedFiles(io, directory, skip);
+  yield* filesOfTree(io, directory, ignored === true, skip);
+  if (history) yield* filesOfHistory(io, directory, skip);
 }
 
-async function findingsIn(directory: string, file: ScannedFile, search: ValueSearch): Promise<Finding[]> {
+async function findingsIn(io: Io, directory: string, file: ScannedFile, search: ValueSearch): Promise<Finding[]> {
   const { name, origin, bytes } = file;
   const found = search.find(bytes);
   if (found.length === 0) return [];
-  const commit = origin === null ? null : ((await commitWith(directory, origin)) ?? origin.slice(0, 7));
+  const commit = origin === null ? null : ((await commitWith(io, directory, origin)) ?? origin.slice(0, 7));
   const isText = !bytes.subarray(0, 8_000).includes(0);
   return found.map(({ at, path }) => ({ file: name, line: isText ? lineAt(bytes, at) : null, path, commit }));
 }
@@ -130,6 +131,7 @@ function lineAt(bytes: Buffer, at: number): number {
 type Counts = { readonly files: number; readonly secrets: number; readonly searched: number };
 
 function report(
+  io: Io,
   found: readonly Finding[],
   skipped: readonly { readonly file: string; readonly why: string }[],
   { files, secrets, searched }: Counts,
@@ -137,12 +139,12 @@ function report(
 ): void {
   for (const { file, line, path, commit } of found) {
     const place = `${printable(file)}${line === null ? "" : `:${line}`}`;
-    process.stdout.write(`${place}: ${printable(path)}${commit === null ? "" : `  (commit ${commit})`}\n`);
+    io.stdout.write(`${place}: ${printable(path)}${commit === null ? "" : `  (commit ${commit})`}\n`);
   }
-  for (const { file, why } of skipped) say(`strongroom: not searched: ${printable(file)}: ${why}\n`);
+  for (const { file, why } of skipped) say(io, `strongroom: not searched: ${printable(file)}: ${why}\n`);
   if (quiet) return;
   const left = secrets - searched;
   const rest = left === 0 ? "" : `; ${counted(left, "short or common value")} not searched for`;
   const end = found.length === 0 ? "no values found" : `${counted(found.length, "value")} found: replace each of them`;
-  process.stdout.write(`${counted(files, "file")} searched for ${counted(searched, "secret")}: ${end}${rest}\n`);
+  io.stdout.write(`${counted(files, "file")} searched for ${counted(searched, "secret")}: ${end}${rest}\n`);
 }

@@ -7,6 +7,7 @@ import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
+import type { Io } from "../kit/io.js";
 import { givenSettings, withSettings } from "../kit/settings-flags.js";
 
 const details = `
@@ -16,7 +17,7 @@ can read a command's arguments. A flag takes precedence over its variable.
 exit codes: 0 stopped on request, 1 failed to start or crashed, 2 invalid
 settings`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command.description(
     "Starts the vault server. Once it listens, it prints one line with its address and the location of the token, the " +
       "certificate and the vault. SIGHUP reads the certificate again, SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the " +
@@ -26,14 +27,14 @@ export function define(command: Command): void {
     .addHelpText("after", details)
     .action(async () => {
       const { flags, problems } = givenSettings(command);
-      await serve(readSettings(flags, process.env, problems)).catch(endOnFailure);
-      process.exit(0);
+      await serve(io, readSettings(flags, io.env, problems)).catch((error) => endOnFailure(io, error));
+      io.exit(0);
     });
 }
 
 /** Ends the process after a failed start, also when something stays open. */
-function endOnFailure(error: unknown): never {
-  setTimeout(() => process.exit(), stopMs).unref();
+function endOnFailure(io: Io, error: unknown): never {
+  setTimeout(() => io.exit(), stopMs).unref();
   throw error;
 }
 
@@ -42,22 +43,22 @@ const exposedToken =
   "STRONGROOM_TOKEN stays readable in /proc/PID/environ while the server runs: use the token file in the home, or STRONGROOM_TOKEN_FILE";
 
 /** Serves until it is stopped. @throws StartError */
-async function serve(settings: Settings): Promise<void> {
-  const tokenInEnvironment = Boolean(process.env["STRONGROOM_TOKEN"]);
-  delete process.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
+async function serve(io: Io, settings: Settings): Promise<void> {
+  const tokenInEnvironment = Boolean(io.env["STRONGROOM_TOKEN"]);
+  delete io.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
   process.umask(0o077);
-  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
+  for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
   const [output, logOutput] = [new LogOutput(1, () => ""), new LogOutput(2, droppedLine)];
   const log = createLog(settings.logLevel, (line) => logOutput.write(line), Date.now);
   for (const hint of await missingProtections()) log.warn({ event: "not-hardened", hint });
   if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
-  for (const name of unknownVariables(process.env)) {
+  for (const name of unknownVariables(io.env)) {
     log.warn({ event: "unknown-variable", hint: `${name} is not a setting: strongroom serve --help lists them` });
   }
   logWarnings(log);
   process.on("SIGHUP", () => {}); // a terminal that closes while the server starts does not end it
   const strongroom = await startStrongroom(settings, { log });
-  logCrashes(log); // before, a crash is a failed start, whose message is not a line of the log
+  logCrashes(io, log); // before, a crash is a failed start, whose message is not a line of the log
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void strongroom.stop());
   process.on("SIGHUP", () => void strongroom.reloadCertificate());
   process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
@@ -89,10 +90,10 @@ function logWarnings(log: Log): void {
 }
 
 /** DANGER: the text of an unexpected error may quote anything, so only the log's fields of it are printed. */
-function logCrashes(log: Log): void {
+function logCrashes(io: Io, log: Log): void {
   process.removeAllListeners("uncaughtException");
   process.on("uncaughtException", (error) => {
     log.error({ event: "crashed", error });
-    process.exit(1);
+    io.exit(1);
   });
 }

@@ -3,6 +3,7 @@ import { Argument, type Command } from "commander";
 import { definitions, shownDefaultOf } from "../../config/definitions.js";
 import { nonEmpty, onlyForActions } from "../kit/args.js";
 import { exitCodes } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
 import { withHome } from "../kit/server.js";
 import { warnOfUnknownVariables } from "../kit/settings-flags.js";
@@ -17,7 +18,7 @@ The service gets the settings that install sees: --home, and the STRONGROOM_
 variables of its environment, but no token. A restarted server is locked. status
 exits 0 while the service runs, 4 when there is none, 10 when it does not run.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   withHome(command)
     .description(
       "install makes the server a service of this user and starts it: with systemd on Linux, launchd on macOS. An " +
@@ -31,43 +32,43 @@ export function define(command: Command): void {
     )
     .option("--print", "install: only print the service manager's file");
   onlyForActions(withOutput(command), { print: ["install"], home: ["install"], idleTimeout: ["install"] });
-  command.addHelpText("after", details).action(service);
+  command.addHelpText("after", details).action((action, flags) => service(io, action, flags));
 }
 
-async function service(action: string, flags: Flags): Promise<void> {
+async function service(io: Io, action: string, flags: Flags): Promise<void> {
   const manager = serviceManager();
-  if (action === "install") return install(manager, flags);
-  if (action === "status") return status(manager, flags);
-  await uninstallService(manager);
-  return report(flags, { file: manager.file }, `the service is stopped, and ${manager.file} is removed`);
+  if (action === "install") return install(io, manager, flags);
+  if (action === "status") return status(io, manager, flags);
+  await uninstallService(io, manager);
+  return report(io, flags, { file: manager.file }, `the service is stopped, and ${manager.file} is removed`);
 }
 
-async function install(manager: ServiceManager, flags: Flags): Promise<void> {
-  const plan = planService(flags.home, flags.idleTimeout);
-  if (!flags.quiet) warnOfUnknownVariables();
-  if (flags.print) return print(manager.file, serviceFile(manager, plan), flags);
-  await installService(manager, plan);
+async function install(io: Io, manager: ServiceManager, flags: Flags): Promise<void> {
+  const plan = planService(io, flags.home, flags.idleTimeout);
+  if (!flags.quiet) warnOfUnknownVariables(io);
+  if (flags.print) return print(io, manager.file, serviceFile(manager, plan), flags);
+  await installService(io, manager, plan);
   const { STRONGROOM_IDLE_TIMEOUT: time, STRONGROOM_IDLE_TIMEOUT_MS: ms } = plan.environment;
   const locks = `it locks after ${time || `${ms} ms`} without activity (--idle-timeout)`.replace(
     "it locks after never",
     "it never locks",
   );
   const next = `unlock the vault with  strongroom unlock; ${locks}; ${manager.hint}`;
-  report(flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
+  report(io, flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
 }
 
-function print(file: string, text: string, { json }: Flags): void {
-  if (json) printJson({ file, text });
-  else process.stdout.write(text);
+function print(io: Io, file: string, text: string, { json }: Flags): void {
+  if (json) printJson(io, { file, text });
+  else io.stdout.write(text);
 }
 
-async function status(manager: ServiceManager, flags: Flags): Promise<void> {
+async function status(io: Io, manager: ServiceManager, flags: Flags): Promise<void> {
   const { file } = manager;
   const installed = await isInstalled(manager);
-  const running = installed && (await isRunning(manager));
-  process.exitCode = exitCodes[running ? "ok" : installed ? "unreachable" : "notFound"];
-  if (flags.json) return printJson({ installed, running, file });
+  const running = installed && (await isRunning(io, manager));
+  io.exitCode = exitCodes[running ? "ok" : installed ? "unreachable" : "notFound"];
+  if (flags.json) return printJson(io, { installed, running, file });
   if (flags.quiet) return;
   const state = running ? "running" : `installed, but not running: its log says why: ${manager.log}`;
-  process.stdout.write(`${printable(installed ? `the service is ${state} (${file})` : "no service is installed")}\n`);
+  io.stdout.write(`${printable(installed ? `the service is ${state} (${file})` : "no service is installed")}\n`);
 }

@@ -6,6 +6,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, report, withOutput } from "../kit/output.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/server.js";
 
@@ -14,35 +15,35 @@ type Flags = OutputFlags & ConnectionFlags;
 /** The server waits up to 5 s for running requests. */
 const patienceMs = 15_000;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command.description("Locks the vault and stops the server; waits until a server on this machine has exited.");
-  withOutput(withConnection(command)).action(shutdown);
+  withOutput(withConnection(command)).action((flags) => shutdown(io, flags));
 }
 
-async function shutdown(flags: Flags): Promise<void> {
-  const { vaultPath, port } = await requestStop(flags);
+async function shutdown(io: Io, flags: Flags): Promise<void> {
+  const { vaultPath, port } = await requestStop(io, flags);
   await waitForExit(vaultPath, port);
-  report(flags, {}, "the vault is locked and the server has stopped");
+  report(io, flags, {}, "the vault is locked and the server has stopped");
 }
 
-async function requestStop(flags: Flags): Promise<VaultStatus> {
+async function requestStop(io: Io, flags: Flags): Promise<VaultStatus> {
   try {
-    return await withClient({ ...flags, autostart: false }, async (client) => {
+    return await withClient(io, { ...flags, autostart: false }, async (client) => {
       const status = await client.status();
       await client.shutdown();
       return status;
     });
   } catch (error) {
     throw error instanceof CommandFailure && error.exit === "unreachable"
-      ? await explainUnreachable(flags, error)
+      ? await explainUnreachable(io, flags, error)
       : error;
   }
 }
 
 /** The usual advice, to start a server, would be wrong here. */
-async function explainUnreachable(flags: Flags, failure: CommandFailure): Promise<CommandFailure> {
-  if (namesServer(flags)) return failure;
-  const { vault } = homeAt(readOneSetting("home", flags.home, process.env));
+async function explainUnreachable(io: Io, flags: Flags, failure: CommandFailure): Promise<CommandFailure> {
+  if (namesServer(io, flags)) return failure;
+  const { vault } = homeAt(readOneSetting("home", flags.home, io.env));
   if ((await findHolder(vault)) !== null) return failure;
   return new CommandFailure("unreachable", `no server is running for ${vault}: nothing to stop`);
 }

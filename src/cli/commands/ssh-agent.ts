@@ -19,6 +19,7 @@ import { missingAsNull } from "../../files/durable.js";
 import { nonEmpty } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
 import { holdingSignals, type Release } from "../kit/held-signals.js";
+import type { Io } from "../kit/io.js";
 import { printable, printLine, say } from "../kit/output.js";
 import { confirm } from "../kit/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -65,7 +66,7 @@ that the agent refused the operation: strongroom unlock, then try again.
 --confirm asks before each signature, with the program in SSH_ASKPASS where a
 display is there, otherwise on the terminal.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Serves transit keys to ssh, git and other clients of ssh-agent.")
     .usage("[flags] [-- command [arguments...]]")
@@ -76,22 +77,25 @@ export function define(command: Command): void {
     .option("--foreground", "do not go to the background")
     .addOption(new Option("--detached").hideHelp())
     .addHelpText("after", details);
-  withConnection(command).passThroughOptions().action(sshAgent);
+  withConnection(command)
+    .passThroughOptions()
+    .action((command, flags) => sshAgent(io, command, flags));
 }
 
-async function sshAgent(command: readonly string[], flags: Flags): Promise<void> {
-  const approve = flags.confirm ? mustFindApproval(command, flags) : null;
-  if (flags.detached) return serveAgent(command, flags, approve, given(), (work) => work());
-  if (command[0] !== undefined && !canStart(command[0])) return;
-  await withClient(flags, (client) => client.listTransitKeys()); // asks for the passphrase, before signals wait
-  await holdingSignals(async (release) => {
-    const token = await signingToken(flags);
-    if (command.length === 0 && !flags.foreground) await startInBackground(flags, token, release);
-    else await serveAgent(command, flags, approve, token, release);
+async function sshAgent(io: Io, command: readonly string[], flags: Flags): Promise<void> {
+  const approve = flags.confirm ? mustFindApproval(io, command, flags) : null;
+  if (flags.detached) return serveAgent(io, command, flags, approve, given(io), (work) => work());
+  if (command[0] !== undefined && !canStart(io, command[0])) return;
+  await withClient(io, flags, (client) => client.listTransitKeys()); // asks for the passphrase, before signals wait
+  await holdingSignals(io, async (release) => {
+    const token = await signingToken(io, flags);
+    if (command.length === 0 && !flags.foreground) await startInBackground(io, flags, token, release);
+    else await serveAgent(io, command, flags, approve, token, release);
   });
 }
 
 async function serveAgent(
+  io: Io,
   command: readonly string[],
   flags: Flags,
   approve: Approval | null,
@@ -99,16 +103,18 @@ async function serveAgent(
   release: Release,
 ): Promise<void> {
   const socket = socketPath(flags);
-  const client = new StrongroomClient({ ...place(flags), token });
+  const client = new StrongroomClient({ ...place(flags), token, environment: io.env });
   const failed = (error: unknown) => {
-    if (!flags.detached) say(`strongroom: ${reasonOf(error)}\n`);
+    if (!flags.detached) say(io, `strongroom: ${reasonOf(error)}\n`);
   };
   const server = agentServer(new VaultKeys(client, approve, failed));
   let isListening = false;
   try {
     await listen(server, socket.path);
     isListening = true;
-    await release(() => (command.length > 0 ? runWith(command, socket.path) : serveUntilSignal(flags, socket.path)));
+    await release(() =>
+      command.length > 0 ? runWith(io, command, socket.path) : serveUntilSignal(io, flags, socket.path),
+    );
   } finally {
     server.close();
     if (isListening) socket.remove(); // else the file may be another agent's, or no socket
@@ -127,31 +133,36 @@ function place({ home, address, cacert: certificateFile, timeout: timeoutMs }: F
 }
 
 /** The token from the environment, as the command in the background gets it. */
-function given(): SigningToken {
-  return { token: process.env["STRONGROOM_TOKEN"], revoke: async () => {} };
+function given(io: Io): SigningToken {
+  return { token: io.env["STRONGROOM_TOKEN"], revoke: async () => {} };
 }
 
 /** Makes a token that can only sign, where the current one can do everything. */
-async function signingToken(flags: Flags): Promise<SigningToken> {
-  return withClient(flags, async (client) => {
+async function signingToken(io: Io, flags: Flags): Promise<SigningToken> {
+  return withClient(io, flags, async (client) => {
     const { name: current } = await client.showSelf();
-    if (current !== "root") return given();
+    if (current !== "root") return given(io);
     const name = `ssh-agent-${randomBytes(6).toString("hex")}`;
     const ttlSeconds = Math.ceil((flags.ttl ?? defaultTtlMs) / 1000);
     const { token } = await client.createToken(name, { can: ["sign"], ttlSeconds });
     const revoke = async () => {
-      await withClient({ ...flags, nonInteractive: true }, (root) => root.revokeToken(name)).catch(() => {});
+      await withClient(io, { ...flags, nonInteractive: true }, (root) => root.revokeToken(name)).catch(() => {});
     };
     return { token, revoke };
   });
 }
 
 /** Runs this command again without a terminal. The agent there keeps the token, unless it does not start. */
-async function startInBackground(flags: Flags, { token, revoke }: SigningToken, release: Release): Promise<void> {
+async function startInBackground(
+  io: Io,
+  flags: Flags,
+  { token, revoke }: SigningToken,
+  release: Release,
+): Promise<void> {
   const path = flags.socket === undefined ? join(newDirectory(), "agent") : resolve(flags.socket);
   try {
-    const child = await spawnAgent(flags, path, token ?? process.env["STRONGROOM_TOKEN"]);
-    await release(async () => printForShell(path, child.pid ?? 0)).catch((error: unknown) => {
+    const child = await spawnAgent(io, flags, path, token ?? io.env["STRONGROOM_TOKEN"]);
+    await release(async () => printForShell(io, path, child.pid ?? 0)).catch((error: unknown) => {
       child.kill();
       throw error;
     });
@@ -162,11 +173,11 @@ async function startInBackground(flags: Flags, { token, revoke }: SigningToken, 
 }
 
 /** Waits until it listens. */
-async function spawnAgent(flags: Flags, path: string, token: string | undefined): Promise<ChildProcess> {
+async function spawnAgent(io: Io, flags: Flags, path: string, token: string | undefined): Promise<ChildProcess> {
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...argumentsOf(flags, path)], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: token === undefined ? process.env : withToken(token),
+    env: token === undefined ? io.env : withToken(io, token),
   });
   const problem = await new Promise<string | null>((started) => {
     let text = "";
@@ -183,8 +194,8 @@ async function spawnAgent(flags: Flags, path: string, token: string | undefined)
 }
 
 /** Without a file of another token. */
-function withToken(token: string): NodeJS.ProcessEnv {
-  const { STRONGROOM_TOKEN_FILE: _, ...environment } = withoutTokens(process.env);
+function withToken(io: Io, token: string): NodeJS.ProcessEnv {
+  const { STRONGROOM_TOKEN_FILE: _, ...environment } = withoutTokens(io.env);
   return { ...environment, STRONGROOM_TOKEN: token };
 }
 
@@ -198,24 +209,24 @@ function argumentsOf({ home, address, cacert, timeout, confirm: asks }: Flags, p
   return ["ssh-agent", "--detached", "--socket", path, ...(asks ? ["--confirm"] : []), ...connection];
 }
 
-function printForShell(path: string, pid: number): void {
-  printLine(`SSH_AUTH_SOCK='${path.replaceAll("'", "'\\''")}'; export SSH_AUTH_SOCK;`);
-  printLine(`SSH_AGENT_PID=${pid}; export SSH_AGENT_PID;`);
+function printForShell(io: Io, path: string, pid: number): void {
+  printLine(io, `SSH_AUTH_SOCK='${path.replaceAll("'", "'\\''")}'; export SSH_AUTH_SOCK;`);
+  printLine(io, `SSH_AGENT_PID=${pid}; export SSH_AGENT_PID;`);
 }
 
-async function serveUntilSignal({ detached }: Flags, path: string): Promise<void> {
+async function serveUntilSignal(io: Io, { detached }: Flags, path: string): Promise<void> {
   const ended = Promise.race(["SIGTERM", "SIGINT", "SIGHUP"].map((signal) => once(process, signal)));
   const keepAlive = setInterval(() => {}, dayMs);
-  if (detached) process.stdout.write(`${ready}\n`);
-  else printForShell(path, process.pid);
+  if (detached) io.stdout.write(`${ready}\n`);
+  else printForShell(io, path, process.pid);
   await ended;
   clearInterval(keepAlive);
 }
 
-async function runWith(command: readonly string[], path: string): Promise<void> {
+async function runWith(io: Io, command: readonly string[], path: string): Promise<void> {
   const [program = "", ...args] = command;
-  const env = { ...withoutTokens(process.env), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
-  process.exitCode = await runChild(() => spawn(program, args, { stdio: "inherit", env })).catch((error: unknown) => {
+  const env = { ...withoutTokens(io.env), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
+  io.exitCode = await runChild(io, () => spawn(program, args, { stdio: "inherit", env })).catch((error: unknown) => {
     throw new CommandFailure(
       "usage",
       `${printable(program)} cannot be started (${systemCode(error) ?? "unknown reason"})`,
@@ -287,19 +298,20 @@ function newDirectory(): string {
 }
 
 /** Returns what asks before a signature. @throws CommandFailure usage, where nothing could ask */
-function mustFindApproval(command: readonly string[], flags: Flags): Approval {
-  const { SSH_ASKPASS: program, SSH_ASKPASS_REQUIRE: require } = process.env;
-  const { DISPLAY, WAYLAND_DISPLAY } = process.env;
-  if (program && (DISPLAY || WAYLAND_DISPLAY || require === "force")) return (question) => askWith(program, question);
-  if (command.length > 0 || flags.foreground) return async (question) => (await confirm(question)) === true;
+function mustFindApproval(io: Io, command: readonly string[], flags: Flags): Approval {
+  const { SSH_ASKPASS: program, SSH_ASKPASS_REQUIRE: require } = io.env;
+  const { DISPLAY, WAYLAND_DISPLAY } = io.env;
+  if (program && (DISPLAY || WAYLAND_DISPLAY || require === "force"))
+    return (question) => askWith(io, program, question);
+  if (command.length > 0 || flags.foreground) return async (question) => (await confirm(io, question)) === true;
   throw new CommandFailure(
     "usage",
     "--confirm has nothing to ask with: set SSH_ASKPASS, or use --foreground or a command after --",
   );
 }
 
-async function askWith(program: string, question: string): Promise<boolean> {
-  const env = { ...withoutTokens(process.env), SSH_ASKPASS_PROMPT: "confirm" };
+async function askWith(io: Io, program: string, question: string): Promise<boolean> {
+  const env = { ...withoutTokens(io.env), SSH_ASKPASS_PROMPT: "confirm" };
   const child = spawn(program, [question], { stdio: "ignore", env });
   const [code] = (await once(child, "exit").catch(() => [1])) as [number | null];
   return code === 0;

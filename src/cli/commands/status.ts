@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { type ExitName, exitCodes } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   certificateEndText,
   certificateRemedy,
@@ -22,17 +23,19 @@ The exit code is the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked
 ${exitCodes.unreachable} no server. This asks for the passphrase only when it is needed:
   strongroom status -q || strongroom unlock`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command.description("Shows whether the server is running and the vault is unlocked. Needs no token.");
-  withOutput(withConnection(command)).addHelpText("after", details).action(status);
+  withOutput(withConnection(command))
+    .addHelpText("after", details)
+    .action((flags) => status(io, flags));
 }
 
-async function status(flags: Flags): Promise<void> {
-  const found = await withClient({ autostart: false, ...flags }, (client) => client.status());
+async function status(io: Io, flags: Flags): Promise<void> {
+  const found = await withClient(io, { autostart: false, ...flags }, (client) => client.status());
   const exit = stateOf(found);
-  process.exitCode = exitCodes[found.storageAvailable === false ? "unexpected" : exit];
-  if (flags.json) printJson(found);
-  else if (!flags.quiet) process.stdout.write(textOf(found, exit));
+  io.exitCode = exitCodes[found.storageAvailable === false ? "unexpected" : exit];
+  if (flags.json) printJson(io, found);
+  else if (!flags.quiet) io.stdout.write(textOf(io, found, exit));
 }
 
 type State = Extract<ExitName, "ok" | "locked" | "notInitialized">;
@@ -42,9 +45,9 @@ function stateOf({ initialized, locked }: VaultStatus): State {
   return locked ? "locked" : "ok";
 }
 
-function textOf(status: VaultStatus, state: State): string {
+function textOf(io: Io, status: VaultStatus, state: State): string {
   const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
-  const paint = painter(process.stdout);
+  const paint = painter(io);
   const first: { readonly [S in State]: string } = {
     ok: `the vault is ${paint("green", "unlocked")}`,
     locked: `the vault is ${paint("yellow", "locked")}: unlock it with  strongroom unlock`,

@@ -14,6 +14,7 @@ import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   localMinute,
   type OutputFlags,
@@ -53,7 +54,7 @@ const takenBy: { readonly [F in keyof ServedFlags]?: readonly Action[] } = {
 
 const yearMs = 365 * 24 * 3600 * 1000;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Client tokens give access to a part of the vault: create prints a new one, ls lists them, revoke ends one at once, " +
@@ -80,7 +81,9 @@ export function define(command: Command): void {
     .addOption(new EarlierOption("--force", "overwrite"))
     .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
   onlyWith(command, "overwrite", "output");
-  onlyForActions(withResult(withConnection(withDryRun(command))), takenBy).action(token);
+  onlyForActions(withResult(withConnection(withDryRun(command))), takenBy).action((action, name, flags) =>
+    token(io, action, name, flags),
+  );
 }
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
@@ -96,14 +99,14 @@ function readScopes(text: string): string[] {
   throw new Problem(`one or more of ${scopes.join(", ")}, separated by commas${suggestion(wrong, scopes)}`);
 }
 
-async function token(action: Action, name: string | undefined, flags: ServedFlags): Promise<void> {
+async function token(io: Io, action: Action, name: string | undefined, flags: ServedFlags): Promise<void> {
   checkName(action, name);
-  if (action === "create" && name !== undefined) return createToken(name, flags);
-  if (action === "revoke" && name !== undefined) return revokeToken(name, flags);
-  if (action === "rotate" && name !== undefined) return rotateClientToken(name, flags);
-  if (action === "ls") return listTokens(flags);
-  if (action === "whoami") return showSelf(flags);
-  return rootToken(action, flags);
+  if (action === "create" && name !== undefined) return createToken(io, name, flags);
+  if (action === "revoke" && name !== undefined) return revokeToken(io, name, flags);
+  if (action === "rotate" && name !== undefined) return rotateClientToken(io, name, flags);
+  if (action === "ls") return listTokens(io, flags);
+  if (action === "whoami") return showSelf(io, flags);
+  return rootToken(io, action, flags);
 }
 
 function checkName(action: Action, name: string | undefined): void {
@@ -117,29 +120,29 @@ function usage(problem: string): CommandFailure {
 }
 
 /** The root token: its file, and a rotation by the server that has it, or in the file. */
-async function rootToken(action: Action, flags: ServedFlags): Promise<void> {
-  if (process.env["STRONGROOM_TOKEN"] && flags.tokenFile === undefined) {
+async function rootToken(io: Io, action: Action, flags: ServedFlags): Promise<void> {
+  if (io.env["STRONGROOM_TOKEN"] && flags.tokenFile === undefined) {
     throw new CommandFailure(
       "usage",
       "the token comes from STRONGROOM_TOKEN, not from a file: change it there, or unset it",
     );
   }
-  const home = homeAt(readOneSetting("home", flags.home, process.env));
-  const file = readOneSetting("tokenFile", flags.tokenFile, process.env) ?? home.token;
-  if (action === "path") return flags.json ? printJson({ path: file }) : printLine(file);
+  const home = homeAt(readOneSetting("home", flags.home, io.env));
+  const file = readOneSetting("tokenFile", flags.tokenFile, io.env) ?? home.token;
+  if (action === "path") return flags.json ? printJson(io, { path: file }) : printLine(io, file);
   if (flags.output !== undefined) throw usage("-o has no effect on the root token, which is in its file");
-  if (namesServer(flags) || (await findHolder(home.vault)) !== null) return rotateRootToken(flags);
+  if (namesServer(io, flags) || (await findHolder(home.vault)) !== null) return rotateRootToken(io, flags);
   if (flags.overlap !== undefined) throw usage("--overlap needs a running server");
-  await rotateFile(file, flags);
+  await rotateFile(io, file, flags);
 }
 
-async function rotateFile(file: string, flags: ServedFlags): Promise<void> {
+async function rotateFile(io: Io, file: string, flags: ServedFlags): Promise<void> {
   await refuseOtherContent(file);
-  if (flags.dryRun) return report(flags, { dryRun: true, path: file }, `a new token would be written to ${file}`);
+  if (flags.dryRun) return report(io, flags, { dryRun: true, path: file }, `a new token would be written to ${file}`);
   await writeNewToken(file).catch((error: unknown) => {
     throw unusable(file, "written", error);
   });
-  report(flags, { path: file }, `a new token is in ${file}; start the server with  strongroom serve`);
+  report(io, flags, { path: file }, `a new token is in ${file}; start the server with  strongroom serve`);
 }
 
 /** The file's content is lost: it must be a token, or empty. @throws CommandFailure conflict, unexpected */
@@ -180,39 +183,45 @@ type ServedFlags = OutputFlags &
     readonly dryRun?: true;
   };
 
-export async function createToken(name: string, flags: ServedFlags): Promise<void> {
+export async function createToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
   const { path: paths, can, ttl, dryRun } = flags;
   await checkTarget(flags);
-  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
-  const created = await withClient(flags, (client) =>
+  if (dryRun) return report(io, flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
+  const created = await withClient(io, flags, (client) =>
     client.tokens.create(name, { paths, can, ttlSeconds: secondsOf(ttl) }),
   );
-  await deliver(created, flags, "created");
+  await deliver(io, created, flags, "created");
 }
 
-async function rotateClientToken(name: string, flags: ServedFlags): Promise<void> {
+async function rotateClientToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
   const { overlap, dryRun } = flags;
   await checkTarget(flags);
-  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would get a new value: nothing was done`);
+  if (dryRun)
+    return report(io, flags, { dryRun: true, name }, `the token ${name} would get a new value: nothing was done`);
   const rotate = (client: StrongroomClient) =>
     ofToken(name, client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) }));
-  await deliver(await withClient(flags, rotate), flags, "rotated");
+  await deliver(io, await withClient(io, flags, rotate), flags, "rotated");
 }
 
 /** The server has written the new value into its token file. */
-async function rotateRootToken(flags: ServedFlags): Promise<void> {
+async function rotateRootToken(io: Io, flags: ServedFlags): Promise<void> {
   const { overlap, dryRun } = flags;
   if (dryRun)
-    return report(flags, { dryRun: true, name: "root" }, "the server would replace its token file: nothing was done");
-  await withClient(flags, (client) => client.tokens.rotate("root", { overlapSeconds: secondsOf(overlap) }));
-  report(flags, { name: "root" }, "the server has a new root token, and has written it into its token file");
+    return report(
+      io,
+      flags,
+      { dryRun: true, name: "root" },
+      "the server would replace its token file: nothing was done",
+    );
+  await withClient(io, flags, (client) => client.tokens.rotate("root", { overlapSeconds: secondsOf(overlap) }));
+  report(io, flags, { name: "root" }, "the server has a new root token, and has written it into its token file");
 }
 
-export async function revokeToken(name: string, flags: ServedFlags): Promise<void> {
+export async function revokeToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
   if (flags.dryRun)
-    return report(flags, { dryRun: true, name }, `the token ${name} would be revoked: nothing was done`);
-  await withClient(flags, (client) => ofToken(name, client.tokens.revoke(name)));
-  report(flags, { name }, `the token ${name} is revoked`);
+    return report(io, flags, { dryRun: true, name }, `the token ${name} would be revoked: nothing was done`);
+  await withClient(io, flags, (client) => ofToken(name, client.tokens.revoke(name)));
+  report(io, flags, { name }, `the token ${name} is revoked`);
 }
 
 /** @throws CommandFailure notFound, for a name that no token has */
@@ -225,37 +234,37 @@ async function ofToken<T>(name: string, request: Promise<T>): Promise<T> {
   }
 }
 
-export async function listTokens(flags: ServedFlags): Promise<void> {
-  const { tokens } = await withClient(flags, (client) => client.tokens.list());
-  if (flags.json) return printJson({ tokens });
+export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
+  const { tokens } = await withClient(io, flags, (client) => client.tokens.list());
+  if (flags.json) return printJson(io, { tokens });
   const width = Math.max(0, ...tokens.map(({ name }) => name.length));
-  const paint = painter(process.stdout);
+  const paint = painter(io);
   for (const token of tokens) {
     const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
     const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
     const parent = token.parent === undefined ? "" : `, child of ${token.parent}`;
     const end = endOf(token, isOver ? "expired" : "ends");
     const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${end}, ${used}${parent}`;
-    process.stdout.write(`${isOver ? paint("red", row) : row}\n`);
+    io.stdout.write(`${isOver ? paint("red", row) : row}\n`);
   }
 }
 
-export async function showSelf(flags: ServedFlags): Promise<void> {
-  const token = await withClient(flags, (client) => client.tokens.self());
-  if (flags.json) printJson(token);
-  else printLine(`${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
+export async function showSelf(io: Io, flags: ServedFlags): Promise<void> {
+  const token = await withClient(io, flags, (client) => client.tokens.self());
+  if (flags.json) printJson(io, token);
+  else printLine(io, `${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
 }
 
 /** Prints only the token's value on standard output, or writes it to the file; everything else goes to standard error. */
-async function deliver(created: NewToken, flags: ServedFlags, what: string): Promise<void> {
+async function deliver(io: Io, created: NewToken, flags: ServedFlags, what: string): Promise<void> {
   const { token, ok: _, ...shown } = created;
   const { output, json, quiet } = flags;
-  if (output !== undefined) await writeOut([`${token}\n`], flags);
+  if (output !== undefined) await writeOut(io, [`${token}\n`], flags);
   const said = `the token ${created.name} is ${what}: ${scopeOf(created)}, ${endOf(created)}`;
-  if (output !== undefined) return report(flags, { ...shown, output }, `${said}; it is in ${output}`);
-  if (json) return printJson({ ok: true, token, ...shown });
-  printLine(token);
-  if (!quiet) say(`${said}; this value is shown once\n`);
+  if (output !== undefined) return report(io, flags, { ...shown, output }, `${said}; it is in ${output}`);
+  if (json) return printJson(io, { ok: true, token, ...shown });
+  printLine(io, token);
+  if (!quiet) say(io, `${said}; this value is shown once\n`);
 }
 
 function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { StrongroomClient, VitalSigns } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
+import type { Io, OutputStream } from "../kit/io.js";
 import {
   counted,
   type OutputFlags,
@@ -32,7 +33,7 @@ const minIntervalMs = 100;
 /** Of a terminal that does not say. */
 const usualRows = 24;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Shows requests, their latency, key derivations, storage and event loop delay, refreshed until Ctrl-C. Without a " +
@@ -41,29 +42,29 @@ export function define(command: Command): void {
     )
     .option("--interval <duration>", "refresh interval, such as 10s (2s)", duration(3_600_000))
     .option("--once", "print once and exit");
-  withResult(withConnection(command)).action(top);
+  withResult(withConnection(command)).action((flags) => top(io, flags));
 }
 
-async function top(flags: Flags): Promise<void> {
-  const isOnce = flags.once || flags.json || flags.quiet || process.stdout.isTTY !== true;
-  await withClient(flags, (client) => (isOnce ? showOnce(client, flags) : showLive(client, flags)));
+async function top(io: Io, flags: Flags): Promise<void> {
+  const isOnce = flags.once || flags.json || flags.quiet || io.stdout.isTTY !== true;
+  await withClient(io, flags, (client) => (isOnce ? showOnce(io, client, flags) : showLive(io, client, flags)));
 }
 
-async function showOnce(client: StrongroomClient, flags: Flags): Promise<void> {
+async function showOnce(io: Io, client: StrongroomClient, flags: Flags): Promise<void> {
   const load = loadOf(new Interval(null, await scrape(client)));
-  if (flags.json) return printJson(load);
-  process.stdout.write(`${loadText(load, painter(process.stdout), false, null).join("\n")}\n`);
+  if (flags.json) return printJson(io, load);
+  io.stdout.write(`${loadText(load, painter(io), false, null).join("\n")}\n`);
 }
 
-async function showLive(client: StrongroomClient, { interval = usualMs }: Flags): Promise<void> {
-  const screen = process.stdout;
+async function showLive(io: Io, client: StrongroomClient, { interval = usualMs }: Flags): Promise<void> {
+  const screen = io.stdout;
   screen.write("\u001b[?25l"); // hides the cursor
   try {
     await breakable(async (signal) => {
       for (let before: MetricSamples | null = null; !signal.aborted; ) {
         const began = performance.now();
         const [after, vitals] = await Promise.all([scrape(client), client.vitals({ signal })]);
-        draw(screen, loadText(loadOf(new Interval(before, after)), painter(screen), before !== null, vitals));
+        draw(screen, loadText(loadOf(new Interval(before, after)), painter(io), before !== null, vitals));
         before = after;
         const left = interval - (performance.now() - began);
         await sleep(Math.max(minIntervalMs, left), undefined, { signal }).catch(() => {});
@@ -79,7 +80,7 @@ async function scrape(client: StrongroomClient): Promise<MetricSamples> {
 }
 
 /** Draws over what is there, line by line, so that nothing flickers. */
-function draw(screen: NodeJS.WriteStream, lines: readonly string[]): void {
+function draw(screen: OutputStream, lines: readonly string[]): void {
   const shown = lines.slice(0, Math.max(1, (screen.rows || usualRows) - 1));
   screen.write(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
 }

@@ -6,6 +6,7 @@ import { transitKeyTypes } from "../../contract/names.js";
 import { onlyForActions } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
 import { readInputFile } from "../kit/input.js";
+import type { Io } from "../kit/io.js";
 import {
   localMinute,
   type OutputFlags,
@@ -49,7 +50,7 @@ settings. rm deletes a key whose deletion is allowed: what it encrypted is lost.
 types: aes256-gcm96 encrypts and makes MACs; rsa-2048 and rsa-4096 encrypt a
 little, and sign; ed25519 and ecdsa-p256 sign; hmac makes MACs.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Transit keys encrypt and sign in the server; their private parts never leave it.")
     .addArgument(new Argument("<action>", "what to do with keys").choices([...actions]))
@@ -72,55 +73,58 @@ export function define(command: Command): void {
     ssh: ["show"],
     yes: ["rm"],
   };
-  onlyForActions(withYes(withResult(withConnection(command))), taken).action(transit);
+  onlyForActions(withYes(withResult(withConnection(command))), taken).action((action, name, file, flags) =>
+    transit(io, action, name, file, flags),
+  );
 }
 
 async function transit(
+  io: Io,
   action: Action,
   name: string | undefined,
   file: string | undefined,
   flags: Flags,
 ): Promise<void> {
   if (file !== undefined && action !== "import") throw usage(`${action} takes no file`);
-  if (action === "ls") return name === undefined ? list(flags) : Promise.reject(usage("ls takes no name"));
+  if (action === "ls") return name === undefined ? list(io, flags) : Promise.reject(usage("ls takes no name"));
   if (name === undefined) throw usage(`${action} needs the key's name`);
   const key = mustBePath(name);
-  if (action === "create") return create(key, flags);
-  if (action === "import") return importKey(key, file, flags);
-  if (action === "show") return show(key, flags);
-  if (action === "rotate") return rotate(key, flags);
-  return action === "config" ? configure(key, flags) : remove(key, flags);
+  if (action === "create") return create(io, key, flags);
+  if (action === "import") return importKey(io, key, file, flags);
+  if (action === "show") return show(io, key, flags);
+  if (action === "rotate") return rotate(io, key, flags);
+  return action === "config" ? configure(io, key, flags) : remove(io, key, flags);
 }
 
 function usage(problem: string): CommandFailure {
   return new CommandFailure("usage", `${problem}: strongroom transit --help shows more`);
 }
 
-async function list(flags: Flags): Promise<void> {
-  const { keys, damaged } = await withClient(flags, (client) => client.listTransitKeys());
-  if (flags.json) return printJson({ keys, ...(damaged && { damaged }) });
+async function list(io: Io, flags: Flags): Promise<void> {
+  const { keys, damaged } = await withClient(io, flags, (client) => client.listTransitKeys());
+  if (flags.json) return printJson(io, { keys, ...(damaged && { damaged }) });
   const width = Math.max(0, ...keys.map(({ name }) => widthOf(printable(name))));
   for (const { name, type, latestVersion } of keys) {
-    printLine(process.stdout.isTTY ? `${padded(printable(name), width)}  ${type}  version ${latestVersion}` : name);
+    printLine(io, io.stdout.isTTY ? `${padded(printable(name), width)}  ${type}  version ${latestVersion}` : name);
   }
   if (damaged === undefined) return;
   throw new CommandFailure("findings", `damaged keys: ${damaged.map(printable).join(", ")}; see  strongroom doctor`);
 }
 
-async function create(name: string, flags: Flags): Promise<void> {
+async function create(io: Io, name: string, flags: Flags): Promise<void> {
   const { type, exportable } = flags;
-  const key = await withPatientClient(flags, (client) => client.createTransitKey(name, { type, exportable }));
-  reportKey(flags, key, `created the ${key.type} key ${name}`);
+  const key = await withPatientClient(io, flags, (client) => client.createTransitKey(name, { type, exportable }));
+  reportKey(io, flags, key, `created the ${key.type} key ${name}`);
 }
 
-async function importKey(name: string, file: string | undefined, flags: Flags): Promise<void> {
+async function importKey(io: Io, name: string, file: string | undefined, flags: Flags): Promise<void> {
   if (file === undefined) throw usage("import needs the file of the key");
   const bytes = await readInputFile(file, printable(file));
-  const material = await keyMaterial(bytes, flags, file);
+  const material = await keyMaterial(io, bytes, flags, file);
   try {
     const options = { type: material.type, exportable: flags.exportable, key: material.der };
-    const key = await withPatientClient(flags, (client) => client.createTransitKey(name, options));
-    reportKey(flags, key, `imported the ${key.type} key ${name}; the file is unchanged`);
+    const key = await withPatientClient(io, flags, (client) => client.createTransitKey(name, options));
+    reportKey(io, flags, key, `imported the ${key.type} key ${name}; the file is unchanged`);
   } finally {
     material.der.fill(0);
     bytes.fill(0);
@@ -128,12 +132,13 @@ async function importKey(name: string, file: string | undefined, flags: Flags): 
 }
 
 async function keyMaterial(
+  io: Io,
   bytes: Buffer,
   flags: Flags,
   file: string,
 ): Promise<{ readonly type: TransitKeyType; readonly der: Buffer }> {
   if (flags.type === "aes256-gcm96" || flags.type === "hmac") return { type: flags.type, der: bytes };
-  const ask = () => readPassphrase(flags, `Passphrase of ${printable(file)}: `);
+  const ask = () => readPassphrase(io, flags, `Passphrase of ${printable(file)}: `);
   try {
     const key = await readKeyFile(bytes, ask);
     if (flags.type === undefined || flags.type === key.type) return key;
@@ -144,16 +149,16 @@ async function keyMaterial(
   }
 }
 
-async function show(name: string, flags: Flags): Promise<void> {
-  const key = await withClient(flags, (client) => client.showTransitKey(name));
-  if (flags.ssh) return printSshKey(key);
-  if (flags.json) return printJson(key);
-  printLine(`${printable(key.name)}  ${key.type}`);
-  printLine(`exportable ${yesNo(key.exportable)}, deletion allowed ${yesNo(key.deletionAllowed)}`);
+async function show(io: Io, name: string, flags: Flags): Promise<void> {
+  const key = await withClient(io, flags, (client) => client.showTransitKey(name));
+  if (flags.ssh) return printSshKey(io, key);
+  if (flags.json) return printJson(io, key);
+  printLine(io, `${printable(key.name)}  ${key.type}`);
+  printLine(io, `exportable ${yesNo(key.exportable)}, deletion allowed ${yesNo(key.deletionAllowed)}`);
   for (const [number, { createdAt, publicKey = "" }] of Object.entries(key.versions)) {
     const note = Number(number) < key.minDecryptionVersion ? ", not allowed" : "";
-    printLine(`version ${number}, ${localMinute(new Date(createdAt))}${note}`);
-    if (publicKey !== "") process.stdout.write(publicKey);
+    printLine(io, `version ${number}, ${localMinute(new Date(createdAt))}${note}`);
+    if (publicKey !== "") io.stdout.write(publicKey);
   }
 }
 
@@ -162,34 +167,34 @@ function yesNo(value: boolean): string {
 }
 
 /** Of the newest version, as the agent offers it. */
-function printSshKey({ name, type, latestVersion, versions }: TransitKey): void {
+function printSshKey(io: Io, { name, type, latestVersion, versions }: TransitKey): void {
   const pem = versions[String(latestVersion)]?.publicKey;
   const blob = pem === undefined ? null : sshPublicKey(pem);
   if (blob === null) throw new CommandFailure("usage", `${name} is of type ${type}, which SSH does not use`);
   const algorithm = blob.toString("latin1", 4, 4 + blob.readUInt32BE());
-  printLine(`${algorithm} ${blob.toString("base64")} ${printable(name)}`);
+  printLine(io, `${algorithm} ${blob.toString("base64")} ${printable(name)}`);
 }
 
-async function rotate(name: string, flags: Flags): Promise<void> {
-  const key = await withPatientClient(flags, (client) => client.rotateTransitKey(name));
-  reportKey(flags, key, `${name} now encrypts and signs with version ${key.latestVersion}`);
+async function rotate(io: Io, name: string, flags: Flags): Promise<void> {
+  const key = await withPatientClient(io, flags, (client) => client.rotateTransitKey(name));
+  reportKey(io, flags, key, `${name} now encrypts and signs with version ${key.latestVersion}`);
 }
 
-async function configure(name: string, flags: Flags): Promise<void> {
+async function configure(io: Io, name: string, flags: Flags): Promise<void> {
   const { minDecryptionVersion, deletionAllowed } = flags;
   if (minDecryptionVersion === undefined && deletionAllowed === undefined) throw usage("config needs a setting");
   const settings = { minDecryptionVersion, deletionAllowed };
-  const key = await withClient(flags, (client) => client.configureTransitKey(name, settings));
-  reportKey(flags, key, `changed the settings of ${name}`);
+  const key = await withClient(io, flags, (client) => client.configureTransitKey(name, settings));
+  reportKey(io, flags, key, `changed the settings of ${name}`);
 }
 
-async function remove(name: string, flags: Flags): Promise<void> {
-  await mustConfirm(`Delete the transit key ${printable(name)}? What it encrypted is lost.`, flags);
-  await withClient(flags, (client) => client.deleteTransitKey(name));
-  report(flags, { name }, `deleted the transit key ${name}`);
+async function remove(io: Io, name: string, flags: Flags): Promise<void> {
+  await mustConfirm(io, `Delete the transit key ${printable(name)}? What it encrypted is lost.`, flags);
+  await withClient(io, flags, (client) => client.deleteTransitKey(name));
+  report(io, flags, { name }, `deleted the transit key ${name}`);
 }
 
-function reportKey(flags: Flags, key: TransitKey, text: string): void {
-  if (flags.json) printJson({ ok: true, ...key });
-  else report(flags, {}, text);
+function reportKey(io: Io, flags: Flags, key: TransitKey, text: string): void {
+  if (flags.json) printJson(io, { ok: true, ...key });
+  else report(io, flags, {}, text);
 }

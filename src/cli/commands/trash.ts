@@ -3,6 +3,7 @@ import { Argument, type Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { onlyForActions } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   counted,
   localMinute,
@@ -26,7 +27,7 @@ const details = `
 strongroom undo PATH  brings a secret back. The server destroys what has been in
 the trash for 30 days, or as its setting --keep-trash-days says.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "ls lists the deleted secrets and when they were deleted; rm destroys some of them for good, empty all of them.",
@@ -35,45 +36,45 @@ export function define(command: Command): void {
     .argument("[path...]", "for rm: the secrets' paths; for ls: a prefix of paths");
   onlyForActions(withResult(withConnection(withYes(command))), { yes: ["rm", "empty"] })
     .addHelpText("after", details)
-    .action(trash);
+    .action((action, paths, flags) => trash(io, action, paths, flags));
 }
 
-async function trash(action: string, paths: readonly string[], flags: Flags): Promise<void> {
-  if (action === "ls") return list(paths, flags);
+async function trash(io: Io, action: string, paths: readonly string[], flags: Flags): Promise<void> {
+  if (action === "ls") return list(io, paths, flags);
   if ((action === "rm") !== paths.length > 0) {
     const problem = action === "rm" ? "rm needs the paths of secrets" : "empty takes no paths";
     throw new CommandFailure("usage", `${problem}: strongroom trash ls  lists what is in the trash`);
   }
-  return action === "rm" ? remove(paths.map(mustBePath), flags) : empty(flags);
+  return action === "rm" ? remove(io, paths.map(mustBePath), flags) : empty(io, flags);
 }
 
-async function list([prefix = "", another]: readonly string[], flags: Flags): Promise<void> {
+async function list(io: Io, [prefix = "", another]: readonly string[], flags: Flags): Promise<void> {
   if (another !== undefined) throw new CommandFailure("usage", "ls takes one prefix");
-  const { entries, damaged } = await withClient(flags, (client) => trashIn(client, prefix));
-  if (flags.json) return printJson({ entries, ...(damaged.length > 0 && { damaged }) });
+  const { entries, damaged } = await withClient(io, flags, (client) => trashIn(client, prefix));
+  if (flags.json) return printJson(io, { entries, ...(damaged.length > 0 && { damaged }) });
   const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
   for (const { path, deletedAt } of entries)
-    printLine(`${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}`);
+    printLine(io, `${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}`);
   if (damaged.length === 0) return;
   throw new CommandFailure("findings", `damaged: ${damaged.map(printable).join(", ")}; see  strongroom doctor --open`);
 }
 
-async function remove(paths: readonly string[], flags: Flags): Promise<void> {
-  await mustConfirm(`Destroy ${paths.map(printable).join(", ")} for good?`, flags);
-  await withClient(flags, async (client) => {
+async function remove(io: Io, paths: readonly string[], flags: Flags): Promise<void> {
+  await mustConfirm(io, `Destroy ${paths.map(printable).join(", ")} for good?`, flags);
+  await withClient(io, flags, async (client) => {
     for (const path of paths) await client.destroyTrashed(path);
   });
-  report(flags, { destroyed: paths }, `destroyed: ${paths.join(", ")}`);
+  report(io, flags, { destroyed: paths }, `destroyed: ${paths.join(", ")}`);
 }
 
-async function empty(flags: Flags): Promise<void> {
-  const { entries, damaged } = await withClient(flags, (client) => trashIn(client, ""));
+async function empty(io: Io, flags: Flags): Promise<void> {
+  const { entries, damaged } = await withClient(io, flags, (client) => trashIn(client, ""));
   const paths = [...entries.map(({ path }) => path), ...damaged];
-  if (paths.length === 0) return report(flags, { destroyed: 0 }, "the trash is empty: nothing was done");
+  if (paths.length === 0) return report(io, flags, { destroyed: 0 }, "the trash is empty: nothing was done");
   const secrets = counted(paths.length, "secret");
-  await mustConfirm(`Destroy the ${secrets} in the trash for good?`, flags);
-  const count = await withClient(flags, (client) => destroyAll(client, paths));
-  report(flags, { destroyed: count }, `destroyed: ${counted(count, "secret")}`);
+  await mustConfirm(io, `Destroy the ${secrets} in the trash for good?`, flags);
+  const count = await withClient(io, flags, (client) => destroyAll(client, paths));
+  report(io, flags, { destroyed: count }, `destroyed: ${counted(count, "secret")}`);
 }
 
 /** Returns how many were still there. */

@@ -10,6 +10,7 @@ import { systemFiles } from "../../files/durable.js";
 import { quoted } from "../../files/home.js";
 import { nonEmpty } from "../kit/args.js";
 import { CommandFailure, exits } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { checkNewFile, writeNewFile } from "../kit/new-file.js";
 import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
 import { withHome } from "../kit/server.js";
@@ -42,22 +43,29 @@ const ways: readonly (readonly [string, (file: string) => string])[] = [
   ["Firefox", () => "open the server's address, compare the certificate's fingerprint, then accept it"],
 ];
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Prints the server's certificate file, its fingerprint, and how other programs can trust it.")
     .option("--cacert <file>", "the certificate (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
     .option("--bundle <file>", "write the system's certificates and this one to a file", nonEmpty);
-  withResult(withHome(command)).addHelpText("after", details).action(trust);
+  withResult(withHome(command))
+    .addHelpText("after", details)
+    .action((flags) => trust(io, flags));
 }
 
-async function trust(flags: Flags): Promise<void> {
-  const { certificate, certificateSource: file } = await find(flags);
+async function trust(io: Io, flags: Flags): Promise<void> {
+  const { certificate, certificateSource: file } = await find(io, flags);
   const { fingerprint256, subjectAltName = "", validTo } = new X509Certificate(certificate);
   const names = subjectAltName.replace(/\b(?:DNS|IP Address):/g, "");
   const end = new Date(validTo);
-  if (flags.bundle !== undefined) return writeBundle(flags.bundle, certificate, flags);
+  if (flags.bundle !== undefined) return writeBundle(io, flags.bundle, certificate, flags);
   if (flags.json) {
-    return printJson({ path: file, sha256: fingerprint256, names: names.split(", "), validUntil: end.toISOString() });
+    return printJson(io, {
+      path: file,
+      sha256: fingerprint256,
+      names: names.split(", "),
+      validUntil: end.toISOString(),
+    });
   }
   const shown = printable(quoted(file));
   const about = [
@@ -66,7 +74,7 @@ async function trust(flags: Flags): Promise<void> {
     ["names", printable(names)],
     ["valid until", localMinute(end)],
   ] as const;
-  process.stdout.write(`${rows(about)}
+  io.stdout.write(`${rows(about)}
 The strongroom command and its client library trust it already. For other programs:
 ${rows(ways.map(([name, how]) => [name, how(shown)]))}
 The server replaces the certificate when fewer than 30 days are left or its names change: repeat the steps then.
@@ -74,13 +82,13 @@ The server replaces the certificate when fewer than 30 days are left or its name
 }
 
 /** Certificates are no secrets: the file may be read by all, and replaces an earlier one. @throws CommandFailure usage */
-async function writeBundle(file: string, certificate: Uint8Array | string, flags: Flags): Promise<void> {
+async function writeBundle(io: Io, file: string, certificate: Uint8Array | string, flags: Flags): Promise<void> {
   const own = Buffer.from(certificate).toString("latin1").trim();
   const parts = [await systemCertificates(), own];
   await checkNewFile(file, true);
   await writeNewFile([parts.map((part) => `${part.trim()}\n`).join("")], file, true, systemFiles, 0o644);
   const shown = quoted(resolve(file));
-  report(flags, { file }, `${file} written: export SSL_CERT_FILE=${shown} REQUESTS_CA_BUNDLE=${shown}`);
+  report(io, flags, { file }, `${file} written: export SSL_CERT_FILE=${shown} REQUESTS_CA_BUNDLE=${shown}`);
 }
 
 /** Those that come with Node where the system has no file of its own. */
@@ -92,9 +100,9 @@ async function systemCertificates(): Promise<string> {
   return rootCertificates.join("\n");
 }
 
-async function find({ home, cacert }: Flags) {
+async function find({ env: environment }: Io, { home, cacert }: Flags) {
   try {
-    return await findServer({ home, certificateFile: cacert });
+    return await findServer({ home, certificateFile: cacert, environment });
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
     throw new CommandFailure(exits[error.code], error.message);

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { type SecretHistory, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { isConflict } from "../kit/changes.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 import { mustBePath } from "../kit/paths.js";
 import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../kit/secrets.js";
@@ -14,7 +15,7 @@ const details = `
 What was the newest version stays in the history: a second undo brings it back.
 strongroom trash ls  lists the deleted secrets.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description(
       "Stores an earlier version of a secret again: its value, type and description become the newest version. Of a " +
@@ -26,22 +27,22 @@ export function define(command: Command): void {
     );
   withOutput(withConnection(withDryRun(command)))
     .addHelpText("after", details)
-    .action(undo);
+    .action((typed, flags) => undo(io, typed, flags));
 }
 
-async function undo(typed: string, flags: Flags): Promise<void> {
+async function undo(io: Io, typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
-  await withClient(flags, async (client) => {
+  await withClient(io, flags, async (client) => {
     const history = await historyOrNull(client, path);
-    if (history === null) return bringBack(client, path, flags);
+    if (history === null) return bringBack(io, client, path, flags);
     const wanted = versionIn(history, flags.to);
     if (flags.dryRun) {
       const text = `${path} would go back to version ${wanted}: nothing was done`;
-      return report(flags, { dryRun: true, path, restored: wanted }, text);
+      return report(io, flags, { dryRun: true, path, restored: wanted }, text);
     }
     const { bytes, metadata, version } = await storeAgain(client, history, wanted);
     const done = { path, bytes, metadata, restored: wanted, version };
-    report(flags, done, `${path} restored to version ${wanted}, stored as version ${version}`);
+    report(io, flags, done, `${path} restored to version ${wanted}, stored as version ${version}`);
   });
 }
 
@@ -55,16 +56,16 @@ async function historyOrNull(client: StrongroomClient, path: string): Promise<Se
   }
 }
 
-async function bringBack(client: StrongroomClient, path: string, flags: Flags): Promise<void> {
+async function bringBack(io: Io, client: StrongroomClient, path: string, flags: Flags): Promise<void> {
   if (flags.to !== undefined) {
     const shown = printable(path);
     const remedy = `bring it back with  strongroom undo ${shown}  first`;
     throw new CommandFailure("conflict", `${shown} is in the trash: ${remedy}`);
   }
   if (flags.dryRun)
-    return report(flags, { dryRun: true, path }, `${path} would be restored from the trash: nothing was done`);
+    return report(io, flags, { dryRun: true, path }, `${path} would be restored from the trash: nothing was done`);
   await client.untrash(path);
-  report(flags, { path, untrashed: true }, `${path} is back from the trash`);
+  report(io, flags, { path, untrashed: true }, `${path} is back from the trash`);
 }
 
 /** @throws CommandFailure notFound, conflict */

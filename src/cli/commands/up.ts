@@ -5,6 +5,7 @@ import { readSettings } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { startInBackground } from "../kit/background-server.js";
+import type { Io } from "../kit/io.js";
 import { printable, report } from "../kit/output.js";
 import { givenSettings, warnOfUnknownVariables, withSettings } from "../kit/settings-flags.js";
 
@@ -17,25 +18,25 @@ strongroom serve. If a server runs already for this home, nothing is done.
 With STRONGROOM_AUTOSTART=1 in the environment, or --autostart, every command
 that finds no server for its home starts one so.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command.description("Starts the vault server in the background and returns once it listens.");
   withSettings(command)
     .addHelpText("after", details)
     .action(async () => {
       const { flags, problems } = givenSettings(command);
-      const { home } = readSettings(flags, process.env, problems);
+      const { home } = readSettings(flags, io.env, problems);
       const holder = await findHolder(homeAt(home).vault);
-      if (holder !== null) return report({}, {}, `a server is already running (pid ${holder.pid})`);
-      warnOfUnknownVariables();
-      const { pid, log, address } = await startInBackground(flags);
-      const next = (await isInitialized(home)) ? "unlock" : "init";
-      report({}, {}, `the server runs in the background (pid ${pid}, ${address}; log: ${printable(log)})`);
-      report({}, {}, `next: strongroom ${next}`);
+      if (holder !== null) return report(io, {}, {}, `a server is already running (pid ${holder.pid})`);
+      warnOfUnknownVariables(io);
+      const { pid, log, address } = await startInBackground(io, flags);
+      const next = (await isInitialized(io, home)) ? "unlock" : "init";
+      report(io, {}, {}, `the server runs in the background (pid ${pid}, ${address}; log: ${printable(log)})`);
+      report(io, {}, {}, `next: strongroom ${next}`);
     });
 }
 
-async function isInitialized(home: string): Promise<boolean> {
-  const client = new StrongroomClient({ home });
+async function isInitialized(io: Io, home: string): Promise<boolean> {
+  const client = new StrongroomClient({ home, environment: io.env });
   try {
     return (await client.status()).initialized;
   } finally {

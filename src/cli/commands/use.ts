@@ -4,6 +4,7 @@ import { type StrongroomClient, StrongroomError, type Use, type UseRequest } fro
 import { Problem } from "../../config/readers.js";
 import { onlyForActions, suggestion } from "../kit/args.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
 import { mustBePath } from "../kit/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
@@ -35,7 +36,7 @@ By default the secret is sent as  Authorization: Bearer VALUE. In --format, {}
 stands for the value. In --path, * stands for characters within a segment and
 ** across segments.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Binds secrets to hosts, so that programs can use them without reading them.")
     .usage("add PATH HOST [flags] | ls [PREFIX] | rm PATH HOST")
@@ -59,7 +60,9 @@ export function define(command: Command): void {
       ["add" as const],
     ]),
   );
-  onlyForActions(withResult(withConnection(command)), taken).action(use);
+  onlyForActions(withResult(withConnection(command)), taken).action((action, path, host, flags) =>
+    use(io, action, path, host, flags),
+  );
 }
 
 function listOf(text: string): string[] {
@@ -75,13 +78,19 @@ function readMethods(text: string): string[] {
   return listOf(text).map((method) => method.toUpperCase());
 }
 
-async function use(action: Action, path: string | undefined, host: string | undefined, flags: Flags): Promise<void> {
-  if (action === "ls") return listUses(path ?? "", host, flags);
+async function use(
+  io: Io,
+  action: Action,
+  path: string | undefined,
+  host: string | undefined,
+  flags: Flags,
+): Promise<void> {
+  if (action === "ls") return listUses(io, path ?? "", host, flags);
   if (path === undefined || host === undefined) throw usage(`${action} needs the secret's path and a host`);
-  if (action === "add") return addUse(mustBePath(path), host, flags);
+  if (action === "add") return addUse(io, mustBePath(path), host, flags);
   const secret = mustBePath(path);
-  await withClient(flags, (client) => removeUse(client, secret, host));
-  report(flags, { path: secret, host }, `${secret} is no longer bound to ${host}`);
+  await withClient(io, flags, (client) => removeUse(client, secret, host));
+  report(io, flags, { path: secret, host }, `${secret} is no longer bound to ${host}`);
 }
 
 /** @throws CommandFailure notFound, with the hosts to which the secret is bound */
@@ -102,11 +111,11 @@ async function removeUse(client: StrongroomClient, path: string, host: string): 
   }
 }
 
-async function addUse(path: string, host: string, flags: Flags): Promise<void> {
+async function addUse(io: Io, path: string, host: string, flags: Flags): Promise<void> {
   const wanted = requestOf(host, flags);
-  const added = await withClient(flags, (client) => client.setUse(path, wanted));
+  const added = await withClient(io, flags, (client) => client.setUse(path, wanted));
   const { ok: _, ...shown } = added;
-  report(flags, shown, `${path} is bound to ${added.host}: ${sentAs(added)}`);
+  report(io, flags, shown, `${path} is bound to ${added.host}: ${sentAs(added)}`);
 }
 
 /** @throws CommandFailure usage */
@@ -131,13 +140,13 @@ function requestOf(
   };
 }
 
-async function listUses(prefix: string, extra: string | undefined, flags: Flags): Promise<void> {
+async function listUses(io: Io, prefix: string, extra: string | undefined, flags: Flags): Promise<void> {
   if (extra !== undefined) throw usage("ls takes at most the beginning of paths");
-  const { uses } = await withClient(flags, (client) => client.listUses({ prefix }));
-  if (flags.json) return printJson({ uses });
+  const { uses } = await withClient(io, flags, (client) => client.listUses({ prefix }));
+  if (flags.json) return printJson(io, { uses });
   const width = Math.max(0, ...uses.map((each) => printable(each.path).length));
   for (const each of uses)
-    process.stdout.write(`${printable(each.path).padEnd(width)}  ${placeOf(each)}  ${sentAs(each)}\n`);
+    io.stdout.write(`${printable(each.path).padEnd(width)}  ${placeOf(each)}  ${sentAs(each)}\n`);
 }
 
 function placeOf({ host, port }: Use): string {

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { findServer, mustHaveToken } from "../../client/discovery.js";
 import { quoted } from "../../files/home.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { type OutputFlags, printJson, withResult } from "../kit/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
@@ -19,30 +20,34 @@ The output has the token of this command: the root token, unless --token-file,
 STRONGROOM_TOKEN or STRONGROOM_TOKEN_FILE names another one. Give programs a
 client token (strongroom token create). The server needs --vault-port.`;
 
-export function define(command: Command): void {
+export function define(command: Command, io: Io): void {
   command
     .description("Prints the address, certificate and token for clients of Vault and OpenBao.")
     .addHelpText("after", details);
-  withConnection(withResult(command)).action(vaultEnv);
+  withConnection(withResult(command)).action((flags) => vaultEnv(io, flags));
 }
 
-async function vaultEnv(flags: Flags): Promise<void> {
-  const { vaultPort } = await withClient(flags, (client) => client.status());
+async function vaultEnv(io: Io, flags: Flags): Promise<void> {
+  const { vaultPort } = await withClient(io, flags, (client) => client.status());
   if (vaultPort === undefined) {
     throw new CommandFailure(
       "usage",
       "the port for Vault's clients is off: start the server with --vault-port 8200 (STRONGROOM_VAULT_PORT)",
     );
   }
-  const variables = await withClient(flags, () => variablesFor(flags, vaultPort));
-  if (flags.json) return printJson(Object.fromEntries(variables));
-  process.stdout.write(variables.map(([name, value]) => `export ${name}=${forShell(value)}\n`).join(""));
+  const variables = await withClient(io, flags, () => variablesFor(io, flags, vaultPort));
+  if (flags.json) return printJson(io, Object.fromEntries(variables));
+  io.stdout.write(variables.map(([name, value]) => `export ${name}=${forShell(value)}\n`).join(""));
 }
 
 /** OpenBao's programs take both prefixes, and prefer their own. */
-async function variablesFor(flags: Flags, port: number): Promise<readonly (readonly [string, string])[]> {
+async function variablesFor(
+  { env: environment }: Io,
+  flags: Flags,
+  port: number,
+): Promise<readonly (readonly [string, string])[]> {
   const { home, address: named, tokenFile, cacert: certificateFile } = flags;
-  const found = await findServer({ home, address: named, tokenFile, certificateFile });
+  const found = await findServer({ home, address: named, tokenFile, certificateFile, environment });
   const address = new URL(found.address);
   address.port = String(port);
   const values = { ADDR: address.origin, CACERT: resolve(found.certificateSource), TOKEN: mustHaveToken(found) };

@@ -16,6 +16,7 @@ import pMap from "p-map";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { progressBar } from "../kit/progress.js";
 import { type ImportEntry, isOneTimeUrl, oneTimeMark, type ParsedSource } from "./entry.js";
@@ -26,14 +27,14 @@ const decryptions = 4;
 type StoreFile = { readonly path: string; readonly entry: Dirent };
 
 /** Returns where pass keeps its store. */
-export function passStoreDirectory(): string {
-  return process.env["PASSWORD_STORE_DIR"] || join(homedir(), ".password-store");
+export function passStoreDirectory(io: Io): string {
+  return io.env["PASSWORD_STORE_DIR"] || join(homedir(), ".password-store");
 }
 
 /** Shows its progress on a terminal. @throws CommandFailure usage; unexpected, without a gpg that can decrypt */
-export async function readPassStore(root: string, options: GpgOptions): Promise<ParsedSource> {
+export async function readPassStore(io: Io, root: string, options: GpgOptions): Promise<ParsedSource> {
   const files = await filesIn(root, "");
-  const bar = progressBar("reading");
+  const bar = progressBar(io, "reading");
   let done = 0;
   const read = async ({ path, entry }: StoreFile): Promise<ParsedSource> => {
     const found = await readEntry(join(root, path), entry, options);

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { CommandFailure } from "../kit/errors.js";
 import { readInput, textOfInput } from "../kit/input.js";
+import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { canonicalPath, folderPrefix, problemOfPath } from "../kit/paths.js";
 import { readBitwarden } from "./bitwarden.js";
@@ -36,12 +37,13 @@ const keePassMagic = Buffer.from("03d9a29a", "hex");
 
 /** Reads and parses the whole source; without a format, finds it out from the file. @throws CommandFailure usage */
 export async function readSource(
+  io: Io,
   source: string | undefined,
   given: Format | undefined,
   options: GpgOptions,
 ): Promise<ReadSource> {
   if (given === "pass" || (given === undefined && source !== undefined && (await isPassStore(source)))) {
-    return { ...(await readPassStore(source ?? passStoreDirectory(), options)), format: "pass" };
+    return { ...(await readPassStore(io, source ?? passStoreDirectory(io), options)), format: "pass" };
   }
   if (source === undefined) {
     throw new CommandFailure(
@@ -50,7 +52,7 @@ export async function readSource(
     );
   }
   const name = source === "-" ? "standard input" : printable(source);
-  const bytes = await readInput(source, name);
+  const bytes = await readInput(io, source, name);
   if (given === "1password" || (given === undefined && isZip(bytes))) {
     const { readOnePassword } = await import("./one-password.js");
     return { ...readOnePassword(bytes, name), format: "1password" };

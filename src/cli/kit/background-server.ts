@@ -10,6 +10,7 @@ import { missingAsNull, moveFileOver, noFollow, systemFiles } from "../../files/
 import { openHome } from "../../files/home.js";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { printable } from "./output.js";
 
 export type BackgroundServer = { readonly pid: number; readonly log: string; readonly address: string };
@@ -21,8 +22,8 @@ const maxLogBytes = 10 * 2 ** 20;
  * Starts `strongroom serve` with these flags and returns once it listens.
  * @throws StartError for invalid settings; CommandFailure with what the server said when it ended instead
  */
-export async function startInBackground(flags: GivenFlags): Promise<BackgroundServer> {
-  const settings = readSettings(flags, process.env);
+export async function startInBackground(io: Io, flags: GivenFlags): Promise<BackgroundServer> {
+  const settings = readSettings(flags, io.env);
   const home = await openHome(settings.home);
   const log = join(home.path, logName);
   await rotate(log);

@@ -3,6 +3,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClearOrder } from "./clipboard.js";
+import { processIo } from "./io.js";
 import { feed, output } from "./programs.js";
 
 void clearLater();
@@ -10,9 +11,9 @@ void clearLater();
 async function clearLater(): Promise<void> {
   const { clipboard, seconds, ...value } = JSON.parse(await text(process.stdin)) as ClearOrder;
   await sleep(seconds * 1000);
-  const held = await output(clipboard.paste);
+  const held = await output(processIo, clipboard.paste);
   const isThere = [held, withoutAddedNewline(held)].some((bytes) => isTheValue(bytes, value));
-  if (isThere) await feed(clipboard.clear, Buffer.alloc(0));
+  if (isThere) await feed(processIo, clipboard.clear, Buffer.alloc(0));
   held.fill(0);
 }
 

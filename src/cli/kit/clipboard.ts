@@ -5,6 +5,7 @@ import { duration } from "../../config/readers.js";
 import { clipboardClearFile } from "../../program-files.js";
 import { onlyWith } from "./args.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { type CommandLine, feed, isInPath } from "./programs.js";
 
 export type ClipboardFlags = {
@@ -38,20 +39,25 @@ function clearingTime(text: string): number {
 }
 
 /** @throws CommandFailure */
-export function mustFindClipboard(): Clipboard {
-  const found = findClipboard();
+export function mustFindClipboard(io: Io): Clipboard {
+  const found = findClipboard(io);
   if (found !== null) return found;
   const programs = "wl-clipboard on Wayland, xclip or xsel on X";
   throw new CommandFailure("unexpected", `no clipboard program found: install ${programs}`);
 }
 
 /** Copies and wipes the value; returns after how many seconds the clipboard is cleared. @throws CommandFailure */
-export async function copyAndClear(clipboard: Clipboard, value: Buffer, flags: ClipboardFlags): Promise<number> {
+export async function copyAndClear(
+  io: Io,
+  clipboard: Clipboard,
+  value: Buffer,
+  flags: ClipboardFlags,
+): Promise<number> {
   const { createHmac, randomBytes } = await import("node:crypto"); // slow to load: only for -c
   const key = randomBytes(32);
   const mac = createHmac("sha256", key).update(value).digest("hex");
   try {
-    await copy(clipboard, value);
+    await copy(io, clipboard, value);
   } finally {
     value.fill(0);
   }
@@ -60,8 +66,8 @@ export async function copyAndClear(clipboard: Clipboard, value: Buffer, flags: C
   return seconds;
 }
 
-async function copy(clipboard: Clipboard, value: Buffer): Promise<void> {
-  const status = await feed(clipboard.copy, value).catch(() => null);
+async function copy(io: Io, clipboard: Clipboard, value: Buffer): Promise<void> {
+  const status = await feed(io, clipboard.copy, value).catch(() => null);
   if (status === 0) return;
   throw new CommandFailure("unexpected", `${clipboard.copy[0]} failed: the value is not in the clipboard`);
 }
@@ -113,10 +119,8 @@ const candidates: readonly Candidate[] = [
 ];
 
 /** Returns the first candidate whose programs are all installed, or null. */
-function findClipboard(environment: NodeJS.ProcessEnv = process.env): Clipboard | null {
-  const isThere = ([program]: CommandLine) => isInPath(program, environment["PATH"] ?? "");
-  const found = candidates.find(
-    ({ works, copy, paste, clear }) => works(environment) && [copy, paste, clear].every(isThere),
-  );
+function findClipboard({ env }: Io): Clipboard | null {
+  const isThere = ([program]: CommandLine) => isInPath(program, env["PATH"] ?? "");
+  const found = candidates.find(({ works, copy, paste, clear }) => works(env) && [copy, paste, clear].every(isThere));
   return found === undefined ? null : { copy: found.copy, paste: found.paste, clear: found.clear };
 }

@@ -2,6 +2,7 @@
 import { type CreatedKey, StrongroomError, type Text } from "../../client/client.js";
 import { quoted } from "../../files/home.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { printable } from "./output.js";
 import { type PassphraseSource, readPassphrase } from "./passphrase.js";
 import { type ConnectionFlags, withClient } from "./server.js";
@@ -14,22 +15,24 @@ export const keyAdvice =
 
 /** Asks for the passphrase. @throws CommandFailure */
 export async function createKey(
+  io: Io,
   flags: ConnectionFlags & PassphraseSource,
   label: string,
   deliver: Deliver,
 ): Promise<void> {
-  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
-  await createKeyWith(passphrase, flags, label, deliver).finally(() => passphrase.fill(0));
+  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
+  await createKeyWith(io, passphrase, flags, label, deliver).finally(() => passphrase.fill(0));
 }
 
 /** @throws CommandFailure */
 export async function createKeyWith(
+  io: Io,
   passphrase: Text,
   flags: ConnectionFlags,
   label: string,
   deliver: Deliver,
 ): Promise<void> {
-  await withClient(flags, async (client) => {
+  await withClient(io, flags, async (client) => {
     const created = await client.createKey(passphrase, label).catch((error) => refuseTaken(error, label));
     try {
       await deliver(created);

@@ -2,14 +2,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { Scratch } from "./scratch.js";
 import { withoutTokens } from "./without-tokens.js";
 
 const endings = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
 /** Returns the bytes as the user leaves them in the editor. @throws CommandFailure aborted, usage */
-export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Bytes> {
-  const editor = process.env["VISUAL"] || process.env["EDITOR"] || "vi";
+export async function editBytes(io: Io, bytes: Uint8Array, onDisk: boolean): Promise<Bytes> {
+  const editor = io.env["VISUAL"] || io.env["EDITOR"] || "vi";
   let scratch: Scratch | null = null;
   let child: ChildProcess | null = null;
   const release = guard((signal) => {
@@ -18,7 +19,7 @@ export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Byt
   });
   try {
     scratch = Scratch.make(bytes, onDisk);
-    child = start(editor, scratch.file);
+    child = start(io, editor, scratch.file);
     refuse(editor, await endOf(child));
     return scratch.read();
   } finally {
@@ -31,9 +32,9 @@ export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Byt
 const oneProgram = /^[^=;|&()<>$`\s]+(?:\s[^;|&()<>$`]*)?$/;
 
 /** Uses a shell, since VISUAL may hold arguments; with `exec` where possible, so that signals reach the editor. */
-function start(editor: string, file: string): ChildProcess {
+function start(io: Io, editor: string, file: string): ChildProcess {
   const command = oneProgram.test(editor) ? `exec ${editor} "$1"` : `${editor} "$1"`;
-  const env = withoutTokens(process.env); // plugins of an editor have no business with the vault
+  const env = withoutTokens(io.env); // plugins of an editor have no business with the vault
   return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit", env });
 }
 

@@ -4,6 +4,7 @@
  */
 import { CommandFailure } from "./errors.js";
 import { hangUpIgnored } from "./hang-up.js";
+import type { Io } from "./io.js";
 
 const endings = ["SIGINT", "SIGTERM", "SIGQUIT", ...(hangUpIgnored ? [] : (["SIGHUP"] as const))] as const;
 
@@ -11,12 +12,12 @@ const endings = ["SIGINT", "SIGTERM", "SIGQUIT", ...(hangUpIgnored ? [] : (["SIG
 export type Release = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** A second Ctrl-C does not wait. After the first signal, work that has cleaned up ends the process as the signal would. */
-export async function holdingSignals<T>(work: (release: Release) => Promise<T>): Promise<T> {
+export async function holdingSignals<T>(io: Io, work: (release: Release) => Promise<T>): Promise<T> {
   let signal: NodeJS.Signals | null = null;
   let isReleased = false;
   const hold = (next: NodeJS.Signals) => {
     if (isReleased) return;
-    if (signal === "SIGINT" && next === "SIGINT") endAtOnce();
+    if (signal === "SIGINT" && next === "SIGINT") endAtOnce(io);
     signal ??= next;
   };
   const release: Release = async (inner) => {
@@ -30,7 +31,7 @@ export async function holdingSignals<T>(work: (release: Release) => Promise<T>):
   };
   for (const ending of endings) process.on(ending, hold);
   // The usual listeners exit when the terminal has gone.
-  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {});
+  for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {});
   try {
     return await work(release);
   } finally {
@@ -39,7 +40,7 @@ export async function holdingSignals<T>(work: (release: Release) => Promise<T>):
   }
 }
 
-function endAtOnce(): never {
-  process.stderr.write("strongroom: interrupted; its token may be left until it expires: strongroom token ls\n");
-  process.exit(130);
+function endAtOnce(io: Io): never {
+  io.stderr.write("strongroom: interrupted; its token may be left until it expires: strongroom token ls\n");
+  io.exit(130);
 }

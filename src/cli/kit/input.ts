@@ -9,6 +9,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 
 /** Reads a file whole; `name` is what messages call it. @throws CommandFailure usage */
 export async function readInputFile(file: string, name: string): Promise<Buffer> {
@@ -20,8 +21,8 @@ export async function readInputFile(file: string, name: string): Promise<Buffer>
 }
 
 /** Reads a file, or standard input for `-`. @throws CommandFailure usage */
-export async function readInput(source: string, name: string): Promise<Buffer> {
-  return source === "-" ? buffer(process.stdin) : readInputFile(source, name);
+export async function readInput(io: Io, source: string, name: string): Promise<Buffer> {
+  return source === "-" ? buffer(io.stdin) : readInputFile(source, name);
 }
 
 /** @throws CommandFailure usage, unless the bytes are UTF-8 */

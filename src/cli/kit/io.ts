@@ -12,7 +12,7 @@ export type OutputStream = NodeJS.WritableStream & {
 };
 
 export interface Io {
-  readonly stdin: NodeJS.ReadableStream & AsyncIterable<Buffer | string> & { readonly isTTY?: boolean };
+  readonly stdin: NodeJS.ReadableStream & AsyncIterable<Buffer> & { readonly isTTY?: boolean };
   /** Standard input for what must not pass through Node's buffers, such as a passphrase. */
   readonly stdinDescriptor: number;
   readonly stdout: OutputStream;

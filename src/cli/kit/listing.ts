@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import type { SecretEntry, SecretList } from "../../client/client.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import {
   localDate,
   localMinute,
@@ -32,6 +33,7 @@ export const asPaths: Arrange = (entries) => entries.map((item) => ({ branch: ""
 
 /** Prints the entries that `keeps` selects; returns how many. @throws CommandFailure findings, when some cannot be read */
 export async function printList(
+  io: Io,
   pages: AsyncIterable<SecretList>,
   keeps: (entry: SecretEntry) => boolean,
   arrange: Arrange,
@@ -39,17 +41,17 @@ export async function printList(
 ): Promise<number> {
   const kept: SecretEntry[] = [];
   const damaged: string[] = [];
-  const waits = flags.json === true || process.stdout.isTTY;
+  const waits = flags.json === true || io.stdout.isTTY;
   let count = 0;
   for await (const page of pages) {
     const entries = page.entries.filter(keeps);
     count += entries.length;
     damaged.push(...(page.damaged ?? []));
     if (waits) kept.push(...entries);
-    else process.stdout.write(flags.long ? tableOf(asPaths(entries)) : pathsOf(entries));
+    else io.stdout.write(flags.long ? tableOf(io, asPaths(entries)) : pathsOf(entries));
   }
-  if (flags.json) printJson({ entries: kept, damaged });
-  else if (waits) process.stdout.write(shownOnTerminal(arrange(kept), flags));
+  if (flags.json) printJson(io, { entries: kept, damaged });
+  else if (waits) io.stdout.write(shownOnTerminal(io, arrange(kept), flags));
   if (damaged.length === 0) return count;
   const names = damaged.map(printable).join(", ");
   throw new CommandFailure("findings", `damaged, not shown: ${names}; see  strongroom doctor`);
@@ -59,9 +61,9 @@ function pathsOf(entries: readonly SecretEntry[]): string {
   return entries.map(({ path }) => `${path}\n`).join("");
 }
 
-function shownOnTerminal(rows: readonly TreeRow<SecretEntry>[], { long }: ListingFlags): string {
-  if (long) return tableOf(rows, process.stdout.columns || undefined);
-  const paint = painter(process.stdout);
+function shownOnTerminal(io: Io, rows: readonly TreeRow<SecretEntry>[], { long }: ListingFlags): string {
+  if (long) return tableOf(io, rows, io.stdout.columns || undefined);
+  const paint = painter(io);
   return rows.map(({ branch, name }) => `${branch && paint("dim", branch)}${printable(name)}\n`).join("");
 }
 
@@ -69,8 +71,8 @@ const gap = "  ";
 const typeWidth = "oauth-token".length;
 
 /** Descriptions are cut to what fits into `columns`; paths never are, since they are there to be copied. */
-export function tableOf(rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
-  const paint = painter(process.stdout);
+export function tableOf(io: Io, rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
+  const paint = painter(io);
   const labels = rows.map(({ branch, name }) => `${branch}${printable(name)}`);
   const width = labels.reduce((most, label) => Math.max(most, widthOf(label)), 0); // too many to be arguments
   const lines = rows.map(({ item }, i) => {

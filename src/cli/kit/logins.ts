@@ -2,13 +2,14 @@
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "./errors.js";
 import { readBytes } from "./input.js";
+import type { Io } from "./io.js";
 
 /** More than any credential, so that no input fills the memory. */
 const maxInputBytes = 256 * 1024;
 
 /** Reads standard input, for the caller to wipe. @throws CommandFailure usage, for more than a credential */
-export async function readHelperInput(): Promise<Buffer> {
-  const input = Buffer.from((await readBytes(0, "standard input", maxInputBytes)).buffer);
+export async function readHelperInput(io: Io): Promise<Buffer> {
+  const input = Buffer.from((await readBytes(io.stdinDescriptor, "standard input", maxInputBytes)).buffer);
   if (input.length <= maxInputBytes) return input;
   input.fill(0);
   throw new CommandFailure("usage", "standard input has more than 256 KiB, which is no credential");

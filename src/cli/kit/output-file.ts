@@ -4,6 +4,7 @@ import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import { EarlierOption, nonEmpty, onlyWith } from "./args.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import type { Content } from "./new-file.js";
 import { type OutputFlags, withOutput } from "./output.js";
 
@@ -37,8 +38,8 @@ export async function checkTarget({ output, overwrite }: OutputFileFlags): Promi
 }
 
 /** @throws CommandFailure when it cannot be written; no file is left then */
-export async function writeOut(content: Content, { output, overwrite }: OutputFileFlags): Promise<void> {
-  if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
+export async function writeOut(io: Io, content: Content, { output, overwrite }: OutputFileFlags): Promise<void> {
+  if (output === undefined) return pipeline(Readable.from(content), io.stdout, { end: false });
   const { writeNewFile } = await import("./new-file.js");
   await writeNewFile(content, output, overwrite === true);
 }

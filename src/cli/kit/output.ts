@@ -3,6 +3,7 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import widthOf from "fast-string-width";
 import type { VaultStatus } from "../../client/client.js";
+import type { Io } from "./io.js";
 
 /** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };
@@ -22,14 +23,14 @@ export function withDryRun(command: Command): Command {
 }
 
 /** Prints what a command has done, as JSON or as a line of text. */
-export function report({ json, quiet }: OutputFlags, done: object, text: string): void {
-  if (json) printJson({ ok: true, ...done });
-  else if (!quiet) process.stdout.write(`${wrapped(printable(text), process.stdout)}\n`);
+export function report(io: Io, { json, quiet }: OutputFlags, done: object, text: string): void {
+  if (json) printJson(io, { ok: true, ...done });
+  else if (!quiet) io.stdout.write(`${wrapped(printable(text), io.stdout)}\n`);
 }
 
 /** Writes a message, which ends its line, to standard error, escaped. */
-export function say(message: string): void {
-  process.stderr.write(wrapped(printableLines(message), process.stderr));
+export function say(io: Io, message: string): void {
+  io.stderr.write(wrapped(printableLines(message), io.stderr));
 }
 
 type Columns = { readonly isTTY?: boolean; readonly columns?: number };
@@ -78,12 +79,12 @@ export function counted(count: number, noun: string): string {
 }
 
 /** JSON leaves U+0080 to U+009F as they are, which a terminal obeys. */
-export function printJson(value: unknown): void {
-  process.stdout.write(`${shownJson(JSON.stringify(value))}\n`);
+export function printJson(io: Io, value: unknown): void {
+  io.stdout.write(`${shownJson(JSON.stringify(value), io.stdout)}\n`);
 }
 
 /** Returns JSON that the stream can take: the same, but on a terminal without what could control it. */
-export function shownJson(json: string, { isTTY }: Columns = process.stdout): string {
+export function shownJson(json: string, { isTTY }: Columns): string {
   return isTTY ? json.replace(controls, jsonEscapes) : json;
 }
 
@@ -93,24 +94,24 @@ function jsonEscapes(character: string): string {
 }
 
 /** Prints a line of a result: escaped on a terminal, as it is elsewhere. */
-export function printLine(text: string): void {
-  process.stdout.write(`${process.stdout.isTTY ? printable(text) : text}\n`);
+export function printLine(io: Io, text: string): void {
+  io.stdout.write(`${io.stdout.isTTY ? printable(text) : text}\n`);
 }
 
 /** Prints a value as it is; on a terminal, ends its line. */
-export function printValue(value: Uint8Array): void {
-  process.stdout.write(value);
-  if (process.stdout.isTTY && value.at(-1) !== 0x0a) process.stdout.write("\n");
+export function printValue(io: Io, value: Uint8Array): void {
+  io.stdout.write(value);
+  if (io.stdout.isTTY && value.at(-1) !== 0x0a) io.stdout.write("\n");
 }
 
 type Colour = "red" | "green" | "yellow" | "dim" | "inverse";
 
 export type Paint = (colour: Colour, text: string) => string;
 
-/** Returns a function that colours text if the stream shows colours. */
-export function painter(stream: NodeJS.WriteStream): Paint {
-  const { NO_COLOR, TERM } = process.env;
-  const plain = stream.isTTY !== true || Boolean(NO_COLOR) || TERM === "dumb";
+/** Returns a function that colours text if standard output shows colours. */
+export function painter({ stdout, env }: Pick<Io, "stdout" | "env">): Paint {
+  const { NO_COLOR, TERM } = env;
+  const plain = stdout.isTTY !== true || Boolean(NO_COLOR) || TERM === "dumb";
   return (colour, text) => (plain ? text : styleText(colour, text));
 }
 

@@ -9,6 +9,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { integer } from "../../config/readers.js";
 import { CommandFailure } from "./errors.js";
 import { readBytes } from "./input.js";
+import type { Io } from "./io.js";
 import { say } from "./output.js";
 import { askHidden, confirm } from "./prompt.js";
 
@@ -40,8 +41,8 @@ export function withPassphrase(command: Command): Command {
 }
 
 /** Returns the passphrase, without one newline at its end; the caller wipes it. @throws CommandFailure usage, aborted */
-export async function readPassphrase(source: PassphraseSource, question: string): Promise<Bytes> {
-  return mustBeValid(await readSource(source, question));
+export async function readPassphrase(io: Io, source: PassphraseSource, question: string): Promise<Bytes> {
+  return mustBeValid(await readSource(io, source, question));
 }
 
 /** As `readPassphrase`; a message says `name`, since the file's own may be a mistyped passphrase. @throws CommandFailure usage */
@@ -50,8 +51,8 @@ export async function readPassphraseFile(file: string, name: string): Promise<By
 }
 
 /** Returns null without a terminal; the caller wipes the passphrase. @throws CommandFailure usage, aborted */
-export async function askPassphrase(question: string, cancelled?: string): Promise<Bytes | null> {
-  const typed = await askLine(question, cancelled);
+export async function askPassphrase(io: Io, question: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askLine(io, question, cancelled);
   return typed && mustBeValid(typed);
 }
 
@@ -64,12 +65,12 @@ function mustBeValid(passphrase: Bytes): Bytes {
   throw new CommandFailure("wrongPassphrase", mistyped ?? "");
 }
 
-async function readSource(source: PassphraseSource, question: string): Promise<Bytes> {
+async function readSource(io: Io, source: PassphraseSource, question: string): Promise<Bytes> {
   const { passphraseFile, passphraseFd, nonInteractive } = source;
-  if (passphraseFile === "-") return readLine(0, "standard input");
+  if (passphraseFile === "-") return readLine(io.stdinDescriptor, "standard input");
   if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
   if (passphraseFd !== undefined) return readLine(passphraseFd, `file descriptor ${passphraseFd}`);
-  const typed = nonInteractive ? null : await askLine(question);
+  const typed = nonInteractive ? null : await askLine(io, question);
   if (typed !== null) return typed;
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
   throw new CommandFailure("usage", `a passphrase is needed, but ${why}: use --passphrase-file or --passphrase-fd`);
@@ -78,8 +79,8 @@ async function readSource(source: PassphraseSource, question: string): Promise<B
 const severalLines = "the passphrase has several lines: type it as one line";
 
 /** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
-async function askLine(text: string, cancelled?: string): Promise<Bytes | null> {
-  const typed = await askHidden({ text, limit: maxPassphraseBytes, trailingInput: severalLines, cancelled });
+async function askLine(io: Io, text: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askHidden(io, { text, limit: maxPassphraseBytes, trailingInput: severalLines, cancelled });
   if (typed === null || !typed.includes(0x0a)) return typed;
   typed.fill(0);
   throw new CommandFailure("usage", severalLines);
@@ -120,17 +121,17 @@ export function withRawPassphrase(command: Command): Command {
 }
 
 /** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
-export async function readNewPassphrase(source: NewPassphraseSource): Promise<Bytes> {
+export async function readNewPassphrase(io: Io, source: NewPassphraseSource): Promise<Bytes> {
   const given = source.passphraseFile !== undefined || source.passphraseFd !== undefined || source.nonInteractive;
-  if (given) return readGiven(source);
+  if (given) return readGiven(io, source);
   const loading = loadEstimate();
   loading.catch(() => {}); // a cancelled prompt does not wait for it
   for (let left = tries - 1; left > 0; left -= 1) {
-    const typed = await typeTwice(source, loading);
+    const typed = await typeTwice(io, source, loading);
     if (typeof typed !== "string") return typed;
-    say(`${again[typed]}\n`);
+    say(io, `${again[typed]}\n`);
   }
-  const typed = await typeTwice(source, loading);
+  const typed = await typeTwice(io, source, loading);
   if (typeof typed !== "string") return typed;
   throw typed === "weak"
     ? new CommandFailure("aborted", "no passphrase was chosen: nothing was done")
@@ -140,8 +141,8 @@ export async function readNewPassphrase(source: NewPassphraseSource): Promise<By
 const again = { weak: "type another one", different: "the passphrases differ: type both again" } as const;
 
 /** What cannot be typed is most likely a mistake: a vault with it can never be unlocked at a prompt. */
-async function readGiven(source: NewPassphraseSource): Promise<Bytes> {
-  const passphrase = await readPassphrase(source, "");
+async function readGiven(io: Io, source: NewPassphraseSource): Promise<Bytes> {
+  const passphrase = await readPassphrase(io, source, "");
   const problem = source.raw ? null : untypable(passphrase);
   if (problem !== null) {
     passphrase.fill(0);
@@ -150,7 +151,7 @@ async function readGiven(source: NewPassphraseSource): Promise<Bytes> {
   }
   if (source.quiet) return passphrase;
   const { score, text, advice } = (await loadEstimate())(passphrase);
-  if (score < goodScore) say(`warning: the passphrase is weak (${text}). ${advice}\n`);
+  if (score < goodScore) say(io, `warning: the passphrase is weak (${text}). ${advice}\n`);
   return passphrase;
 }
 
@@ -169,12 +170,16 @@ function isControl(byte: number, at: number, bytes: Bytes): boolean {
   return byte === 0xc2 && (bytes[at + 1] ?? 0xff) < 0xa0;
 }
 
-async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): Promise<Bytes | "weak" | "different"> {
-  const first = await readPassphrase(source, "New passphrase: ");
+async function typeTwice(
+  io: Io,
+  source: PassphraseSource,
+  loading: Promise<Estimate>,
+): Promise<Bytes | "weak" | "different"> {
+  const first = await readPassphrase(io, source, "New passphrase: ");
   let same = false;
   try {
-    if (!(await isWanted(await loading, first))) return "weak";
-    same = await isRepeated(source, first);
+    if (!(await isWanted(io, await loading, first))) return "weak";
+    same = await isRepeated(io, source, first);
     return same ? first : "different";
   } finally {
     if (!same) first.fill(0);
@@ -182,16 +187,16 @@ async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): 
 }
 
 /** Shows how strong the passphrase is, and asks whether a weak one is wanted. */
-async function isWanted(estimate: Estimate, passphrase: Bytes): Promise<boolean> {
+async function isWanted(io: Io, estimate: Estimate, passphrase: Bytes): Promise<boolean> {
   const { score, text, advice } = estimate(passphrase);
-  say(`strength: ${text}\n`);
+  say(io, `strength: ${text}\n`);
   if (score >= goodScore) return true;
-  say(`${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
-  return (await confirm("Use it anyway?")) === true;
+  say(io, `${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
+  return (await confirm(io, "Use it anyway?")) === true;
 }
 
-async function isRepeated(source: PassphraseSource, first: Bytes): Promise<boolean> {
-  const second = await readPassphrase(source, "Repeat passphrase: ");
+async function isRepeated(io: Io, source: PassphraseSource, first: Bytes): Promise<boolean> {
+  const second = await readPassphrase(io, source, "Repeat passphrase: ");
   const same = Buffer.compare(first, second) === 0;
   second.fill(0);
   return same;

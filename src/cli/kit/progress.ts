@@ -1,4 +1,5 @@
 /** Long work: a progress bar on standard error, and Ctrl-C that lets it clean up. */
+import type { Io } from "./io.js";
 
 export interface Progress {
   /** Shows how much of all is done. */
@@ -9,8 +10,6 @@ export interface Progress {
 /** What is counted. */
 export type ProgressUnit = "items" | "bytes";
 
-type Terminal = Pick<NodeJS.WriteStream, "isTTY" | "write">;
-
 const width = 30;
 const everyMs = 100;
 const mebibyte = 2 ** 20;
@@ -18,9 +17,9 @@ const mebibyte = 2 ** 20;
 export const noBar: Progress = { show() {}, end() {} };
 
 export function progressBar(
+  { stderr: stream }: Pick<Io, "stderr">,
   label: string,
   unit: ProgressUnit = "items",
-  stream: Terminal = process.stderr,
   now: () => number = Date.now,
 ): Progress {
   if (stream.isTTY !== true) return noBar;
@@ -41,12 +40,12 @@ export function progressBar(
 }
 
 /** A bar of its own for each phase. */
-export function phasedBar<Phase extends string>(unitOf: (phase: Phase) => ProgressUnit) {
+export function phasedBar<Phase extends string>(io: Io, unitOf: (phase: Phase) => ProgressUnit) {
   let current: { readonly phase: Phase; readonly bar: Progress } | null = null;
   const show = (phase: Phase, done: number, total: number): void => {
     if (current?.phase !== phase) {
       current?.bar.end();
-      current = { phase, bar: progressBar(phase, unitOf(phase)) };
+      current = { phase, bar: progressBar(io, phase, unitOf(phase)) };
     }
     current.bar.show(done, total);
   };

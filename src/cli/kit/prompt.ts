@@ -9,6 +9,7 @@ import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
 import { HiddenLine, type LineState, pasteMode } from "./hidden-line.js";
+import type { Io, OutputStream } from "./io.js";
 import { printableLines, wrapped } from "./output.js";
 
 type HiddenQuestion = {
@@ -34,24 +35,24 @@ const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
  * Returns what was typed or pasted, which the caller wipes, or null without a terminal.
  * @throws CommandFailure aborted; usage, when it is longer than the limit, or when more came after its end
  */
-export function askHidden(question: HiddenQuestion): Promise<Bytes | null> {
-  return ask(question, () => {});
+export function askHidden(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(io, question, () => {});
 }
 
 /** The same, and echoes what is typed. */
-function askShown(question: HiddenQuestion): Promise<Bytes | null> {
-  return ask(question, echo);
+function askShown(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(io, question, echo);
 }
 
 /** Shows what has changed since the line was `before` bytes long. */
 type Echo = (terminal: number, before: number, line: HiddenLine) => void;
 
-async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
+async function ask(io: Io, question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
   const terminal = openTerminal();
   if (terminal === null) return null;
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(terminal, { ...question, text: onTerminal(question.text) }, line, echo);
+    const state = await readLine(io, terminal, { ...question, text: onTerminal(io, question.text) }, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
     if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
@@ -62,19 +63,19 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
 }
 
 /** Returns a question as it is shown: escaped, its lines broken at spaces, and the space kept at which the reply begins. */
-function onTerminal(question: string): string {
+function onTerminal(io: Io, question: string): string {
   const [, text = "", end = ""] = /^(.*?)( *)$/s.exec(printableLines(question)) ?? [];
-  return `${wrapped(text, terminalStream() ?? {})}${end}`;
+  return `${wrapped(text, terminalStream(io) ?? {})}${end}`;
 }
 
 /** Standard error or output, if one is a terminal: they know its size. */
-function terminalStream(): NodeJS.WriteStream | undefined {
-  return [process.stderr, process.stdout].find(({ isTTY }) => isTTY);
+function terminalStream(io: Io): OutputStream | undefined {
+  return [io.stderr, io.stdout].find(({ isTTY }) => isTTY);
 }
 
 /** Columns of the terminal that questions are asked on. */
-export function terminalColumns(): number {
-  return terminalStream()?.columns || 80;
+export function terminalColumns(io: Io): number {
+  return terminalStream(io)?.columns || 80;
 }
 
 function tooLong(limit: number): string {
@@ -91,6 +92,7 @@ function openTerminal(): number | null {
 
 /** Resolves once nothing more comes and the terminal is restored. */
 function readLine(
+  io: Io,
   terminal: number,
   { text, discardsEarly }: HiddenQuestion,
   line: HiddenLine,
@@ -117,7 +119,7 @@ function readLine(
       else finish(state);
     };
     const input = openInput(terminal, keys, take);
-    let restore = rawMode(terminal, input); // before the question, so that early keys are not echoed either
+    let restore = rawMode(io, terminal, input); // before the question, so that early keys are not echoed either
     const finish = (state: LineState) => {
       clearTimeout(quiet);
       restore();
@@ -128,7 +130,7 @@ function readLine(
     const stop = () => {
       restore();
       suspend(() => {
-        restore = rawMode(terminal, input);
+        restore = rawMode(io, terminal, input);
         show(terminal, text); // what was typed before is kept
       });
     };
@@ -168,11 +170,11 @@ function openInput(terminal: number, buffer: Bytes, callback: (length: number) =
 }
 
 /** Turns echo and signal keys off, and bracketed paste on, until the returned function is called or the process ends. */
-function rawMode(terminal: number, input: ReadStream): () => void {
+function rawMode(io: Io, terminal: number, input: ReadStream): () => void {
   const restore = () => {
     process.off("exit", restore);
     for (const signal of endings) process.off(signal, end);
-    if (showsEscapes()) show(terminal, pasteMode.off);
+    if (showsEscapes(io)) show(terminal, pasteMode.off);
     discardInput();
     input.on("error", () => {}); // the terminal may be gone
     input.setRawMode(false);
@@ -184,12 +186,12 @@ function rawMode(terminal: number, input: ReadStream): () => void {
   process.on("exit", restore);
   for (const signal of endings) process.on(signal, end);
   input.setRawMode(true);
-  if (showsEscapes()) show(terminal, pasteMode.on);
+  if (showsEscapes(io)) show(terminal, pasteMode.on);
   return restore;
 }
 
-function showsEscapes(): boolean {
-  return !["", "dumb"].includes(process.env["TERM"] ?? "");
+function showsEscapes(io: Io): boolean {
+  return !["", "dumb"].includes(io.env["TERM"] ?? "");
 }
 
 /** A signal may come in the middle of a paste. */
@@ -227,8 +229,8 @@ const severalLines = "several lines were typed as one reply: nothing was done";
  * Returns whether the user says yes (just Enter is no), or null without a terminal.
  * @throws CommandFailure aborted, on Ctrl-C and when the input ends; usage, for a paste of several lines, of which nothing is left
  */
-export async function confirm(question: string): Promise<boolean | null> {
-  const typed = await askShown({ text: `${question} [y/N] `, limit: maxBytes, trailingInput: severalLines });
+export async function confirm(io: Io, question: string): Promise<boolean | null> {
+  const typed = await askShown(io, { text: `${question} [y/N] `, limit: maxBytes, trailingInput: severalLines });
   return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
 }
 
@@ -237,9 +239,9 @@ export async function confirm(question: string): Promise<boolean | null> {
  * before the question was shown do not count.
  * @throws CommandFailure as `confirm`
  */
-export async function choose(question: string, letters: readonly string[]): Promise<string | null> {
+export async function choose(io: Io, question: string, letters: readonly string[]): Promise<string | null> {
   for (;;) {
-    const typed = await askShown({
+    const typed = await askShown(io, {
       text: question,
       limit: maxBytes,
       trailingInput: severalLines,
@@ -260,9 +262,9 @@ export function withYes(command: Command): Command {
 }
 
 /** Returns only after a yes. @throws CommandFailure aborted; usage, without a terminal */
-export async function mustConfirm(question: string, { yes, nonInteractive }: ConfirmFlags): Promise<void> {
+export async function mustConfirm(io: Io, question: string, { yes, nonInteractive }: ConfirmFlags): Promise<void> {
   if (yes) return;
-  const reply = nonInteractive ? null : await confirm(question);
+  const reply = nonInteractive ? null : await confirm(io, question);
   if (reply === true) return;
   if (reply === false) throw new CommandFailure("aborted", "nothing was done");
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";

@@ -4,6 +4,7 @@ import { definitions, type Settings, shownDefaultOf } from "../../config/definit
 import { type GivenFlags, readOneSetting, unknownVariables } from "../../config/settings.js";
 import { nonEmpty, shownFlag, tooManyArguments, unknownFlag } from "./args.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { say } from "./output.js";
 
 /**
@@ -48,9 +49,9 @@ export function givenSettings(command: Command): { readonly flags: GivenFlags; r
 }
 
 /** Warns on standard error, for what starts a server whose own warning only its log would have. */
-export function warnOfUnknownVariables(): void {
-  for (const name of unknownVariables(process.env)) {
-    say(`warning: ${name} is not a setting: strongroom serve --help lists them\n`);
+export function warnOfUnknownVariables(io: Io): void {
+  for (const name of unknownVariables(io.env)) {
+    say(io, `warning: ${name} is not a setting: strongroom serve --help lists them\n`);
   }
 }
 
@@ -71,9 +72,9 @@ export function refuseStoreFlags({ store, storePasswordFile }: StoreFlags, why: 
 }
 
 /** `store` is null for files in the home. @throws StartError, exit code 2 */
-export function storeSettings({ store, storePasswordFile }: StoreFlags) {
+export function storeSettings(io: Io, { store, storePasswordFile }: StoreFlags) {
   return {
-    store: readOneSetting("store", store, process.env),
-    storePasswordFile: readOneSetting("storePasswordFile", storePasswordFile, process.env),
+    store: readOneSetting("store", store, io.env),
+    storePasswordFile: readOneSetting("storePasswordFile", storePasswordFile, io.env),
   };
 }

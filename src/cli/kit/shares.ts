@@ -14,6 +14,7 @@ import {
 } from "../../../workers/crypto/key-text.js";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { say } from "./output.js";
 import { askHidden } from "./prompt.js";
 
@@ -94,20 +95,20 @@ function bytesOf(letters: string): Buffer | null {
 const maxShareBytes = 1024;
 
 /** Returns the key's text, which the caller wipes. @throws CommandFailure usage, aborted */
-export async function askKeyFromShares(nonInteractive: boolean | undefined): Promise<Bytes> {
+export async function askKeyFromShares(io: Io, nonInteractive: boolean | undefined): Promise<Bytes> {
   const shares: Share[] = [];
   while (shares.length === 0 || shares.length !== shares[0]?.threshold) {
     const of = shares[0] === undefined ? "" : ` of ${shares[0].threshold}`;
-    const share = await askShare(`Share ${shares.length + 1}${of}: `, nonInteractive);
+    const share = await askShare(io, `Share ${shares.length + 1}${of}: `, nonInteractive);
     const problem = problemOf(share, shares);
     if (share !== null && problem === null) shares.push(share);
-    else say(`${problem}\n`);
+    else say(io, `${problem}\n`);
   }
   return keyOf(shares);
 }
 
-async function askShare(text: string, nonInteractive: boolean | undefined): Promise<Share | null> {
-  const typed = nonInteractive ? null : await askHidden(question(text));
+async function askShare(io: Io, text: string, nonInteractive: boolean | undefined): Promise<Share | null> {
+  const typed = nonInteractive ? null : await askHidden(io, question(text));
   if (typed === null) throw new CommandFailure("usage", "shares are typed on a terminal, and there is none");
   const share = readShare(typed);
   typed.fill(0);

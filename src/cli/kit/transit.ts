@@ -7,6 +7,7 @@ import type { SignOptions, StrongroomClient, TransitKeyType } from "../../client
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { CommandFailure } from "./errors.js";
+import type { Io } from "./io.js";
 import { printable } from "./output.js";
 import { type Progress, progressBar } from "./progress.js";
 
@@ -14,8 +15,8 @@ import { type Progress, progressBar } from "./progress.js";
 export type Input = { readonly parts: AsyncIterable<Uint8Array>; readonly size: number | null };
 
 /** @throws CommandFailure usage */
-export async function openInput(file: string | undefined): Promise<Input> {
-  if (file === undefined || file === "-") return { parts: process.stdin, size: null };
+export async function openInput(io: Io, file: string | undefined): Promise<Input> {
+  if (file === undefined || file === "-") return { parts: io.stdin, size: null };
   const unreadable = (error: unknown) =>
     new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
   const found = await stat(file).catch((error: unknown) => {
@@ -34,8 +35,8 @@ async function* reading(file: string, failure: (error: unknown) => CommandFailur
 }
 
 /** Shows how much of an input has been read, on a terminal. */
-export async function* withProgress(label: string, { parts, size }: Input): AsyncGenerator<Uint8Array> {
-  const bar: Progress | null = size === null ? null : progressBar(label, "bytes");
+export async function* withProgress(io: Io, label: string, { parts, size }: Input): AsyncGenerator<Uint8Array> {
+  const bar: Progress | null = size === null ? null : progressBar(io, label, "bytes");
   let done = 0;
   try {
     for await (const part of parts) {
@@ -91,6 +92,7 @@ const ed25519Bytes = 1024 * 1024;
  * @throws CommandFailure usage, for a message that is too long
  */
 export async function messageToSign(
+  io: Io,
   client: StrongroomClient,
   name: string,
   input: Input,
@@ -99,7 +101,7 @@ export async function messageToSign(
   const { type } = await client.showTransitKey(name);
   if (type === "ed25519") return { message: await wholeMessage(name, input), options: {} };
   const digest = createHash((hash ?? "sha2-256").replace("sha2-", "sha"));
-  for await (const part of withProgress("hashing", input)) digest.update(part);
+  for await (const part of withProgress(io, "hashing", input)) digest.update(part);
   const options = { hash, marshaling, signatureAlgorithm: padding, prehashed: true };
   return { message: digest.digest(), options };
 }

@@ -5,6 +5,7 @@ import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "./errors.js";
 import { readBytes } from "./input.js";
+import type { Io } from "./io.js";
 import { askHidden } from "./prompt.js";
 
 /** The values of the flags of `withValue`. */
@@ -38,18 +39,18 @@ export function withValue(command: Command): Command {
 export type Value = { readonly bytes: Bytes; readonly isBinary: boolean };
 
 /** Returns the value. @throws CommandFailure usage, aborted */
-export async function readValue(source: ValueSource, question: string): Promise<Value> {
-  const bytes = await readSource(source, question);
+export async function readValue(io: Io, source: ValueSource, question: string): Promise<Value> {
+  const bytes = await readSource(io, source, question);
   if (bytes.length > 0 || source.allowEmpty) return { bytes, isBinary: source.binary === true || !isUtf8(bytes) };
   throw new CommandFailure("usage", "the value is empty: nothing was stored; --allow-empty stores it anyway");
 }
 
-async function readSource(source: ValueSource, question: string): Promise<Bytes> {
+async function readSource(io: Io, source: ValueSource, question: string): Promise<Bytes> {
   const { fromFile, nonInteractive } = source;
   const raw = source.raw ?? source.binary;
   if (fromFile !== undefined && fromFile !== "-") return readInput(fromFile, "the file of --from-file", raw); // its name may be a mistyped value
-  if (fromFile === "-" || !isatty(0)) return readInput(0, "standard input", raw);
-  const typed = nonInteractive ? null : await askValue(source, question);
+  if (fromFile === "-" || !isatty(io.stdinDescriptor)) return readInput(io.stdinDescriptor, "standard input", raw);
+  const typed = nonInteractive ? null : await askValue(io, source, question);
   if (typed !== null) return typed;
   throw new CommandFailure("usage", "no value given: pipe it in, or use --from-file");
 }
@@ -59,8 +60,8 @@ const afterEnter =
 const afterControlD = "more input came after Ctrl-D: nothing was stored; use --from-file";
 
 /** Returns null without a terminal. */
-async function askValue({ multiline, raw }: ValueSource, question: string): Promise<Bytes | null> {
-  const typed = await askHidden({
+async function askValue(io: Io, { multiline, raw }: ValueSource, question: string): Promise<Bytes | null> {
+  const typed = await askHidden(io, {
     text: multiline ? `${question} (Ctrl-D ends it): ` : `${question}: `,
     limit: maxTypedBytes,
     endsAtControlD: multiline === true,

@@ -5,6 +5,7 @@ import { constants } from "node:os";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
+import type { Io } from "../kit/io.js";
 import { notFound } from "./find-program.js";
 import { maskPipe } from "./launch.js";
 import { maskingStream, unframe } from "./output-mask.js";
@@ -19,15 +20,15 @@ type Forwarded = (typeof forwarded)[number];
 const sentByTerminals: readonly Forwarded[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
 /** Returns the exit status to end with. */
-export async function runChild(start: () => ChildProcess): Promise<number> {
+export async function runChild(io: Io, start: () => ChildProcess): Promise<number> {
   let child: ChildProcess | null = null;
   const forward = (signal: Forwarded) => {
-    if (!sentByTerminals.includes(signal) || !isInForeground()) child?.kill(signal);
+    if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
   };
   for (const signal of forwarded) process.on(signal, forward); // before the start: the child may signal at once
   try {
     child = start();
-    const shown = pipeMasked(child);
+    const shown = pipeMasked(io, child);
     const status = await ended(child);
     await shown;
     return status;
@@ -50,19 +51,19 @@ function statusOf(code: number | null, signal: NodeJS.Signals | null): number {
 }
 
 /** When our output no longer has a reader, closes the child's pipe, so that it gets SIGPIPE as without us. */
-async function pipeMasked({ stdout, stderr, stdio }: ChildProcess): Promise<void> {
+async function pipeMasked(io: Io, { stdout, stderr, stdio }: ChildProcess): Promise<void> {
   if (stdout === null || stderr === null) return; // the child has our own streams
-  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {});
+  for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {});
   const values = buffer(stdio[maskPipe] as Readable).then(unframe, () => []); // ends before the command starts
   await Promise.allSettled([
-    pipeline(stdout, maskingStream(values), process.stdout, { end: false }),
-    pipeline(stderr, maskingStream(values), process.stderr, { end: false }),
+    pipeline(stdout, maskingStream(values), io.stdout, { end: false }),
+    pipeline(stderr, maskingStream(values), io.stderr, { end: false }),
   ]);
 }
 
 /** Whether our process group, which is the child's too, is in the foreground of its terminal. */
-function isInForeground(): boolean {
-  if (process.platform !== "linux") return process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+function isInForeground(io: Io): boolean {
+  if (process.platform !== "linux") return [io.stdin, io.stdout, io.stderr].some(({ isTTY }) => isTTY);
   const stat = readFileSync("/proc/self/stat", "latin1");
   const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return group === foreground;

@@ -2,6 +2,7 @@
 import { accessSync, closeSync, constants, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { systemCode } from "../../errors.js";
+import type { Io } from "../kit/io.js";
 import { say } from "../kit/output.js";
 
 /** Exit statuses as shells use them. */
@@ -25,11 +26,11 @@ export function findProgram(program: string, path: string = defaultPath): Found 
 }
 
 /** Returns whether a program can be started; if not, says why and sets the exit status. */
-export function canStart(program: string): boolean {
-  const found = findProgram(program, process.env["PATH"]);
+export function canStart(io: Io, program: string): boolean {
+  const found = findProgram(program, io.env["PATH"]);
   if ("file" in found) return true;
-  say(`strongroom: ${found.problem}\n`);
-  process.exitCode = found.status;
+  say(io, `strongroom: ${found.problem}\n`);
+  io.exitCode = found.status;
   return false;
 }
 

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { announcedFiles, defaultHome } from "../../client/discovery.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
+import type { Io } from "../kit/io.js";
 import { isWithin } from "./path-walk.js";
 import { makeAllowedDirectory } from "./project.js";
 
@@ -15,8 +16,8 @@ export type Hidden = { readonly path: string; readonly kind: "directory" | "file
 export type Place = { readonly home?: string | undefined; readonly tokenFile?: string | undefined };
 
 /** @param writable directories that the program can change */
-export async function hiddenPaths(place: Place, writable: readonly string[]): Promise<readonly Hidden[]> {
-  const environment = process.env;
+export async function hiddenPaths(io: Io, place: Place, writable: readonly string[]): Promise<readonly Hidden[]> {
+  const environment = io.env;
   const home = readOneSetting("home", place.home, environment);
   const read = (name: "tokenFile" | "tlsKey" | "storePasswordFile", given?: string) =>
     readOneSetting(name, given, environment) ?? "";

@@ -17,6 +17,7 @@ import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "../kit/errors.js";
 import { sandboxMark } from "../kit/in-sandbox.js";
+import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { closeForeignDescriptors } from "./descriptors.js";
 import { findProgram } from "./find-program.js";
@@ -124,13 +125,13 @@ function install(path: string): string {
 }
 
 /** Returns the command that runs another in the sandbox. @throws CommandFailure usage, conflict */
-export async function sandboxed(options: SandboxOptions): Promise<Sandboxed> {
+export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandboxed> {
   const { command, place, directory, port, environment } = options;
   const bubblewrap = mustHaveSandbox(environment, options.writable);
   mustHaveSafeStreams();
   const writable = writableDirectories(options.writable);
   const own = [...system, ...emptied.filter(isDirectory)];
-  const hidden = await hiddenPaths(place, writable);
+  const hidden = await hiddenPaths(io, place, writable);
   const { mounts, expected } = planSandbox({ writable, own, hidden, program: programPaths() });
   writeFileSync(join(directory, sessionFiles.expected), JSON.stringify(expected), { mode: 0o600 });
   const filter = join(directory, sessionFiles.filter);
@@ -259,13 +260,13 @@ function listen(server: Server, place: number | string): Promise<Server> {
 }
 
 /** Starts bubblewrap, which passes on what it inherits: nothing but the standard streams. */
-export function startSandbox({ command, expected, filter }: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
+export function startSandbox(io: Io, { command, expected, filter }: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
   closeForeignDescriptors();
   const descriptor = openSync(filter, "r");
   const child = startProgram(command, env, [descriptor]);
   closeSync(descriptor);
   const watchers = watchExposed(expected, (path) => {
-    say(`strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
+    say(io, `strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
     child.kill("SIGKILL");
   });
   child.once("exit", () => {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { failureOf } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { folderPrefix, problemOfPath } from "../kit/paths.js";
 import { pathsIn } from "../kit/references.js";
@@ -34,18 +35,18 @@ type Etags = ReadonlyMap<string, string>;
 type Watched = { readonly folder: string | null; readonly paths: readonly string[] };
 
 /** Runs the command until it ends by itself, or a signal ends it; returns its exit status. @throws CommandFailure */
-export async function runWatched(start: () => ChildProcess, options: WatchOptions): Promise<number> {
+export async function runWatched(io: Io, start: () => ChildProcess, options: WatchOptions): Promise<number> {
   const { sources, connection } = options;
-  const watched = await watchedBy(sources, connection);
-  let etags = await withClient(connection, (client) => etagsOf(client, watched));
+  const watched = await watchedBy(io, sources, connection);
+  let etags = await withClient(io, connection, (client) => etagsOf(client, watched));
   const ending = new AbortController();
   const end = () => ending.abort();
   for (const signal of endings) process.on(signal, end); // the child gets them from `runChild`
   try {
-    return await withClient({ ...connection, nonInteractive: true }, async (client) => {
-      const watcher = new SecretWatcher(client, watched, options);
+    return await withClient(io, { ...connection, nonInteractive: true }, async (client) => {
+      const watcher = new SecretWatcher(io, client, watched, options);
       for (;;) {
-        const run = new WatchedRun(start);
+        const run = new WatchedRun(io, start);
         etags = await run.until(watcher, etags, options);
         const status = await run.ended;
         if (!run.wasRestarted) return status;
@@ -60,12 +61,14 @@ export async function runWatched(start: () => ChildProcess, options: WatchOption
 
 /** One start of the command. */
 class WatchedRun {
+  readonly #io: Io;
   readonly ended: Promise<number>;
   #child: ChildProcess | null = null;
   #restarted = false;
 
-  constructor(start: () => ChildProcess) {
-    this.ended = runChild(() => {
+  constructor(io: Io, start: () => ChildProcess) {
+    this.#io = io;
+    this.ended = runChild(io, () => {
       this.#child = start();
       return this.#child;
     });
@@ -90,7 +93,10 @@ class WatchedRun {
       etags = changed.etags;
       const what = changed.paths.map(printable).join(", ");
       if (!quiet)
-        say(`strongroom: ${what} changed: ${signal === null ? "restarting the command" : `sending ${signal}`}\n`);
+        say(
+          this.#io,
+          `strongroom: ${what} changed: ${signal === null ? "restarting the command" : `sending ${signal}`}\n`,
+        );
       if (signal !== null) this.#child?.kill(signal);
       else {
         this.#restarted = true;
@@ -135,12 +141,14 @@ function childrenOf(pid: number): readonly number[] {
 type Change = { readonly etags: Etags; readonly paths: readonly string[] };
 
 class SecretWatcher {
+  readonly #io: Io;
   readonly #client: StrongroomClient;
   readonly #watched: Watched;
   readonly #options: WatchOptions;
   #problem: string | null = null;
 
-  constructor(client: StrongroomClient, watched: Watched, options: WatchOptions) {
+  constructor(io: Io, client: StrongroomClient, watched: Watched, options: WatchOptions) {
+    this.#io = io;
     this.#client = client;
     this.#watched = watched;
     this.#options = options;
@@ -198,7 +206,7 @@ class SecretWatcher {
   }
 
   #warn(text: string): void {
-    if (!this.#options.quiet) say(`strongroom: ${text}\n`);
+    if (!this.#options.quiet) say(this.#io, `strongroom: ${text}\n`);
   }
 }
 
@@ -216,9 +224,9 @@ async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-async function watchedBy(sources: Sources, connection: ConnectionFlags): Promise<Watched> {
+async function watchedBy(io: Io, sources: Sources, connection: ConnectionFlags): Promise<Watched> {
   const { prefix } = sources;
-  const listed = await listVariables({ ...sources, prefix: undefined }, (work) => withClient(connection, work));
+  const listed = await listVariables({ ...sources, prefix: undefined }, (work) => withClient(io, connection, work));
   const paths = new Set(listed.flatMap(({ parts }) => pathsIn(parts)));
   return { folder: prefix === undefined ? null : folderPrefix(prefix), paths: [...paths] };
 }

@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { findWeakPlace, weakPlaceText } from "../../client/ownership.js";
 import { missingAsNull } from "../../files/durable.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { writeOut } from "../kit/output-file.js";
 import type { CommandLine } from "../kit/programs.js";
@@ -29,14 +30,14 @@ export function serviceFile(manager: ServiceManager, plan: ServicePlan): string 
 }
 
 /** @throws CommandFailure conflict for a file of another's, unexpected when the service manager refuses */
-export async function installService(manager: ServiceManager, plan: ServicePlan): Promise<void> {
+export async function installService(io: Io, manager: ServiceManager, plan: ServicePlan): Promise<void> {
   await refuseForeign(manager);
   const wasThere = await isInstalled(manager);
   await mkdir(dirname(manager.file), { recursive: true });
-  await writeOut([serviceFile(manager, plan)], { output: manager.file, overwrite: true });
-  if (wasThere && manager.program === "launchctl") for (const each of manager.beforeRemoval) await runProgram(each);
+  await writeOut(io, [serviceFile(manager, plan)], { output: manager.file, overwrite: true });
+  if (wasThere && manager.program === "launchctl") for (const each of manager.beforeRemoval) await runProgram(io, each);
   try {
-    for (const each of manager.install) await mustRun(each);
+    for (const each of manager.install) await mustRun(io, each);
   } catch (error) {
     if (!wasThere) await removeFiles(manager); // what cannot start now must not start at the next login
     throw error;
@@ -54,15 +55,16 @@ async function removeFiles({ file, links }: ServiceManager): Promise<void> {
 }
 
 /** @throws CommandFailure notFound, conflict, unexpected */
-export async function uninstallService(manager: ServiceManager): Promise<void> {
+export async function uninstallService(io: Io, manager: ServiceManager): Promise<void> {
   await refuseForeign(manager);
   if (!(await isInstalled(manager))) {
     throw new CommandFailure("notFound", `no service is installed: there is no ${manager.file}`);
   }
-  const isThere = await answers(manager);
-  if (isThere && (await succeeds(manager.isLoaded))) for (const each of manager.beforeRemoval) await mustRun(each);
+  const isThere = await answers(io, manager);
+  if (isThere && (await succeeds(io, manager.isLoaded)))
+    for (const each of manager.beforeRemoval) await mustRun(io, each);
   await removeFiles(manager);
-  if (isThere) for (const each of manager.afterRemoval) await mustRun(each);
+  if (isThere) for (const each of manager.afterRemoval) await mustRun(io, each);
 }
 
 /** @throws CommandFailure conflict for a file of another's */
@@ -74,24 +76,24 @@ export async function isInstalled(manager: ServiceManager): Promise<boolean> {
   throw new CommandFailure("conflict", `${problem}: move it away first`);
 }
 
-export function isRunning({ isRunning }: ServiceManager): Promise<boolean> {
-  return succeeds(isRunning);
+export function isRunning(io: Io, { isRunning }: ServiceManager): Promise<boolean> {
+  return succeeds(io, isRunning);
 }
 
-async function succeeds(command: CommandLine): Promise<boolean> {
-  return (await runProgram(command)).code === 0;
+async function succeeds(io: Io, command: CommandLine): Promise<boolean> {
+  return (await runProgram(io, command)).code === 0;
 }
 
 /** Whether the manager runs for this user: in a container or after su, its file can be removed without it. */
-async function answers({ isRunning }: ServiceManager): Promise<boolean> {
-  const { code, said } = await runProgram(isRunning);
+async function answers(io: Io, { isRunning }: ServiceManager): Promise<boolean> {
+  const { code, said } = await runProgram(io, isRunning);
   return code !== null && !noBus.test(said);
 }
 
 const noBus = /connect to .*bus/i;
 
-async function mustRun(command: CommandLine): Promise<void> {
-  const { code, said } = await runProgram(command);
+async function mustRun(io: Io, command: CommandLine): Promise<void> {
+  const { code, said } = await runProgram(io, command);
   if (code === 0) return;
   const problem = printable(`${command.join(" ")} failed: ${said.trim()}`);
   throw new CommandFailure("unexpected", `${problem}${code === null || noBus.test(said) ? noSession : ""}`);
@@ -102,9 +104,12 @@ const noSession = `
 no service manager runs for this user here: log in as this user (su and sudo are not enough), or run  strongroom up`;
 
 /** `said`: on standard error, or why it did not start. */
-function runProgram([program, ...args]: CommandLine): Promise<{ readonly code: number | null; readonly said: string }> {
+function runProgram(
+  io: Io,
+  [program, ...args]: CommandLine,
+): Promise<{ readonly code: number | null; readonly said: string }> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: withoutTokens(process.env) });
+    const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: withoutTokens(io.env) });
     let said = "";
     child.stderr.on("data", (chunk: Buffer) => {
       said += chunk.toString();

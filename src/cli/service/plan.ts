@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 
 export type ServicePlan = {
   readonly program: readonly string[];
@@ -10,8 +11,8 @@ export type ServicePlan = {
 };
 
 /** @throws CommandFailure usage for a token in the environment; StartError for invalid settings */
-export function planService(home: string | undefined, idleTimeout: string | undefined): ServicePlan {
-  if (process.env["STRONGROOM_TOKEN"]) {
+export function planService(io: Io, home: string | undefined, idleTimeout: string | undefined): ServicePlan {
+  if (io.env["STRONGROOM_TOKEN"]) {
     throw new CommandFailure(
       "usage",
       "a service gets no token from its environment: unset STRONGROOM_TOKEN, and use the token file",
@@ -19,26 +20,26 @@ export function planService(home: string | undefined, idleTimeout: string | unde
   }
   const settings = readSettings(
     { ...(home !== undefined && { home }), ...(idleTimeout !== undefined && { idleTimeout }) },
-    process.env,
+    io.env,
   );
   const names = Object.keys(definitions) as (keyof Settings)[];
   const replaced = idleTimeout === undefined ? ["home"] : ["home", "idleTimeout", "idleTimeoutMs"];
-  const given = names.filter((name) => !replaced.includes(name) && process.env[definitions[name].variable]);
-  const variables = given.map((name) => [definitions[name].variable, textOf(name, settings[name])]);
+  const given = names.filter((name) => !replaced.includes(name) && io.env[definitions[name].variable]);
+  const variables = given.map((name) => [definitions[name].variable, textOf(io, name, settings[name])]);
   const environment = {
     STRONGROOM_HOME: settings.home,
     ...Object.fromEntries(variables),
-    ...idleTimeoutFor(idleTimeout),
+    ...idleTimeoutFor(io, idleTimeout),
   };
   const program = [process.execPath, realpathSync(process.argv[1] ?? ""), "serve"];
   return withoutControls({ program, environment });
 }
 
 /** Written in any case, so that the file says when the service locks. */
-function idleTimeoutFor(given: string | undefined): Readonly<Record<string, string>> {
+function idleTimeoutFor(io: Io, given: string | undefined): Readonly<Record<string, string>> {
   const { variable } = definitions.idleTimeout;
   if (given !== undefined) return { [variable]: given };
-  const isSet = process.env[variable] || process.env[definitions.idleTimeoutMs.variable];
+  const isSet = io.env[variable] || io.env[definitions.idleTimeoutMs.variable];
   return isSet ? {} : { [variable]: shownDefaultOf(definitions.idleTimeout) };
 }
 
@@ -52,6 +53,6 @@ export function withoutControls(plan: ServicePlan): ServicePlan {
 }
 
 /** A path has been made absolute when it was read; anything else stays as it was given. */
-function textOf(name: keyof Settings, value: unknown): string {
-  return typeof value === "string" ? value : (process.env[definitions[name].variable] ?? "");
+function textOf(io: Io, name: keyof Settings, value: unknown): string {
+  return typeof value === "string" ? value : (io.env[definitions[name].variable] ?? "");
 }
