@@ -15,11 +15,12 @@ type Flags = OutputFlags & ConnectionFlags & { readonly once?: true };
 const refreshMs = 500;
 
 const details = `
-Shows each request that waits for approval, one fact a line, and asks: y approves
-this one, m all of this token, secret and host for 10 minutes, s for its session,
-n refuses. Only the beginning and the end of a long path or query are shown, with
-its length and SHA-256; a request's body is not shown. A request waits for 60
-seconds. Ends with Ctrl-C. With --json, only lists what waits.`;
+Shows each request that waits for approval, one fact a line, and asks: y
+approves this one, m all of this token, secret and host for 10 minutes, s for
+its session, n refuses. Only the beginning and the end of a long path or query
+are shown, with its length and SHA-256; a request's body is not shown. A
+request waits for 60 seconds. Ends with Ctrl-C. With --json, only lists what
+waits.`;
 
 export function define(command: Command, io: Io): void {
   command
