@@ -1,8 +1,8 @@
 /** The text of NOTICE: the bundled packages with their licences, each licence's text once. */
 import { type BundledPackage, bundledPackages } from "./bundled-packages.js";
 
-const head = `The built program (dist/program) contains these packages, under the licences below. This file is written by
-npm run notice from what the bundler put there.
+const head = `The built program (dist/program) contains these packages, under the licences below. The build writes
+this file from what the bundler put there.
 `;
 
 const vectors = `The test vectors in test/vectors/wycheproof-*, which no package contains, are cases of Project Wycheproof

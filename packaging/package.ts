@@ -148,7 +148,7 @@ function gzipped(input: string | Uint8Array): Uint8Array {
 
 function writeDocuments(directory: string, program: string): void {
   const text = (name: string) => readFileSync(join(program, name), "utf8");
-  const licences = ["LICENSE", "NOTICE", "NODE-LICENSE"].map(text);
+  const licences = ["LICENSE", "dist/NOTICE", "NODE-LICENSE"].map(text);
   write(join(directory, "copyright"), licences.join(`\n${"=".repeat(80)}\n\n`));
   const date = new Date(Number(epoch) * 1000).toUTCString().replace("GMT", "+0000");
   const entry = `strongroom (${version}) unstable; urgency=medium\n\n  * Version ${version}: see CHANGELOG.md.gz.\n\n -- ${maintainer}  ${date}\n`;

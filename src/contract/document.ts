@@ -1,7 +1,10 @@
-/** The OpenAPI document as a server returns it: openapi.json with the limits of the server's settings. */
+/** The OpenAPI document as a server returns it: with the limits of the server's settings. */
 import { damaged, readPackageFile } from "../manifest.js";
 
-/** In openapi.json: the largest value in bytes, and the largest body of a put, that follow from the default settings. */
+/** The document of the build, made from openapi.yaml. */
+const file = "dist/openapi.json";
+
+/** In that document: the largest value in bytes, and the largest body of a put, that follow from the default settings. */
 const defaults = { maxValueBytes: 1_048_576, maxBodyBytes: 6_356_992 };
 
 type Settings = { readonly maxValueBytes: number };
@@ -11,7 +14,7 @@ type Settings = { readonly maxValueBytes: number };
  * a StartError when the document is damaged.
  */
 export function openApiDocument({ maxValueBytes }: Settings): () => string {
-  const source = readPackageFile("openapi.json");
+  const source = readPackageFile(file);
   let text: string | null = null;
   return () => {
     text ??= JSON.stringify(parsed(source))
@@ -25,6 +28,6 @@ function parsed(source: string): unknown {
   try {
     return JSON.parse(source);
   } catch {
-    throw damaged("openapi.json");
+    throw damaged(file);
   }
 }

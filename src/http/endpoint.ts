@@ -123,7 +123,7 @@ type Call<Scope, Given, Body, C, Query> = BasicCall &
   OfQuery<Query>;
 
 type Row<Operation, Scope, Given extends object, Body, C, Query> = {
-  /** Its name; of the native API, the operation in openapi.json. */
+  /** Its name; of the native API, the operation in openapi.yaml. */
   readonly operation: Operation;
   /**
    * Method and path. The path may have one parameter (`:name`), which may contain slashes. A query (`?version`) gives the

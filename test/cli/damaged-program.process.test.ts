@@ -21,7 +21,7 @@ describe("a program whose files are missing or damaged", function () {
     if (process.env["STRONGROOM_PROGRAM"] !== undefined) this.skip(); // files of the build here are damaged
     root = temporaryDirectory();
     for (const name of ["bin", "dist/program", "dist/workers/key-worker.cjs", "dist/SHA256SUMS"]) copy(name);
-    for (const name of ["package.json", "openapi.json"]) copy(name);
+    for (const name of ["package.json", "dist/openapi.json"]) copy(name);
     cpSync("packaging/launcher.sh", join(root, "bin/strongroom")); // as in the packages with a Node of their own
     chmodSync(join(root, "bin/strongroom"), 0o755);
     linkNode();
@@ -81,13 +81,13 @@ describe("a program whose files are missing or damaged", function () {
   });
 
   it("serves without a damaged openapi.json, and says so to who asks for it", async () => {
-    writeFileSync(join(root, "openapi.json"), "{");
+    writeFileSync(join(root, "dist/openapi.json"), "{");
     const server = await startProcess([], {}, { main: join(root, "dist/program/entry.cjs"), nodeFlags: [] });
-    copy("openapi.json");
+    copy("dist/openapi.json");
     const response = await send(server, { path: "/v1/openapi.json" });
     mustRefuse(response, 503, "UNAVAILABLE");
     expect(response.json["error"]).to.equal(
-      `${join(root, "openapi.json")} is missing or damaged: install strongroom again`,
+      `${join(root, "dist/openapi.json")} is missing or damaged: install strongroom again`,
     );
   });
 

@@ -10,6 +10,7 @@ import { openApiDocument } from "../../src/contract/document.js";
 import { type ErrorCode, endReasons, statusOf } from "../../src/errors.js";
 import { credentials, lockReasons } from "../../src/observer.js";
 import { parseSecretPath } from "../../src/paths/secret-path.js";
+import { contractFiles } from "../../tools/contract/contract-files.js";
 import {
   maxDescriptionBytes,
   maxLabelBytes,
@@ -22,7 +23,6 @@ import {
 import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/operations/request-bodies.js";
 import { codePoint } from "../support/code-points.js";
-import { contractFiles } from "../support/contract-files.js";
 import { contract, documented, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../support/test-client.js";
@@ -32,8 +32,8 @@ const request = { path: "/v1/openapi.json" };
 describe("the OpenAPI document", () => {
   const server = shareTestServer();
 
-  it("is served as it is in the repository, before init, while unlocked and while locked", async () => {
-    const file: unknown = JSON.parse(readFileSync("openapi.json", "utf8"));
+  it("is served as the build has made it, before init, while unlocked and while locked", async () => {
+    const file: unknown = JSON.parse(readFileSync("dist/openapi.json", "utf8"));
     expect(mustSucceed(await send(server(), request))).to.deep.equal(file);
     await mustInit(server());
     expect(mustSucceed(await send(server(), request))).to.deep.equal(file);

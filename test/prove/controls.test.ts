@@ -22,7 +22,7 @@ function copyOfPackage(): string {
     "dist/program",
     "dist/workers/key-worker.cjs",
     "dist/SHA256SUMS",
-    "openapi.json",
+    "dist/openapi.json",
   ]) {
     cpSync(join(root, name), join(copy, name), { recursive: true });
   }

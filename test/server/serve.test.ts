@@ -385,14 +385,14 @@ describe("a start that cannot succeed", () => {
   });
 
   const missing: readonly (readonly [file: string, message: string])[] = [
-    ["openapi.json", "openapi.json is missing or damaged: install strongroom again"],
+    ["dist/openapi.json", "openapi.json is missing or damaged: install strongroom again"],
     ["dist/workers/key-worker.cjs", "the key worker does not start: install strongroom again"],
     ["dist/program/broker-thread.cjs", "the broker's thread ended before it listened"],
   ];
   for (const [file, message] of missing) {
     it(`ends and says why when the program has no ${file}`, async () => {
       const program = join(temporaryDirectory(), "program");
-      for (const part of ["dist/program", "dist/workers/key-worker.cjs", "package.json", "openapi.json"])
+      for (const part of ["dist/program", "dist/workers/key-worker.cjs", "package.json", "dist/openapi.json"])
         cpSync(join(programDirectory, part), join(program, part), { recursive: true });
       rmSync(join(program, file));
       const args = [join(program, "dist/program/entry.cjs"), "serve", "--port", "0", "--broker-port", "0"];

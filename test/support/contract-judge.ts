@@ -35,7 +35,7 @@ export type Judged = {
   readonly text: string;
 };
 
-export const contract: Schema = JSON.parse(readPackageFile("openapi.json"));
+export const contract: Schema = JSON.parse(readPackageFile("dist/openapi.json"));
 const { paths, components, "x-unrouted": unrouted } = contract as unknown as Document;
 
 /** Headers of HTTP itself, which OpenAPI does not describe. */

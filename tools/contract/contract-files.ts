@@ -1,6 +1,6 @@
 /**
- * Generator of the files that follow from openapi.yaml: the OpenAPI document in JSON, its operations, the client's types and
- * the key worker's validators. `npm run contract` writes them; a test compares them with what would be written.
+ * Generator of the files that follow from openapi.yaml: names, operations, the client's types and the key worker's validators.
+ * `npm run contract` writes them; a test compares them with what would be written. The build makes the document in JSON.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -38,11 +38,19 @@ type Document = {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 };
 
+function readDocument(): Document {
+  return parse(readFileSync("openapi.yaml", "utf8"), { merge: true }) as Document;
+}
+
+/** Returns the OpenAPI document in JSON, which the build leaves in dist. */
+export function openApiJson(): string {
+  return `${JSON.stringify(readDocument(), null, 2)}\n`;
+}
+
 /** Returns each file's text by its path from the repository's root. */
 export function contractFiles(): ReadonlyMap<string, string> {
-  const document = parse(readFileSync("openapi.yaml", "utf8"), { merge: true }) as Document;
+  const document = readDocument();
   return new Map([
-    ["openapi.json", `${JSON.stringify(document, null, 2)}\n`],
     ["src/contract/operations.ts", operationsOf(document)],
     ["src/contract/names.ts", namesFile(document.components.schemas)],
     ["src/client/api-types.ts", typesOf(document.components.schemas)],

@@ -1,0 +1,9 @@
+/** Last step of the build: the files in dist that the compiler and the bundler do not make. */
+import { writeFileSync } from "node:fs";
+import { renderNotice } from "../packaging/notice.js";
+import { writeList } from "../prove/program.js";
+import { openApiJson } from "./contract/contract-files.js";
+
+writeFileSync("dist/openapi.json", openApiJson());
+writeFileSync("dist/NOTICE", renderNotice());
+writeList(process.cwd());
