@@ -107,11 +107,18 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "bcrypt-pbkdf",
     "commander",
     "csv-parse/sync",
+    "p-map",
+    "smol-toml",
+    ...leaves,
+    "src/client",
+    protocol,
+  ],
+  "src/cli/kit": [
+    "node:*",
+    "commander",
     "fast-string-width",
     "leven",
-    "p-map",
     "shamir-secret-sharing",
-    "smol-toml",
     "@zxcvbn-ts/*",
     ...leaves,
     "src/client",
@@ -119,6 +126,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     keyText,
     protocol,
   ],
+  "src/cli/command-table": ["src/cli", "src/extras"],
+  "src/extras": ["node:*", "commander", "src/client", "src/cli/kit"],
   "src/cli/commands": [
     "node:*",
     "commander",
@@ -177,6 +186,7 @@ const entrances: readonly string[] = [
   "src/broker/broker",
   "src/broker/host-name",
   "src/broker/session-request",
+  "src/cli/kit",
   "src/client/batch",
   "src/client/client",
   "src/client/discovery",
@@ -262,6 +272,16 @@ function isAllowed([from, to]: Import): boolean {
   return row !== undefined && [row, ...(allowed[row] ?? [])].some((pattern) => covers(pattern, to));
 }
 
+/** The name of the extra that a file belongs to. */
+function extraOf(file: string): string | null {
+  return /^src\/extras\/([^/]+)\//.exec(file)?.[1] ?? null;
+}
+
+function joinsExtras([from, to]: Import): boolean {
+  const [importer, imported] = [extraOf(from), extraOf(to)];
+  return importer !== null && imported !== null && importer !== imported;
+}
+
 function roomOf(file: string): string {
   const [root = "", room = "", ...rest] = file.split("/");
   return root === "workers" || rest.length === 0 ? root : `${root}/${room}`;
@@ -272,6 +292,7 @@ function entersRoom([from, to]: Import): boolean {
 }
 
 function isByEntrance(one: Import): boolean {
+  if (one[0] === "src/cli/command-table" && extraOf(one[1]) !== null) return true; // an extra comes and goes with its row
   return !entersRoom(one) || entrances.some((pattern) => covers(pattern, one[1]));
 }
 
@@ -306,6 +327,18 @@ describe("the source tree", () => {
     expect(imports.filter((one) => !isAllowed(one)).map(shown)).to.deep.equal([]);
   });
 
+  it("keeps each extra apart from the others", () => {
+    expect(imports.filter(([from]) => extraOf(from) !== null)).to.have.length.above(50);
+    expect(imports.filter(joinsExtras).map(shown)).to.deep.equal([]);
+  });
+
+  it("touches no global stream, environment or exit code in a command or an extra", () => {
+    const commands = files.filter((file) => /^src\/(?:cli\/commands|extras)\//.test(file));
+    const touching = commands.filter((file) => /\bprocess\.(?:std|env|exit)/.test(readFileSync(file, "utf8")));
+    expect(commands).to.have.length.above(60);
+    expect(touching).to.deep.equal([]);
+  });
+
   it("enters a folder only by the files that the table names", () => {
     expect(imports.filter((one) => !isByEntrance(one)).map(shown)).to.deep.equal([]);
   });
@@ -328,6 +361,10 @@ describe("the source tree", () => {
     ["src/client/client", 'export { VaultError } from "../errors.js";'],
     ["src/vault/secrets", 'const { FileStore } = await import("../storage/files/file-store.js");'],
     ["src/cli/kit/output", 'import "../../server/service.js";'],
+    ["src/cli/kit/output", 'import { launch } from "../run/launch.js";'],
+    ["src/cli/commands/run", 'import { agentServer } from "../../extras/ssh-agent/agent.js";'],
+    ["src/extras/browse/browse", 'import { homeAt } from "../../files/home.js";'],
+    ["src/extras/check/scan", 'import { launch } from "../../cli/run/launch.js";'],
     ["prove/attacker", 'import { parseHeader } from "../workers/crypto/header.js";'],
     ["prove/server", 'import { StrongroomClient } from "../src/client/client.js";'],
     ["src/new-room/file", 'import { VaultError } from "../errors.js";'],
@@ -337,6 +374,11 @@ describe("the source tree", () => {
       expect(importsOf(file, code).map(isAllowed)).to.deep.equal([false]);
     });
   }
+
+  it("refuses an import from one extra to another", () => {
+    const [made = ["", ""]] = importsOf("src/extras/mcp/mcp", 'import { Screen } from "../browse/screen.js";');
+    expect(joinsExtras(made)).to.equal(true);
+  });
 
   it("refuses an import past a folder's entrances", () => {
     expect(

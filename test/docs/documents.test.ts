@@ -1,8 +1,9 @@
 /** The documents as a whole: their generated tables, their links, and the commands and flags that they name. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { Command } from "commander";
+import { commands } from "../../src/cli/command-table.js";
+import { stringIo } from "../support/string-io.js";
 import { anchorOf, blocksIn, documentFiles, headingsIn, type Link, linksIn } from "./document-files.js";
 import { renderTables, tableNamesIn, withTables } from "./generated-tables.js";
 
@@ -60,11 +61,10 @@ function codeIn(text: string): string[] {
 
 async function flagsByCommand(): Promise<ReadonlyMap<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
-  for (const file of readdirSync("src/cli/commands")) {
-    const name = basename(file, ".ts");
-    const { define } = (await import(`../../src/cli/commands/${name}.js`)) as { define: (command: Command) => void };
+  const io = stringIo({}, new Uint8Array(), -1);
+  for (const { name, load } of commands) {
     const command = new Command(name);
-    define(command);
+    (await load()).define(command, io);
     const flags = command.options.flatMap(({ short, long }) => [short, long].filter((flag) => flag !== undefined));
     found.set(name, [...flags, "-h", "--help"]);
   }

@@ -213,6 +213,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     meaning: "runs the installed program in the directory STRONGROOM_PROGRAM through the tests of commands and servers",
     files: [
       "cli/**/*.test",
+      "extras/**/*.test",
       "server/*.test",
       "client/*.process.test",
       "http/*.process.test",

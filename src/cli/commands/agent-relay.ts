@@ -7,10 +7,10 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
+import { runChild, startProgram } from "../kit/child-process.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { runChild } from "../run/child-process.js";
-import { sessionFiles, startAllowed, startProgram, startRelay } from "../run/sandbox.js";
+import { sessionFiles, startAllowed, startRelay } from "../run/sandbox.js";
 import { checkInside } from "../run/sandbox-check.js";
 import type { Expected } from "../run/sandbox-plan.js";
 

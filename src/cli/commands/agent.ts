@@ -7,25 +7,17 @@ import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
 import { Problem, positiveDuration } from "../../config/readers.js";
 import { RepeatableOption } from "../kit/args.js";
+import { runChild, startProgram } from "../kit/child-process.js";
 import { CommandFailure } from "../kit/errors.js";
+import { canStart } from "../kit/find-program.js";
 import { holdingSignals, type Release } from "../kit/held-signals.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { mustBeScope } from "../kit/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
-import { runChild } from "../run/child-process.js";
-import { canStart } from "../run/find-program.js";
 import { findProject } from "../run/project.js";
-import {
-  mustHaveSandbox,
-  sandboxed,
-  sessionFiles,
-  startGate,
-  startProgram,
-  startRelay,
-  startSandbox,
-} from "../run/sandbox.js";
+import { mustHaveSandbox, sandboxed, sessionFiles, startGate, startRelay, startSandbox } from "../run/sandbox.js";
 import { writeTrust } from "../run/trust.js";
 
 type Flags = ConnectionFlags & {

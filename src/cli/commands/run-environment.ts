@@ -5,15 +5,15 @@
 import { spawn } from "node:child_process";
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
+import { maskPipe, notStarted, runChild } from "../kit/child-process.js";
+import { findProgram, isSurelyExecutable } from "../kit/find-program.js";
 import type { Io, OutputStream } from "../kit/io.js";
 import { printable, wrapped } from "../kit/output.js";
+import { frame, minMaskedBytes } from "../kit/output-mask.js";
 import { withClient } from "../kit/server.js";
 import { withoutTokens } from "../kit/without-tokens.js";
-import { runChild } from "../run/child-process.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
-import { findProgram, isSurelyExecutable } from "../run/find-program.js";
-import { type LaunchRequest, maskPipe, notStarted } from "../run/launch.js";
-import { frame, minMaskedBytes } from "../run/output-mask.js";
+import type { LaunchRequest } from "../run/launch.js";
 
 export function define(command: Command, io: Io): void {
   command

@@ -3,15 +3,15 @@ import { constants } from "node:os";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { duration } from "../../config/readers.js";
 import { onlyWith, RepeatableOption } from "../kit/args.js";
+import { runChild } from "../kit/child-process.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printLine } from "../kit/output.js";
+import { minMaskedBytes } from "../kit/output-mask.js";
 import { pathOrReference } from "../kit/references.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { runChild } from "../run/child-process.js";
 import type { Sources } from "../run/environment.js";
 import { launch } from "../run/launch.js";
-import { minMaskedBytes } from "../run/output-mask.js";
 import { type Named, type Naming, namings, problemOfName } from "../run/variables.js";
 
 type Flags = ConnectionFlags & {

@@ -22,8 +22,8 @@ import { readPassphrase } from "../kit/passphrase.js";
 import { mustBePath } from "../kit/paths.js";
 import { mustConfirm, withYes } from "../kit/prompt.js";
 import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../kit/server.js";
+import { sshPublicKey } from "../kit/ssh-public-key.js";
 import { readKeyFile, UnusableKey } from "../ssh/openssh-key.js";
-import { sshPublicKey } from "../ssh/public-key.js";
 
 const actions = ["create", "ls", "show", "rotate", "config", "rm", "import"] as const;
 type Action = (typeof actions)[number];

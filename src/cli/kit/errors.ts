@@ -1,7 +1,11 @@
 /** Exit codes of the command line, and the failure that each error of the client or the vault becomes. */
 import type { ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
-import type { VaultError } from "../../errors.js";
+import { systemCode, type VaultError } from "../../errors.js";
+import { reasonOf } from "../../files/file-problem.js";
 import { printable } from "./output.js";
+
+/** The reason of a failed system call, as a code and in words. */
+export { reasonOf, systemCode };
 
 /** DANGER: scripts rely on the numbers. */
 export const exitCodes = {

@@ -3,6 +3,8 @@
  * tests run it in their own process, with streams of strings.
  */
 
+export type { Bytes } from "../../../workers/protocol.js";
+
 /** A stream that a command writes to. */
 export type OutputStream = NodeJS.WritableStream & {
   /** Whether it is a terminal, whose size the next members say. */

@@ -4,10 +4,9 @@
  * a shell evaluates what is assigned to some names, whatever the quotes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { systemCode } from "../../errors.js";
 import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
-import { CommandFailure } from "../kit/errors.js";
+import { notStarted } from "../kit/child-process.js";
 import type { ConnectionFlags } from "../kit/server.js";
 import type { Sources } from "./environment.js";
 
@@ -22,9 +21,6 @@ export type LaunchRequest = {
   readonly dumpFilter: string | null;
 };
 
-/** The descriptor that takes the values to mask to the waiting process. */
-export const maskPipe = 3;
-
 /** @throws CommandFailure usage */
 export function launch(command: readonly string[], request: Omit<LaunchRequest, "dumpFilter">): ChildProcess {
   const json = JSON.stringify({ ...request, dumpFilter: inheritedDumpFilter } satisfies LaunchRequest);
@@ -36,11 +32,4 @@ export function launch(command: readonly string[], request: Omit<LaunchRequest, 
   } catch (error) {
     throw notStarted(error);
   }
-}
-
-/** Returns the failure for a command that could not be started. */
-export function notStarted(error: unknown): CommandFailure {
-  const code = systemCode(error) ?? "unknown reason";
-  const problem = code === "E2BIG" ? "the environment and the arguments are too large" : "an argument is not valid";
-  return new CommandFailure("usage", `the command cannot be started (${code}): ${problem}`);
 }

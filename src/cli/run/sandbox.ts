@@ -1,5 +1,5 @@
 /** Sandbox of `agent run`: bubblewrap, without the vault, other processes, and any network but the broker's. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawnSync } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -15,14 +15,14 @@ import {
 import { createServer, type Server, type Socket } from "node:net";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { entryFile } from "../../program-files.js";
+import { startProgram } from "../kit/child-process.js";
 import { CommandFailure } from "../kit/errors.js";
+import { findProgram } from "../kit/find-program.js";
 import { sandboxMark } from "../kit/in-sandbox.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { closeForeignDescriptors } from "./descriptors.js";
-import { findProgram } from "./find-program.js";
 import { hiddenPaths, type Place } from "./hidden-paths.js";
-import { notStarted } from "./launch.js";
 import { isWithin } from "./path-walk.js";
 import { checkOutside, watchExposed } from "./sandbox-check.js";
 import { type Expected, type Mount, planSandbox } from "./sandbox-plan.js";
@@ -273,22 +273,4 @@ export function startSandbox(io: Io, { command, expected, filter }: Sandboxed, e
     for (const watcher of watchers) watcher.close();
   });
   return child;
-}
-
-/**
- * @param descriptors that it gets beside the standard streams, from 3 on
- * @throws CommandFailure usage
- */
-export function startProgram(
-  [program = "", ...args]: readonly string[],
-  env: NodeJS.ProcessEnv,
-  descriptors: readonly number[] = [],
-): ChildProcess {
-  const found = findProgram(program, env["PATH"]);
-  if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
-  try {
-    return spawn(found.file, args, { env, stdio: ["inherit", "inherit", "inherit", ...descriptors] });
-  } catch (error) {
-    throw notStarted(error);
-  }
 }

@@ -3,8 +3,8 @@
  */
 import { createDecipheriv, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { pbkdf } from "bcrypt-pbkdf";
-import { sshPublicKey } from "./public-key.js";
-import { MalformedMessage, WireReader } from "./wire.js";
+import { sshPublicKey } from "../kit/ssh-public-key.js";
+import { MalformedMessage, WireReader } from "../kit/ssh-wire.js";
 
 /** Types of transit keys that such files hold. */
 export type FileKeyType = "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096";

@@ -1,0 +1,116 @@
+/**
+ * `strongroom docker-credential`: keeps docker's logins of registries in the vault.
+ * It speaks docker's protocol of credential helpers on standard input and output; podman and skopeo use it too.
+ * One secret is one user of one registry.
+ */
+import { isUtf8 } from "node:buffer";
+import { Argument, type Command } from "commander";
+import { CommandFailure } from "../../cli/kit/errors.js";
+import { isObject } from "../../cli/kit/input.js";
+import type { Io } from "../../cli/kit/io.js";
+import {
+  eraseLogin,
+  loginsIn,
+  passwordOf,
+  readHelperInput,
+  segmentOf,
+  storePassword,
+  textOf,
+} from "../../cli/kit/logins.js";
+import { printable } from "../../cli/kit/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
+import type { StrongroomClient } from "../../client/client.js";
+
+const details = `
+docker and podman run it; set it up in ~/.docker/config.json:
+  { "credsStore": "strongroom" }
+The password of USER at a registry is the secret docker/REGISTRY/USER. What
+docker erases goes to the trash.`;
+
+const folder = "docker/";
+
+/** docker knows it by this text, on standard output. */
+const notFound = "credentials not found in native keychain\n";
+
+export function define(command: Command, io: Io): void {
+  command
+    .description("Gives docker the logins of its registries, and stores new ones.")
+    .addArgument(new Argument("<action>", "what docker asks for").choices(["get", "store", "erase", "list"]))
+    .addHelpText("after", details);
+  withConnection(command).action((action, flags) => dockerCredential(io, action, flags));
+}
+
+async function dockerCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
+  await withClient(io, { ...flags, nonInteractive: true }, async (client) => {
+    if (action === "list") return list(io, client);
+    const input = await readHelperInput(io);
+    try {
+      if (action === "store") await store(client, input);
+      else if (action === "get") await get(io, client, input.toString().trim());
+      else await erase(client, input.toString().trim());
+    } finally {
+      input.fill(0);
+    }
+  });
+}
+
+async function get(io: Io, client: StrongroomClient, registry: string): Promise<void> {
+  const [login] = await loginsIn(client, folderOf(registry), null);
+  const password = login === undefined ? null : await passwordOf(client, login);
+  if (login === undefined || password === null) {
+    io.exitCode = 1;
+    return void io.stdout.write(notFound);
+  }
+  if (!isUtf8(password)) throw new CommandFailure("usage", `${printable(login.path)} is binary: docker takes a text`);
+  const answer = JSON.stringify({ ServerURL: registry, Username: login.user, Secret: password.toString() });
+  password.fill(0);
+  io.stdout.write(`${answer}\n`);
+}
+
+/** A registry has one user: a new one replaces it. */
+async function store(client: StrongroomClient, input: Buffer): Promise<void> {
+  const { registry, user, password } = readLogin(input);
+  const before = await loginsIn(client, folderOf(registry), null);
+  await storePassword(client, folderOf(registry) + segmentOf(user), password, `password of docker for ${registry}`);
+  password.fill(0);
+  for (const login of before) if (login.user !== user) await eraseLogin(client, login, null);
+}
+
+async function erase(client: StrongroomClient, registry: string): Promise<void> {
+  for (const login of await loginsIn(client, folderOf(registry), null)) await eraseLogin(client, login, null);
+}
+
+async function list(io: Io, client: StrongroomClient): Promise<void> {
+  const users = new Map<string, string>();
+  for await (const { entries } of client.pages({ prefix: folder, limit: 1000 })) {
+    for (const { path } of entries) {
+      const [registry = null, user = null, ...deeper] = path.slice(folder.length).split("/").map(textOf);
+      if (registry !== null && user !== null && deeper.length === 0) users.set(registry, user);
+    }
+  }
+  io.stdout.write(`${JSON.stringify(Object.fromEntries(users))}\n`);
+}
+
+/** DANGER: the parser's own error would quote the password. */
+function readLogin(input: Buffer): { readonly registry: string; readonly user: string; readonly password: Buffer } {
+  try {
+    const login: unknown = JSON.parse(input.toString());
+    if (isObject(login)) {
+      const { ServerURL: registry, Username: user, Secret: password } = login;
+      if (isText(registry) && isText(user) && isText(password))
+        return { registry, user, password: Buffer.from(password) };
+    }
+  } catch {
+    // refused as any other input that is not a login
+  }
+  throw new CommandFailure("usage", "the input must be a JSON object with ServerURL, Username and Secret");
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && !/\p{Surrogate}/u.test(value);
+}
+
+function folderOf(registry: string): string {
+  if (registry === "") throw new CommandFailure("usage", "no registry given on standard input");
+  return `${folder}${segmentOf(registry)}/`;
+}

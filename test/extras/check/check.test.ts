@@ -1,0 +1,116 @@
+/** `strongroom check`: what it finds, what it leaves alone, and what it needs to know. */
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { expect } from "chai";
+import { breachedIn } from "../../../src/extras/check/breaches.js";
+import { judgementsOf } from "../../../src/extras/check/judge.js";
+import { mustDo, mustRefuseWith, strongroom } from "../../cli/run-command.js";
+import { temporaryDirectory } from "../../support/clean-up.js";
+import { clientOf } from "../../support/library.js";
+import { hasPython, runOnTerminal } from "../../support/pseudo-terminal.js";
+import { shareLocalServer, startLocalServer } from "../../support/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../support/test-client.js";
+
+const strong = () => randomBytes(24).toString("base64url");
+const sha1 = (text: string) => createHash("sha1").update(text).digest("hex").toUpperCase();
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+
+type Found = { readonly path: string; readonly problems: readonly string[]; readonly sameAs: readonly string[] };
+
+describe("strongroom check", () => {
+  const shared = strong();
+  const server = shareLocalServer({ audit: "all" }, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/weak", "hunter2");
+    await mustPut(started, "app/strong", strong());
+    await mustPut(started, "app/one", shared);
+    await mustPut(started, "app/two", shared);
+    await mustPut(started, "app/username", "admin");
+    await mustPut(started, "web/username", "admin");
+    await mustPut(started, "web/expired", { value: strong(), expiresAt: inDays(-1) });
+    await mustPut(started, "web/expiring", { value: strong(), expiresAt: inDays(10) });
+  });
+  const run = (...args: readonly string[]) => strongroom(server(), ["check", ...args]);
+  const found = async (...args: readonly string[]) => {
+    const { found } = JSON.parse((await run("--json", ...args)).stdout) as { readonly found: readonly Found[] };
+    return Object.fromEntries(found.map(({ path, problems }) => [path, problems.join()]));
+  };
+
+  it("finds weak, reused, expired and expiring ones, and exits with 12", async () => {
+    const { code, stdout, stderr } = await run();
+    expect({ code, stderr }).to.deep.equal({ code: 12, stderr: "" });
+    expect(stdout.split("\n").map((line) => line.replace(/20\d\d-\d\d-\d\d/, "DATE"))).to.deep.equal([
+      "app/one       same value as app/two",
+      "app/two       same value as app/one",
+      "app/weak      very weak",
+      "web/expired   expired DATE",
+      "web/expiring  expires DATE",
+      "8 secrets checked: 1 weak, 2 reused, 1 expired, 1 expiring",
+      "",
+    ]);
+    expect(stdout).not.to.contain("hunter2");
+  });
+
+  it("checks a folder, and ends with 0 when nothing is found", async () => {
+    expect(await found("web", "--expiring", "1d")).to.deep.equal({ "web/expired": "expired" });
+    await mustPut(server(), "good/key", strong());
+    expect(mustDo(await run("good")).stdout).to.equal("1 secret checked: no problems found\n");
+    mustRefuseWith(await run("nowhere"), 4, "nothing under nowhere/");
+  });
+
+  it("finds old ones, which names and types say are passwords", async () => {
+    expect(await found("app", "--old", "0")).to.deep.equal({
+      "app/one": "reused,old",
+      "app/two": "reused,old",
+      "app/strong": "old",
+      "app/weak": "weak,old",
+    });
+  });
+
+  it("finds breached ones in a list, whole or by binary search", async () => {
+    const file = join(temporaryDirectory(), "pwned.txt");
+    const hashes = Array.from({ length: 3_000 }, () => sha1(strong()));
+    for (const lines of [[sha1("hunter2"), ...hashes], [...hashes, `${sha1("hunter2")}:17043`].sort()]) {
+      writeFileSync(file, `${lines.join("\r\n")}\r\n`);
+      expect((await found("app", "--breached", file))["app/weak"]).to.equal("weak,breached");
+    }
+    const client = clientOf(server());
+    const { key, entries } = await judgementsOf(client, "", ["breach"]);
+    expect([...(await breachedIn(file, key, entries, 0))]).to.deep.equal(["app/weak"]);
+    for (const lines of [[sha1("hunter2")], hashes.sort(), [...hashes, sha1(shared)].sort()]) {
+      writeFileSync(file, `${lines.join("\n")}\n`);
+      expect([...(await breachedIn(file, key, entries, 0))]).to.deep.equal([
+        ...(await breachedIn(file, key, entries, 10 ** 9)),
+      ]);
+    }
+    writeFileSync(file, `${sha1("hunter2").slice(0, 12)}\n`);
+    expect((await found("app", "--breached", file))["app/weak"]).to.equal("weak,breached");
+  });
+
+  it("refuses a list that is none", async () => {
+    const file = join(temporaryDirectory(), "list.txt");
+    mustRefuseWith(await run("--breached", file), 2, "cannot be read");
+    writeFileSync(file, "hunter2\n");
+    mustRefuseWith(await run("--breached", file), 2, "is not a list of breached passwords");
+  });
+
+  it("finds unused ones by the audit log, and says when that does not know", async () => {
+    mustSucceed(await send(server(), { path: "/v1/secrets/app/strong" }));
+    mustRefuseWith(await run("--unused", "1d"), 4, "the audit log does not show what is unused", "it begins on");
+    expect(await found("app", "--unused", "0")).to.have.property("app/strong", "unused"); // since now
+    const silent = await startLocalServer({ audit: "changes" });
+    await mustInit(silent);
+    await mustPut(silent, "a", strong());
+    mustRefuseWith(await strongroom(silent, ["check", "--unused", "1d"]), 4, "it has no reads", "--audit all");
+  });
+
+  it("fits a terminal of 80 columns", async function () {
+    if (!hasPython()) this.skip();
+    const { shown } = await runOnTerminal(["check"], { question: "never asked" }, { STRONGROOM_HOME: server().home });
+    const lines = stripVTControlCharacters(shown).split(/[\r\n]+/);
+    expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);
+    expect(lines).to.include("app/weak      very weak");
+  });
+});
