@@ -6,6 +6,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import { hasFingerprint, readRelayPreface } from "../relay-preface.js";
 import type { SessionAuthority } from "./authority.js";
 import { ByteStream } from "./byte-stream.js";
 import { fieldsFor, relay } from "./exchange.js";
@@ -51,6 +52,11 @@ type PlainRoute = { readonly host: string; readonly port: number; readonly targe
 
 type Route = BoundRoute | PlainRoute;
 
+/** Where a connection comes from. `only`: fingerprint of the only token that counts there, where it comes through a relay. */
+type Origin = { readonly address: string; readonly only: Buffer | null };
+
+type First = Pick<Origin, "only"> & { readonly raw: Uint8Array; readonly head: RequestHead };
+
 type FindRoute = (head: RequestHead) => Promise<Route>;
 
 const none: ReadonlySet<string> = new Set();
@@ -58,31 +64,41 @@ const none: ReadonlySet<string> = new Set();
 /** Serves one client's connection until it ends. */
 export async function serveClient(socket: Socket, deps: ProxyDependencies): Promise<void> {
   const client = new ByteStream(socket);
-  const address = socket.remoteAddress ?? "";
   const late = setTimeout(() => socket.destroy(), deps.limits.headMs);
   try {
-    const raw = await client.readHead().finally(() => clearTimeout(late));
-    if (raw === null) return;
-    const head = readRequestHead(raw);
-    if (head.method === "CONNECT") return await serveConnect(client, socket, head, address, deps);
-    client.unread(raw);
+    const first = await readFirst(client).finally(() => clearTimeout(late));
+    if (first === null) return;
+    const origin = { address: socket.remoteAddress ?? "", only: first.only };
+    if (first.head.method === "CONNECT") return await serveConnect(client, socket, first.head, origin, deps);
+    client.unread(first.raw);
     endIdle(socket, deps);
-    await serveRequests(client, (each) => findNamedRoute(each, socket, address, deps), deps);
+    await serveRequests(client, (each) => findNamedRoute(each, socket, origin, deps), deps);
   } catch (error) {
     refuse(client, refusalOf(error, false));
   }
+}
+
+/** Reads the preface, where a relay sent one, and the head of the first request; null when the connection ends before. */
+async function readFirst(client: ByteStream): Promise<First | null> {
+  const raw = await client.readHead();
+  if (raw === null) return null;
+  const head = readRequestHead(raw);
+  const only = readRelayPreface(head);
+  if (only === null) return { raw, head, only };
+  const next = await client.readHead();
+  return next && { raw: next, head: readRequestHead(next), only };
 }
 
 async function serveConnect(
   client: ByteStream,
   socket: Socket,
   head: RequestHead,
-  address: string,
+  origin: Origin,
   deps: ProxyDependencies,
 ): Promise<void> {
   const { host, port } = connectTarget(head);
   const clientPort = socket.remotePort ?? 0;
-  const session = await sessionOf(proxyToken(head), address, deps);
+  const session = await sessionOf(proxyToken(head), origin, deps);
   deps.admit(session, socket);
   const bound = session.bound.find((one) => one.host === host && one.port === port);
   if (bound === undefined) return tunnel(client, socket, session, host, port, deps);
@@ -308,8 +324,12 @@ class UpstreamConnection {
   }
 }
 
-/** @throws Refused 407 */
-async function sessionOf(token: string | null, address: string, deps: ProxyDependencies): Promise<Session> {
+/**
+ * DANGER: a program in a sandbox must not use a token of another's, wherever it has it from. It is not asked whose it is: guesses
+ * of such a program learn nothing, and do not lock out the other clients at its address.
+ * @throws Refused 407, 403
+ */
+async function sessionOf(token: string | null, { address, only }: Origin, deps: ProxyDependencies): Promise<Session> {
   if (token === null) {
     throw new Refused({
       ok: false,
@@ -318,6 +338,9 @@ async function sessionOf(token: string | null, address: string, deps: ProxyDepen
       error: "no token: start the program with strongroom agent run, or give a token as the proxy's password",
     });
   }
+  if (only !== null && !hasFingerprint(token, only)) {
+    throw forbidden("in this sandbox only the session's own token counts: use the one in HTTPS_PROXY or AGENT_TOKEN");
+  }
   return (await granted(deps, "session", { token, address })).session;
 }
 
@@ -325,16 +348,16 @@ async function sessionOf(token: string | null, address: string, deps: ProxyDepen
 async function findNamedRoute(
   head: RequestHead,
   socket: Socket,
-  address: string,
+  origin: Origin,
   deps: ProxyDependencies,
 ): Promise<Route> {
-  if (!head.target.startsWith("/")) return findPlainRoute(head, socket, address, deps);
+  if (!head.target.startsWith("/")) return findPlainRoute(head, socket, origin, deps);
   const [, name, rest] = /^\/r\/([^/?]+)(\/.*|\?.*)?$/.exec(head.target) ?? [];
   if (name === undefined) throw badRequest("nothing is here: use this port as a proxy, or /r/NAME/");
   if (head.host === null || !deps.isOwnHost(head.host)) throw badRequest("the Host header is not the broker's address");
   if (head.fields.some((field) => field.name === "origin")) throw badRequest("web pages may not use the broker");
   const { token, tokenHeaders } = routeToken(head);
-  const session = await sessionOf(token, address, deps);
+  const session = await sessionOf(token, origin, deps);
   deps.admit(session, socket);
   const bound = session.bound.find((one) => one.name === name);
   if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
@@ -346,13 +369,13 @@ async function findNamedRoute(
 async function findPlainRoute(
   head: RequestHead,
   socket: Socket,
-  address: string,
+  origin: Origin,
   deps: ProxyDependencies,
 ): Promise<PlainRoute> {
   const [, scheme, authority = "", rest = ""] = /^(https?):\/\/([^/?]+)(.*)$/.exec(head.target) ?? [];
   const { host, port } = readAuthority(authority) ?? { host: "", port: null };
   if (host === "") throw badRequest("the target must name a host");
-  const session = await sessionOf(proxyToken(head), address, deps);
+  const session = await sessionOf(proxyToken(head), origin, deps);
   deps.admit(session, socket);
   if (scheme === "https") throw forbidden("cleartext to the proxy carries no credential: use CONNECT for https");
   if (!mayReach(session, host)) {

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { relayPreface } from "../../src/relay-preface.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import {
   type Json,
@@ -17,6 +18,8 @@ import {
   type Agent,
   bind,
   brokerRig,
+  proxyAuthorization,
+  sendRaw,
   sendThrough,
   startAgent,
   startUpstream,
@@ -184,6 +187,35 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     const refused = await output("curl", ["-sS", "--noproxy", "*", "-H", `X-Api-Key: ${server.token}`, route]);
     expect(refused).to.contain("the broker does not take the root token");
     expect(upstream.seen).to.have.length(seen);
+  });
+
+  it("has its session's token alone through the relay of a sandbox, which no request of its own changes", async () => {
+    const { server, upstream } = rig();
+    await mustPut(server, "relayed/key", { value });
+    await bind(server, "relayed/key", { host: "localhost", port: upstream.port, private: true, name: "relayed" });
+    const agent = await startAgent(server, { paths: ["relayed/"] });
+    const other = await startAgent(server, { paths: ["relayed/"] });
+    const { token } = await mustCreateToken(server, { name: "beside", can: ["use"] });
+    const at = `localhost:${upstream.port}`;
+    const tunnel = (used: Agent) => `CONNECT ${at} HTTP/1.1\r\nHost: ${at}\r\n${proxyAuthorization(used)}\r\n\r\n`;
+    const route = (used: Agent) =>
+      `GET /r/relayed/own HTTP/1.1\r\nHost: 127.0.0.1:${agent.port}\r\nX-Api-Key: ${used.token}\r\nConnection: close\r\n\r\n`;
+    const plain = (used: Agent) => `GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n${proxyAuthorization(used)}\r\n\r\n`;
+    const relayed = (bytes: string) => sendRaw(agent, relayPreface(agent.token) + bytes);
+    const foreign = [other.token, token, server.token, "", ...Array.from({ length: 12 }, (_, n) => `guess-${n}`)];
+    for (const each of foreign)
+      for (const form of [tunnel, route, plain])
+        expect(await relayed(form({ ...agent, token: each })), each)
+          .to.match(/^HTTP\/1.1 403 /)
+          .and.contain("only the session's own token counts");
+    for (const form of [tunnel, route])
+      expect(await relayed(relayPreface(other.token) + form(other))).to.match(/^HTTP\/1.1 (?:400|403) /);
+    expect(await relayed(route(agent).replace("close", "keep-alive") + route(other))).to.match(
+      / 200 .* 403 .*own token/s,
+    );
+    expect(await relayed(route(agent))).to.contain("GET /own 0");
+    expect(await relayed("GET /r/up/ HTTP/1.1\r\nHost: a\r\n\r\n")).to.match(/^HTTP\/1.1 400 /);
+    expect(await curl(other, `https://${at}/beside`)).to.contain("GET /beside"); // nobody is locked out
   });
 
   it("cannot read anything with its token", async () => {

@@ -16,6 +16,7 @@ import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
+import { mustCreateToken } from "../support/test-client.js";
 import { brokerRig } from "./broker-rig.js";
 import { give, makeOwnHome, needsSandbox, ownDirectory, runAsUser } from "./plain-user.js";
 
@@ -348,6 +349,23 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       const script = `curl -sS -m 5 --noproxy '*' -k ${places.join(" ")}`;
       expect((await sandboxed(newUser(), script)).stdout).to.equal("");
       expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
+    });
+
+    it("uses no other token at the broker, by its proxy or at the relay's socket", async () => {
+      const { server, upstream } = rig();
+      const { token } = await mustCreateToken(server, { name: "found", can: ["use"] });
+      const url = `https://localhost:${upstream.port}`;
+      const script = `port="\${HTTPS_PROXY##*:}"
+        curl -sS -x "http://x:${token}@127.0.0.1:$port" ${url}/found
+        curl -sS --noproxy '*' -H "X-Api-Key: ${token}" http://127.0.0.1:$port/r/up/found
+        curl -sS --unix-socket /tmp/strongroom-agent-*/broker.sock --noproxy '*' -H "X-Api-Key: ${token}" http://127.0.0.1:$port/r/up/found
+        for i in 1 2 3 4 5 6 7 8 9 10 11; do curl -s -o /dev/null -x "http://x:guess-$i@127.0.0.1:$port" ${url}/; done
+        curl -sS ${url}/own`;
+      const { stdout, stderr } = await sandboxed(newUser(), script);
+      expect(stdout.match(/only the session's own token counts/g), stdout + stderr).to.have.length(2);
+      expect(stderr).to.match(/CONNECT.*403/);
+      expect(stdout).to.match(/GET \/own 0\n$/);
+      expect(upstream.seen.map((one) => one.url)).not.to.include("/found");
     });
 
     it("is told by strongroom that the vault is out of reach", async () => {

@@ -1,11 +1,12 @@
 /** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect, isIP } from "node:net";
+import { connect, isIP, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
 import { Problem, positiveDuration } from "../../config/readers.js";
+import { relayPreface } from "../../relay-preface.js";
 import { RepeatableOption } from "../kit/args.js";
 import { runChild, startProgram } from "../kit/child-process.js";
 import { CommandFailure } from "../kit/errors.js";
@@ -183,7 +184,7 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
   const sandbox = await sandboxed(io, options);
-  const relay = await startRelay(join(directory, sessionFiles.relay), () => connect(port, "127.0.0.1"));
+  const relay = await startRelay(join(directory, sessionFiles.relay), () => connectAs(session));
   const gate = await startGate(directory, sandbox.expected);
   try {
     return await release(() => runChild(io, () => startSandbox(io, sandbox, env)));
@@ -191,6 +192,13 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
     gate.close();
     relay.close();
   }
+}
+
+/** Connects to the broker for a program in the sandbox, which can use no token there but its session's. */
+function connectAs({ port, token }: Agent): Socket {
+  const socket = connect(port, "127.0.0.1");
+  socket.write(relayPreface(token));
+  return socket;
 }
 
 /** DANGER: not TMPDIR, which may be where another program in a sandbox can write. */
