@@ -10,7 +10,6 @@ import {
   storageCalls,
   type VaultEvent,
 } from "../observer.js";
-import { type CurrentFigures, currentFamilies } from "./current-figures.js";
 import { Counters, type Family, Histograms, print, type Sample, type Series, seriesOf } from "./instruments.js";
 
 const requestBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -72,9 +71,9 @@ export class ServerMetrics implements Observer {
     if (failed) this.#storageErrors.add(index);
   }
 
-  /** Returns all metrics in Prometheus' text format. */
-  scrape(figures: CurrentFigures): Promise<string> {
-    return print([...this.#counted(), ...currentFamilies(figures)]);
+  /** Returns all metrics in Prometheus' text format. `gauges`: those of the moment. */
+  scrape(gauges: readonly Family[]): Promise<string> {
+    return print([...this.#counted(), ...gauges]);
   }
 
   #counted(): Family[] {

@@ -25,6 +25,7 @@ import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import type { VitalSources } from "../vitals.js";
 import { type Certificate, findCertificate } from "./certificate.js";
+import { gaugesOf } from "./gauges.js";
 import {
   announce,
   connectionPlaces,
@@ -232,11 +233,6 @@ function serviceOf(
   clock: Clock,
 ) {
   const manifest = readManifest();
-  const figures = async () => {
-    const [{ version }, { idleTimeoutMs }] = [manifest, settings];
-    const [tokens, losses] = [guarded.tokens.count, audit?.losses ?? null];
-    return { ...(await guarded.vault.report.figures()), version, idleTimeoutMs, tokens, losses };
-  };
   return {
     ...guarded,
     audit,
@@ -247,7 +243,10 @@ function serviceOf(
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: openApiDocument(settings),
-    scrape: async () => metrics.scrape(await figures()),
+    scrape: async () => {
+      const figures = await guarded.vault.report.figures();
+      return metrics.scrape(gaugesOf({ figures, settings, tokens: guarded.tokens, audit, version: manifest.version }));
+    },
     version: manifest.version,
   };
 }

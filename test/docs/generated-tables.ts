@@ -12,8 +12,8 @@ import { systemClock } from "../../src/clock.js";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { statusOf } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
-import type { CurrentFigures } from "../../src/metrics/current-figures.js";
 import { ServerMetrics } from "../../src/metrics/server-metrics.js";
+import { gaugesOf, type Measured } from "../../src/server/gauges.js";
 import { longForms } from "../long/long-forms.js";
 import { contract } from "../support/contract-judge.js";
 import { run } from "../support/process.js";
@@ -103,25 +103,27 @@ function findingRows(): Row[] {
 
 async function metricRows(): Promise<Row[]> {
   const metrics = new ServerMetrics([], systemClock);
-  const text = await metrics.scrape(noFigures);
+  const text = await metrics.scrape(gaugesOf(nothing));
   metrics.vaultEvent({ event: "stop", at: 0 }); // stops its timer
   const found = text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$/gm);
   return [...found].map(([, name = "", help = "", type = ""]) => [code(name), type, help]);
 }
 
-const noFigures: CurrentFigures = {
+const nothing: Measured = {
+  figures: {
+    initialized: false,
+    unlocked: false,
+    secrets: null,
+    trashed: null,
+    idleMs: 0,
+    derivations: { running: 0, waiting: 0 },
+    keyWorkerCrashes: 0,
+    cache: { hits: 0, misses: 0, bytes: 0 },
+  },
+  settings: { idleTimeoutMs: 0 },
+  tokens: { count: 0 },
+  audit: null,
   version: "",
-  initialized: false,
-  unlocked: false,
-  secrets: null,
-  trashed: null,
-  idleMs: 0,
-  idleTimeoutMs: 0,
-  tokens: 0,
-  derivations: { running: 0, waiting: 0 },
-  keyWorkerCrashes: 0,
-  losses: null,
-  cache: { hits: 0, misses: 0, bytes: 0 },
 };
 
 /** The bundled packages; the last column is empty for those that only some commands load. */

@@ -1,35 +1,32 @@
-/** Metrics of the moment of a scrape: the vault's state and figures that others count. */
-import type { Family, Sample } from "./instruments.js";
+/** Metrics of the moment of a scrape, each read where it is shown: a gauge is a line here. */
+import type { ClientTokens } from "../access/tokens.js";
+import type { AuditLog } from "../audit/audit-log.js";
+import type { Settings } from "../config/definitions.js";
+import type { Family, Sample } from "../metrics/instruments.js";
+import type { VaultFigures } from "../vault/status.js";
 
-/** Times in milliseconds. */
-export type CurrentFigures = {
+export type Measured = {
+  readonly figures: VaultFigures;
+  readonly settings: Pick<Settings, "idleTimeoutMs">;
+  readonly tokens: Pick<ClientTokens, "count">;
+  /** Null: it is off. */
+  readonly audit: Pick<AuditLog, "losses"> | null;
+  /** The program's. */
   readonly version: string;
-  readonly initialized: boolean;
-  readonly unlocked: boolean;
-  readonly secrets: number | null;
-  readonly trashed: number | null;
-  readonly idleMs: number;
-  readonly idleTimeoutMs: number;
-  readonly tokens: number;
-  readonly derivations: { readonly running: number; readonly waiting: number };
-  readonly keyWorkerCrashes: number;
-  /** Of the audit log; null when it is off. */
-  readonly losses: { readonly gaps: number; readonly records: number } | null;
-  readonly cache: { readonly hits: number; readonly misses: number; readonly bytes: number };
 };
 
-export function currentFamilies(figures: CurrentFigures): Family[] {
+export function gaugesOf(measured: Measured): Family[] {
   return [
-    ...ofVault(figures),
-    ...ofKeyWorker(figures),
-    ...ofAudit(figures),
-    ...ofCache(figures),
-    ...ofProcess(figures),
+    ...ofVault(measured),
+    ...ofKeyWorker(measured.figures),
+    ...ofAudit(measured),
+    ...ofCache(measured.figures),
+    ...ofProcess(measured),
   ];
 }
 
-function ofVault(figures: CurrentFigures): Family[] {
-  const { initialized, unlocked, secrets, trashed, idleMs, idleTimeoutMs, tokens } = figures;
+function ofVault({ figures, settings, tokens }: Measured): Family[] {
+  const { initialized, unlocked, secrets, trashed, idleMs } = figures;
   return [
     gauge("strongroom_vault_initialized", "1 when there is a vault.", Number(initialized)),
     gauge("strongroom_vault_unlocked", "1 while the vault is unlocked.", Number(unlocked)),
@@ -44,12 +41,16 @@ function ofVault(figures: CurrentFigures): Family[] {
       ...(trashed === null ? [] : [trashed]),
     ),
     gauge("strongroom_idle_seconds", "Time since the last activity.", idleMs / 1000),
-    gauge("strongroom_idle_timeout_seconds", "Idle time after which the vault locks; 0: never.", idleTimeoutMs / 1000),
-    gauge("strongroom_client_tokens", "Client tokens.", tokens),
+    gauge(
+      "strongroom_idle_timeout_seconds",
+      "Idle time after which the vault locks; 0: never.",
+      settings.idleTimeoutMs / 1000,
+    ),
+    gauge("strongroom_client_tokens", "Client tokens.", tokens.count),
   ];
 }
 
-function ofKeyWorker({ derivations, keyWorkerCrashes }: CurrentFigures): Family[] {
+function ofKeyWorker({ derivations, keyWorkerCrashes }: VaultFigures): Family[] {
   return [
     gauge("strongroom_derivations_running", "Key derivations that are running.", derivations.running),
     gauge("strongroom_derivations_waiting", "Key derivations that wait.", derivations.waiting),
@@ -59,7 +60,8 @@ function ofKeyWorker({ derivations, keyWorkerCrashes }: CurrentFigures): Family[
   ];
 }
 
-function ofAudit({ losses }: CurrentFigures): Family[] {
+function ofAudit({ audit }: Measured): Family[] {
+  const losses = audit?.losses;
   const sample = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
   return [
     counter("strongroom_audit_gaps_total", "Gaps in the audit log; missing while it is off.", sample(losses?.gaps)),
@@ -67,7 +69,7 @@ function ofAudit({ losses }: CurrentFigures): Family[] {
   ];
 }
 
-function ofCache({ cache }: CurrentFigures): Family[] {
+function ofCache({ cache }: VaultFigures): Family[] {
   const lookups = [
     { labels: { result: "hit" }, value: cache.hits },
     { labels: { result: "miss" }, value: cache.misses },
@@ -79,7 +81,7 @@ function ofCache({ cache }: CurrentFigures): Family[] {
 }
 
 /** Names without a prefix are those that Prometheus' own libraries give. */
-function ofProcess({ version }: CurrentFigures): Family[] {
+function ofProcess({ version }: Measured): Family[] {
   const { user, system } = process.cpuUsage();
   const { active, idle } = performance.eventLoopUtilization();
   const loop = [
