@@ -41,7 +41,7 @@ export type Port = {
 };
 
 /** A request on its way. */
-class Exchange {
+export class Exchange {
   readonly port: Port;
   readonly req: Request;
   readonly res: Response;
@@ -157,13 +157,21 @@ function leave(exchange: Exchange, outcome: Outcome): Promise<void> | void {
   outcome.after?.();
 }
 
-/** Checks each part before it leaves, and counts its secrets for the report. */
 async function leaveInParts(exchange: Exchange, { parts }: Parts): Promise<void> {
+  try {
+    await sendChecked(exchange, parts);
+  } finally {
+    await parts.return();
+  }
+}
+
+/** Checks each part before it leaves, and counts its secrets for the report. */
+async function sendChecked(exchange: Exchange, parts: Parts["parts"]): Promise<void> {
   const { context, res } = exchange;
   const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
   context.count = count;
   const first: Whole = { status: 200, pieces };
-  if (last) return leave(exchange, first);
+  if (last) return void leave(exchange, first);
   for (const check of departure) check(exchange, first);
   await sendParts(res, pieces, async () => {
     const { value } = await parts.next();

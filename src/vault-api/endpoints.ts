@@ -7,6 +7,12 @@ import { VaultTable } from "./table.js";
 import { authRows } from "./tokens.js";
 import { transitRows } from "./transit.js";
 
-const endpoints: readonly VaultEndpoint[] = [...sysRows, ...mountRows, ...kvRows, ...authRows, ...transitRows];
+export const vaultEndpoints: readonly VaultEndpoint[] = [
+  ...sysRows,
+  ...mountRows,
+  ...kvRows,
+  ...authRows,
+  ...transitRows,
+];
 
-export const vaultTable = new VaultTable(endpoints);
+export const vaultTable = new VaultTable(vaultEndpoints);

@@ -1,4 +1,4 @@
-/** A client token that is revoked while its requests wait, and what its connections lose. */
+/** The root token when it is replaced while its requests wait, and what the connections of a revoked token lose. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
@@ -16,37 +16,10 @@ import {
   mustPut,
   mustRefuse,
   mustSucceed,
-  type Send,
   send,
 } from "../support/test-client.js";
 
 const secret = "/v1/secrets/app/a";
-const waiting: readonly (readonly [name: string, request: Send])[] = [
-  ["a put", { method: "PUT", path: secret, body: { value: "late" } }],
-  ["a delete", { method: "DELETE", path: secret }],
-  ["an undo", { method: "POST", path: "/v1/versions/app/a", body: { version: 1 } }],
-  ["a prune", { method: "DELETE", path: "/v1/versions/app/a" }],
-  ["a move to the trash", { method: "POST", path: "/v1/trash/app/a" }],
-  ["a move back", { method: "POST", path: "/v1/untrash/app/a" }],
-  ["a destruction in the trash", { method: "DELETE", path: "/v1/trash/app/a" }],
-  ["a destruction of a version", { method: "DELETE", path: "/v1/versions/app/a?version=1" }],
-  ["a change of the metadata", { method: "PATCH", path: "/v1/metadata/app/a", body: { type: "other" } }],
-  ["a batch", { method: "POST", path: "/v1/batch", body: { operations: [{ put: "app/a", value: "late" }] } }],
-];
-
-const sign = { method: "POST", path: "/v1/transit/sign/app/key", body: { input: "aGk=" } };
-const read: readonly (readonly [name: string, can: readonly string[], request: Send])[] = [
-  ["a secret", ["get"], { path: secret }],
-  ["an earlier version", ["get"], { path: "/v1/versions/app/a?version=1" }],
-  ["the versions of a secret", ["list"], { path: "/v1/versions/app/a" }],
-  ["the secrets of a batch", ["get"], { method: "POST", path: "/v1/batch", body: { operations: [{ get: "app/a" }] } }],
-  ["a list of secrets", ["list"], { path: "/v1/secrets" }],
-  ["what a check finds", ["get"], { method: "POST", path: "/v1/check", body: { key: "A".repeat(43) } }],
-  ["a one-time code", ["use"], { method: "POST", path: "/v1/otp/app/seed" }],
-  ["a signature", ["sign"], sign],
-  ["the names of transit keys", ["sign"], { path: "/v1/transit/keys" }],
-];
-
 const transitChanges: readonly (readonly [name: string, method: string, path: string, body: object])[] = [
   ["rotate a transit key", "POST", "/v1/transit/keys/app/key/rotate", {}],
   ["configure a transit key", "POST", "/v1/transit/keys/app/key/config", { deletionAllowed: false }],
@@ -85,24 +58,7 @@ async function sendLate(
 }
 
 describe("a token that is revoked", () => {
-  for (const [name, can, request] of read)
-    it(`is not sent ${name} that storage was still reading`, async () => {
-      const { files, hold } = heldFiles();
-      const server = await startTestServer({ files, ...uncached });
-      await mustInit(server);
-      for (const value of ["first", "second"]) await mustPut(server, "app/a", value);
-      await mustPut(server, "app/seed", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
-      mustSucceed(await send(server, { method: "POST", path: "/v1/transit/keys/app/key", body: { type: "ed25519" } }));
-      const { token } = await mustCreateToken(server, { name: "ci", can: [...can] });
-      const { reached, release } = hold("/app/");
-      const late = send(server, { ...request, token });
-      await reached;
-      mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/ci" }));
-      release();
-      mustRefuse(await late, 401, "UNAUTHORIZED");
-    });
-
-  it("is not carried out for the root token either, once its value was replaced without an overlap", async () => {
+  it("is the root token, of which no change is carried out once its value was replaced without an overlap", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -119,26 +75,6 @@ describe("a token that is revoked", () => {
     for (const refused of [late, bound]) mustRefuse(await refused, 401, "UNAUTHORIZED");
     expect((await mustGet({ ...server, token }, "app/a"))["value"]).to.equal("second");
   });
-
-  for (const [name, request] of waiting)
-    it(`does not carry out ${name} that waits for its path's turn`, async () => {
-      const { files, hold } = heldFiles();
-      const server = await startTestServer({ files });
-      await mustInit(server);
-      await mustPut(server, "app/a", "first");
-      const { token } = await mustCreateToken(server, { name: "ci", can: ["get", "put", "delete"] });
-      const { reached, release } = hold("/app/");
-      const before = send(server, { method: "PUT", path: secret, body: { value: "second" } });
-      await reached;
-      const late = send(server, { ...request, token });
-      const { token: other } = await mustCreateToken(server, { name: "other" });
-      await send(server, { path: "/v1/tokens/self", token: other }); // the late one has come by now
-      mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/ci" }));
-      release();
-      mustSucceed(await before);
-      mustRefuse(await late, 401, "UNAUTHORIZED");
-      expect((await mustGet(server, "app/a"))["value"]).to.equal("second");
-    });
 
   it("is the root token, which makes no token, key or anything else once it was replaced before the body came", async () => {
     const server = await startTestServer({});

@@ -1,0 +1,156 @@
+/**
+ * Mutants of the adapter: with any one of its steps left out, the judges of every request must find a difference from the
+ * documents. So what a change of the adapter forgets is found.
+ */
+import { constants } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:tls";
+import { expect } from "chai";
+import * as adapter from "../../src/http/adapter.js";
+import { shared } from "../support/clean-up.js";
+import { takeViolations } from "../support/contract-judge.js";
+import { failingFiles } from "../support/failing-files.js";
+import { heldFiles } from "../support/held-files.js";
+import * as judges from "../support/request-judges.js";
+import { allRequests } from "../support/requests.js";
+import { passphrase, uncached } from "../support/server.js";
+import { mustCreateToken, send } from "../support/test-client.js";
+
+const files = { held: heldFiles(), failing: failingFiles() };
+
+type Rigs = { readonly usual: judges.Rig; readonly held: judges.Rig; readonly full: judges.Rig };
+type Check = (rigs: Rigs) => Promise<readonly string[]>;
+
+/** Requests of each kind: a few of them are enough to miss a step. */
+const sample = allRequests.filter(({ at }) =>
+  [
+    ...["GET /v1/secrets/:path", "PUT /v1/secrets/:path", "GET /v1/audit", "POST /v1/tokens", "POST /v1/unlock"],
+    ...["POST /v1/transit/encrypt/:name", "POST /v1/*/data/:path", "POST /v1/auth/approle/login", "GET /v1/status"],
+    ...["GET /v1/sys/mounts", "POST /v1/*/config"],
+  ].includes(at),
+);
+
+const on =
+  (judge: judges.Judge): Check =>
+  ({ usual }) =>
+    judge(usual, sample);
+
+/** A TLS 1.2 connection with AES-GCM keeps a piece of what it decrypts. */
+const keepsConnection: Check = async ({ usual: { server } }) => {
+  const socket = connect({
+    ...{ host: "127.0.0.1", port: server.port, servername: "localhost", ca: server.certificate },
+    ...{ maxVersion: "TLSv1.2", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256" },
+    secureOptions: constants.SSL_OP_NO_TLSv1_3,
+  });
+  await once(socket, "secureConnect");
+  const body = JSON.stringify({ passphrase });
+  const head = `POST /v1/unlock HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+  socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+  const [answer] = await once(socket, "data");
+  socket.destroy();
+  return /^connection: close/im.test(String(answer)) ? [] : ["the connection stays open"];
+};
+
+const servesPage: Check = async ({ usual: { server, clock } }) => {
+  const { status } = await send(server, { path: "/review/", token: null });
+  clock.advance(61_000);
+  return status === 200 ? [] : [`the page: ${status}`];
+};
+
+/** Wrong passphrases at the same time: only ten are told apart from right ones. */
+const limitsAttempts: Check = async ({ usual: { server, clock } }) => {
+  const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
+  const attempts = [...Array.from({ length: 12 }, () => wrong), { ...wrong, body: { passphrase } }];
+  const statuses = (await Promise.all(attempts.map((attempt) => send(server, attempt)))).map(({ status }) => status);
+  clock.advance(400_000);
+  return statuses.at(-1) === 429 ? [] : [`a right passphrase after twelve wrong ones: ${statuses.at(-1)}`];
+};
+
+/** The bodies that the adapter's own process read are zeros once they were used. */
+const wipesBodies: Check = async ({ usual: { server } }) => {
+  const read: Uint8Array[] = [];
+  const spy: (typeof adapter.arrival)[number] = (exchange) => {
+    if (exchange.body !== null) read.push(exchange.body);
+  };
+  const steps = adapter.arrival as (typeof spy)[];
+  steps.push(spy);
+  try {
+    await mustCreateToken(server, { name: `wiped-${Date.now()}`, can: ["get"] });
+  } finally {
+    steps.splice(steps.indexOf(spy), 1);
+  }
+  return read.length > 0 && read.every((body) => body.every((byte) => byte === 0)) ? [] : ["a body is not wiped"];
+};
+
+/** What a token with limited paths does is activity. */
+const countsActivity: Check = async () => {
+  const { server, clock, tokens } = await judges.startRig({ idleTimeoutMs: 600_000 });
+  for (let n = 0; n < 3; n++) {
+    clock.advance(400_000);
+    await send(server, { path: "/v1/secrets/app/a", token: tokens.get("in") ?? "" });
+  }
+  const { status } = await send(server, { path: "/v1/secrets/app/a" });
+  return status === 200 ? [] : [`after reads of a token with paths: ${status}`];
+};
+
+/** By the name of the step. */
+const catching: Readonly<Record<string, Check>> = {
+  refuseOtherSites: on(judges.judgeOthers),
+  servePage: servesPage,
+  refuseLockedOut: on(judges.judgeLockout),
+  authenticate: on(judges.judgeUnlocked),
+  refuseHeaders: on(judges.judgeOthers),
+  closeAfterPassphrase: keepsConnection,
+  refuseLockedOutOfPassphrases: on(judges.judgeCounting),
+  requireEndpoint: on(judges.judgeMethods),
+  refuseWhileStopping: async () => judges.judgeStopping(await judges.startRig(), sample),
+  requireScopes: on(judges.judgeUnlocked),
+  requireUnlocked: on(judges.judgeLocked),
+  requireAuditLog: ({ full }) => judges.judgeFullAudit(full, sample, files.failing),
+  readSubject: on(judges.judgeOrder),
+  authorizeSubject: on(judges.judgeOrder),
+  readConditions: on(judges.judgeParameters),
+  readQuery: on(judges.judgeParameters),
+  readBodyOf: on(judges.judgeSamples),
+  checkTokenAfterBody: on(judges.judgeLateBodies),
+  checkTokenInTurn: ({ held }) => judges.judgeEnds(held, sample, files.held),
+  refuseFurtherAttempts: limitsAttempts,
+  checkTokenBeforeRead: ({ held }) => judges.judgeEnds(held, sample, files.held),
+  countLogin: on(judges.judgeCounting),
+  countPassphrase: on(judges.judgeCounting),
+  record: on(judges.judgeSamples),
+  wipeBody: wipesBodies,
+  delayIdleLock: countsActivity,
+};
+
+const lists = [adapter.arrival, adapter.turn, adapter.departure, adapter.refusal, adapter.conclusion];
+
+describe("the adapter without", () => {
+  const rigs = shared(async () => ({
+    usual: await judges.startRig(),
+    held: await judges.startRig({ files: files.held.files, ...uncached }),
+    full: await judges.startRig({ files: files.failing.files, auditOnFailure: "deny" }),
+  }));
+
+  it("any of its steps has a judge that finds it", () => {
+    expect(lists.flatMap((list) => list.map(({ name }) => name)).sort()).to.deep.equal(Object.keys(catching).sort());
+  });
+
+  for (const list of lists as readonly (readonly { readonly name: string }[])[])
+    for (const step of [...list])
+      it(`${step.name} is caught, and with it nothing is found`, async () => {
+        const check = catching[step.name] as Check;
+        const steps = list as { readonly name: string }[];
+        const at = steps.indexOf(step);
+        steps.splice(at, 1);
+        let found: readonly string[];
+        try {
+          found = await check(rigs()).catch((error: unknown) => [String(error)]);
+        } finally {
+          steps.splice(at, 0, step);
+        }
+        expect(found).not.to.deep.equal([]);
+        expect(await check(rigs())).to.deep.equal([]);
+        takeViolations(); // of the mutant
+      });
+});

@@ -1,0 +1,52 @@
+/** Every request of both ports, in every state, with every token, as the documents say: see `test/support/requests.ts`. */
+import { expect } from "chai";
+import { endpoints } from "../../src/http/endpoints.js";
+import { vaultEndpoints } from "../../src/vault-api/endpoints.js";
+import { shared } from "../support/clean-up.js";
+import { failingFiles } from "../support/failing-files.js";
+import { heldFiles } from "../support/held-files.js";
+import * as judges from "../support/request-judges.js";
+import { allRequests, nativeRequests, vaultRequests } from "../support/requests.js";
+import { uncached } from "../support/server.js";
+
+describe("every request", () => {
+  const rig = shared(judges.startRig);
+  const must = (judge: judges.Judge) => async () => expect(await judge(rig(), allRequests)).to.deep.equal([]);
+
+  it("has a row in the table of the tests", () => {
+    expect(nativeRequests.map(({ at }) => at).sort()).to.deep.equal(endpoints.map(({ at }) => at).sort());
+    expect(vaultRequests.map(({ at }) => at).sort()).to.deep.equal(vaultEndpoints.map(({ at }) => at).sort());
+  });
+
+  it("succeeds for the root token, is recorded, and carries only what it may", must(judges.judgeSamples));
+  it("is refused to every token that may not send it", must(judges.judgeUnlocked));
+  it("is refused while the vault is locked, after the token's scopes", must(judges.judgeLocked));
+  it("is checked for its path, its token's reach, and all else, in this order", must(judges.judgeOrder));
+  it("is refused before a byte of its body is asked for", must(judges.judgeUnreadBodies));
+  it("is refused when its token ends while the body arrives", must(judges.judgeLateBodies));
+  it("is refused with a malformed condition or query", must(judges.judgeParameters));
+  it("is refused to another site, and for a namespace", must(judges.judgeOthers));
+  it("is refused with another method, which is told only to those with a token", must(judges.judgeMethods));
+  it("is refused to an address that is locked out, unless it tells only the state", must(judges.judgeLockout));
+  it("counts a wrong passphrase or login towards a lockout", must(judges.judgeCounting));
+
+  it("is refused when its token ends while it waits for its turn, or before its response leaves", async () => {
+    const files = heldFiles();
+    const held = await judges.startRig({ files: files.files, ...uncached });
+    expect(await judges.judgeEnds(held, allRequests, files)).to.deep.equal([]);
+  });
+
+  it("is refused while the audit log must have it and takes no records", async () => {
+    const files = failingFiles();
+    const full = await judges.startRig({ files: files.files, auditOnFailure: "deny" });
+    expect(await judges.judgeFullAudit(full, allRequests, files)).to.deep.equal([]);
+  });
+
+  it("is refused without a vault, where the text of a client token is none", async () => {
+    expect(await judges.judgeUninitialized(await judges.startBareRig(), allRequests)).to.deep.equal([]);
+  });
+
+  it("is refused while the server stops, unless it tells only the state", async () => {
+    expect(await judges.judgeStopping(await judges.startRig(), allRequests)).to.deep.equal([]);
+  });
+});

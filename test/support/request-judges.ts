@@ -1,0 +1,609 @@
+/**
+ * Judges of every request: each sends the requests of the table in one situation, and returns how the server's verdicts differ
+ * from those of the documents.
+ */
+import { once } from "node:events";
+import { type RequestOptions, request } from "node:https";
+import { connect, type TLSSocket } from "node:tls";
+import type { Scope } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
+import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { type VaultServer, vault, withPort } from "../vault-api/vault-client.js";
+import type { FailingFiles } from "./failing-files.js";
+import type { HeldFiles } from "./held-files.js";
+import { type ApiRequest, type Port, there } from "./requests.js";
+import { startTestServer, type TestOptions } from "./server.js";
+import { ShiftedClock } from "./shifted-clock.js";
+import {
+  type Json,
+  mustCreateToken,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "./test-client.js";
+
+/** Nothing but the value has it. */
+export const canary = "canary-of-the-value";
+
+export type Rig = {
+  readonly server: VaultServer;
+  readonly clock: ShiftedClock;
+  /** Tokens by what they can: `root`, `none`, each scope, `in` and `out` with all scopes at some paths, and ended ones. */
+  readonly tokens: ReadonlyMap<string, string | null>;
+};
+
+/** Starts a server with all of its ports, and an unlocked vault in which every sample of the table can succeed. */
+export async function startRig(options: TestOptions = {}): Promise<Rig> {
+  const { server, clock } = await startBareRig(options);
+  await mustInit(server);
+  await prepare(server);
+  return { server, clock, tokens: await makeTokens(server, clock) };
+}
+
+/** Starts a server without a vault. */
+export async function startBareRig(options: TestOptions = {}): Promise<Rig> {
+  const clock = new ShiftedClock();
+  const ports = { vaultPort: 0, brokerPort: 0, reviewPage: true, audit: "all" as const, idleTimeoutMs: 0 };
+  const server = withPort(await startTestServer({ ...ports, clock, ...options }));
+  return { server, clock, tokens: new Map([["root", server.token]]) };
+}
+
+/** Makes what the samples need, also after one of them has taken it away. */
+export async function prepare(server: VaultServer): Promise<void> {
+  const post = (path: string, body: object = {}, method = "POST") =>
+    send(server, { method, path: `/v1/${path}`, body });
+  await mustUnlock(server);
+  for (const path of [`trash/${there.trashed}`, `secrets/${there.secret}`]) await post(path, {}, "DELETE");
+  for (const path of [there.trashed, there.secret, "other/b"]) await mustPut(server, path, canary);
+  await mustPut(server, there.secret, `${canary}, changed`);
+  await mustPut(server, there.seed, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+  await mustPut(server, "app/json", '{"a":"b"}');
+  mustSucceed(await post(`trash/${there.trashed}`));
+  for (const path of ["transit/keys/app/new", "tokens/new"]) await post(path, {}, "DELETE");
+  await post(`transit/keys/${there.key}`, { exportable: true });
+  mustSucceed(await post(`transit/keys/${there.key}/config`, { deletionAllowed: true }));
+  await post(`transit/keys/${there.signer}`, { type: "ed25519" });
+  mustSucceed(await post(`uses/${there.secret}`, { host: "a.example" }, "PUT"));
+  await post("tokens", { name: there.token });
+}
+
+async function makeTokens(server: VaultServer, clock: ShiftedClock): Promise<Map<string, string | null>> {
+  const make = async (name: string, rest: object) => (await mustCreateToken(server, { name, ...rest })).token;
+  const tokens = new Map<string, string | null>([
+    ["root", server.token],
+    ["none", null],
+    ["wrong", "srk_wrong"],
+  ]);
+  for (const can of scopes) tokens.set(can, await make(`can-${can}`, { can: [can] }));
+  for (const [name, path] of [
+    ["in", "app/"],
+    ["out", "other/"],
+  ] as const)
+    tokens.set(name, await make(name, { can: [...scopes], paths: [path] }));
+  tokens.set("expired", await make("expired", { can: [...scopes], ttlSeconds: 60 }));
+  tokens.set("revoked", await make("revoked", { can: [...scopes] }));
+  mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/revoked" }));
+  clock.advance(60_000);
+  return tokens;
+}
+
+export type Verdict = { readonly status: number; readonly text: string; readonly head: string };
+
+type Changes = {
+  readonly token?: string | null;
+  readonly subject?: string;
+  readonly body?: string;
+  readonly query?: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** Returns the target, without `/v1/`, and the body of a request. */
+function textsOf({ server }: Rig, sample: ApiRequest, changes: Changes) {
+  const token = changes.token === undefined ? server.token : changes.token;
+  const target = sample.target.replace("*", "secret").replace("{}", changes.subject ?? sample.subject ?? "");
+  const query = changes.query === undefined ? "" : `${target.includes("?") ? "&" : "?"}${changes.query}`;
+  const body = changes.body ?? (sample.body && JSON.stringify(sample.body).replaceAll("{own}", token ?? "missing"));
+  return { token, target: target + query, ...(body && { body }) };
+}
+
+export async function ask(rig: Rig, sample: ApiRequest, changes: Changes = {}): Promise<Verdict> {
+  const { target, ...texts } = textsOf(rig, sample, changes);
+  const method = changes.method ?? sample.method;
+  const request = { ...texts, headers: { ...changes.headers } };
+  const { status, text, headers } =
+    sample.port === "native"
+      ? await send(rig.server, { method, path: `/v1/${target}`, ...request })
+      : await vault(rig.server, method, target, request);
+  return { status, text, head: JSON.stringify(headers) };
+}
+
+/** Statuses of the port for Vault's clients, where they differ. */
+const ofVault: Partial<Record<ErrorCode, number>> = { UNAUTHORIZED: 403, VAULT_LOCKED: 503 };
+
+/** What a refusal looks like: status and code, or Vault's status. */
+export function refusal(port: Port, code: ErrorCode): string {
+  return port === "native" ? `${statusOf[code]} ${code}` : String(ofVault[code] ?? statusOf[code]);
+}
+
+function outcome({ port }: ApiRequest, { status, text }: Verdict): string {
+  if (port === "vault" || status < 400) return String(status);
+  return `${status} ${String((JSON.parse(text || "{}") as Json)["code"])}`;
+}
+
+export function nameOf({ port, at }: ApiRequest): string {
+  return port === "native" ? at : `${at} (Vault's port)`;
+}
+
+class Problems {
+  readonly found: string[] = [];
+
+  expect(sample: ApiRequest, situation: string, verdict: Verdict, wanted: string): void {
+    const given = outcome(sample, verdict);
+    if (given !== wanted) this.found.push(`${nameOf(sample)}, ${situation}: ${given}, not ${wanted}`);
+  }
+
+  refuse(sample: ApiRequest, situation: string, verdict: Verdict, code: ErrorCode): void {
+    this.expect(sample, situation, verdict, refusal(sample.port, code));
+  }
+}
+
+const isTokenless = ({ may }: ApiRequest) => may === "open" || may === "login";
+
+/** Whether a token with this one scope may send the request. */
+function isPermitted({ may }: ApiRequest, scope: Scope): boolean {
+  return may === "any" || may === "some" || (typeof may === "object" && may.includes(scope));
+}
+
+/** A change of the request that is refused behind the checks of the token and the state: it changes nothing. */
+function harmless(sample: ApiRequest): { readonly changes: Changes; readonly wanted: string } {
+  const bad = refusal(sample.port, "BAD_REQUEST");
+  if (sample.isPath) return { changes: { subject: "a//b" }, wanted: bad };
+  if (sample.subject === there.token && sample.method === "DELETE")
+    return { changes: { subject: "missing" }, wanted: refusal(sample.port, "NOT_FOUND") };
+  if (sample.body !== null && sample.at !== "POST /v1/sys/mounts/:name/tune")
+    return { changes: { body: "{" }, wanted: bad };
+  return { changes: {}, wanted: outcomeOfSample(sample) };
+}
+
+function outcomeOfSample({ port, status }: ApiRequest): string {
+  if (port === "vault" || status < 400) return String(status);
+  const code = Object.entries(statusOf).find(([, its]) => its === status)?.[0];
+  return `${status} ${code}`;
+}
+
+export type Judge = (rig: Rig, requests: readonly ApiRequest[]) => Promise<readonly string[]>;
+
+const ends = (sample: ApiRequest) => /\/(?:lock|seal|shutdown|snapshot)$/.test(sample.at);
+
+/** What a request gets with a token, in the order of the checks; `wanted`: once it has passed them. */
+function expected(sample: ApiRequest, name: string, locked: boolean, wanted: string): string {
+  const isRefused = locked && sample.needs === "unlocked";
+  if (!isTokenless(sample) && (name === "none" || name === "wrong" || isEnded(name)))
+    return refusal(sample.port, "UNAUTHORIZED");
+  if (!mayBeSent(sample, name)) return refusal(sample.port, "FORBIDDEN");
+  if (isRefused) return refusal(sample.port, "VAULT_LOCKED");
+  return name === "out" && emptyOutside.has(sample.at) ? refusal(sample.port, "NOT_FOUND") : wanted;
+}
+
+/** Folders that have nothing outside of `app/`. */
+const emptyOutside = new Set(["LIST /v1/*/metadata/:path", "LIST /v1/*/keys"]);
+
+/** Who may send a request, in the state that the vault has. */
+async function judgeTokens(rig: Rig, requests: readonly ApiRequest[], locked: boolean): Promise<readonly string[]> {
+  const problems = new Problems();
+  for (const sample of requests) {
+    const { changes, wanted } = harmless(sample);
+    for (const [name, token] of rig.tokens) {
+      const given = expected(sample, name, locked, wanted);
+      if (ends(sample) && given === wanted) continue; // what locks the vault or ends the server is sent elsewhere
+      problems.expect(sample, `locked ${locked}, token ${name}`, await ask(rig, sample, { ...changes, token }), given);
+      rig.clock.advance(7_000); // ten wrong tokens within a minute would lock out
+    }
+  }
+  return problems.found;
+}
+
+const isEnded = (name: string) => name === "expired" || name === "revoked";
+
+function mayBeSent(sample: ApiRequest, name: string): boolean {
+  if (name === "root" || isTokenless(sample)) return true;
+  if (name === "in" || name === "out") return sample.may !== "root" && sample.may !== "page";
+  return isPermitted(sample, name as Scope);
+}
+
+export const judgeUnlocked: Judge = (rig, requests) => judgeTokens(rig, requests, false);
+
+/** Without a vault there are no client tokens: the text of one is no token. `rig`: of a server that is not initialized. */
+export const judgeUninitialized: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  for (const sample of requests) {
+    const { changes } = harmless(sample);
+    for (const token of [null, `src_${"A".repeat(43)}`]) {
+      if (isTokenless(sample)) continue;
+      problems.refuse(sample, "no vault, no token", await ask(rig, sample, { ...changes, token }), "UNAUTHORIZED");
+      rig.clock.advance(7_000);
+    }
+    if (sample.needs === "unlocked" && !ends(sample))
+      problems.refuse(sample, "no vault", await ask(rig, sample, changes), "VAULT_LOCKED");
+  }
+  return problems.found;
+};
+
+export const judgeLocked: Judge = async (rig, requests) => {
+  await mustLock(rig.server);
+  try {
+    return await judgeTokens(rig, requests, true);
+  } finally {
+    await mustUnlock(rig.server);
+  }
+};
+
+/** The order of the checks behind the token's: path, reach, conditions and query, body. */
+export const judgeOrder: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  const bad = { body: "{", headers: { "if-match": "x", "if-none-match": "x" }, query: "version=x&%zz" };
+  for (const sample of requests.filter(({ isPath, may }) => isPath && may !== "root")) {
+    const [inside, outside] = [rig.tokens.get("in") ?? "", rig.tokens.get("out") ?? ""];
+    const body = sample.body === null ? {} : { body: bad.body };
+    const all = { ...body, headers: bad.headers, query: bad.query };
+    problems.refuse(
+      sample,
+      "bad path",
+      await ask(rig, sample, { ...all, subject: "app//a", token: outside }),
+      "BAD_REQUEST",
+    );
+    problems.refuse(sample, "outside", await ask(rig, sample, { ...all, token: outside }), "FORBIDDEN");
+    const missing = await ask(rig, sample, { subject: "app-none/missing", token: inside });
+    const there = await ask(rig, sample, { subject: "other/b", token: inside });
+    problems.refuse(sample, "outside, missing", missing, "FORBIDDEN");
+    if (missing.text !== there.text) problems.found.push(`${nameOf(sample)}: existence shows`);
+    if (sample.body !== null)
+      problems.refuse(sample, "bad body", await ask(rig, sample, { ...body, token: inside }), "BAD_REQUEST");
+  }
+  return problems.found;
+};
+
+/** Malformed conditions and queries, by which nothing may be ignored. */
+export const judgeParameters: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  const headers = { "if-match": "x", "if-none-match": "x" };
+  for (const sample of requests.filter(({ at }) => conditional.has(at)))
+    problems.refuse(sample, "bad condition", await ask(rig, sample, { headers }), "BAD_REQUEST");
+  for (const sample of requests) {
+    const query = badQueries[sample.at];
+    if (query !== undefined) problems.refuse(sample, query, await ask(rig, sample, { query }), "BAD_REQUEST");
+  }
+  return problems.found;
+};
+
+/** Endpoints that take conditions: a malformed one is refused. */
+const conditional = new Set([
+  ...["GET", "PUT", "DELETE"].map((method) => `${method} /v1/secrets/:path`),
+  ...["PATCH /v1/metadata/:path", "POST /v1/versions/:path", "DELETE /v1/versions/:path"],
+  ...["DELETE /v1/versions/:path?version", "POST /v1/trash/:path", "POST /v1/untrash/:path", "DELETE /v1/trash/:path"],
+]);
+
+const badQueries: Readonly<Record<string, string>> = {
+  "GET /v1/status": "require=x",
+  "GET /v1/secrets": "limit=x",
+  "GET /v1/trash": "limit=0",
+  "GET /v1/audit": "after=x",
+  "GET /v1/uses": "prefix=%zz",
+  "GET /v1/*/data/:path": "version=x",
+  "LIST /v1/*/metadata": "limit=x",
+  "GET /v1/sys/health": "sealedcode=x",
+};
+
+/** No byte of a body is asked for before everything else is checked. */
+export const judgeUnreadBodies: Judge = async (rig, requests) => {
+  const found: string[] = [];
+  for (const sample of requests.filter(({ body }) => body !== null)) {
+    const token = sample.isPath ? rig.tokens.get("out") : rig.tokens.get("expired");
+    if (isTokenless(sample)) continue;
+    const { asked, finish } = await beginBody(rig, sample, token ?? "");
+    if (asked) found.push(`${nameOf(sample)} asks for a body that it refuses`);
+    finish();
+  }
+  return found;
+};
+
+/** Sends a head that expects 100 Continue. `asked`: whether the server wants the body. */
+async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
+  const { server } = rig;
+  const { target, body = "" } = textsOf(rig, sample, { token });
+  const length = Buffer.byteLength(body);
+  const port = sample.port === "native" ? server.port : server.vaultPort;
+  const options: RequestOptions = {
+    ...{ host: "127.0.0.1", port, servername: "localhost", ca: server.certificate, agent: false },
+    ...{ method: sample.method, path: `/v1/${target}` },
+    headers: { authorization: `Bearer ${token}`, "content-length": length, expect: "100-continue" },
+  };
+  const sent = request(options).on("error", () => {});
+  const answered = once(sent, "response").then(
+    ([response]) => response as { readonly statusCode: number; resume(): void },
+  );
+  answered.catch(() => {});
+  sent.flushHeaders();
+  const asked = await Promise.race([once(sent, "continue").then(() => true), answered.then(() => false)]);
+  return {
+    asked,
+    /** Sends the body, or gives up. */
+    finish: () => sent.destroy(),
+    send: async () => {
+      sent.end(body);
+      const response = await answered;
+      response.resume();
+      return response.statusCode;
+    },
+  };
+}
+
+/** A token that ends while its body arrives. */
+export const judgeLateBodies: Judge = async (rig, requests) => {
+  const { server } = rig;
+  const found: string[] = [];
+  let n = 0;
+  for (const sample of requests.filter(
+    (one) => one.body !== null && (typeof one.may === "object" || one.may === "any" || one.may === "some"),
+  )) {
+    const name = `late-${n++}`;
+    const { token } = await mustCreateToken(server, { name, can: [...scopes] });
+    const late = await beginBody(rig, sample, token);
+    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
+    const status = late.asked ? await late.send() : 0;
+    const wanted = sample.port === "native" ? 401 : 403;
+    if (status !== wanted) found.push(`${nameOf(sample)}: ${status} for a body that came after its token's end`);
+  }
+  return found;
+};
+
+/** Waits until the server has read all requests that were sent before. */
+async function settle({ server }: Rig): Promise<void> {
+  await send(server, { path: "/v1/tokens/self" });
+  await vault(server, "GET", "auth/token/lookup-self");
+}
+
+/** A token that ends while its change waits for its turn, or before its response leaves. `held`: where storage waits. */
+export async function judgeEnds(
+  rig: Rig,
+  requests: readonly ApiRequest[],
+  { hold }: HeldFiles,
+): Promise<readonly string[]> {
+  const { server } = rig;
+  const problems = new Problems();
+  for (const [n, sample] of requests.filter(({ at }) => held.has(at)).entries()) {
+    const name = `end-${n}`;
+    const isChange = sample.method !== "GET" && !/transit|otp|check|encrypt|hmac|sign|verify|datakey/.test(sample.at);
+    const { token } = await mustCreateToken(server, { name, can: [...scopes] });
+    const { reached, release } = hold("/app/");
+    const before = isChange
+      ? send(server, { method: "PUT", path: `/v1/secrets/${there.secret}`, body: { value: canary } })
+      : null;
+    if (before !== null) await reached;
+    const late = ask(rig, sample, { token, ...(isChange && { subject: there.secret }) });
+    if (before === null) await reached;
+    else await settle(rig);
+    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
+    release();
+    await before;
+    problems.refuse(sample, "token ended meanwhile", await late, "UNAUTHORIZED");
+  }
+  hold("nothing has this name").release();
+  const { text } = await send(server, { path: `/v1/secrets/${there.secret}` });
+  if (!text.includes(`"${canary}"`)) problems.found.push("a change was carried out after its token's end");
+  return problems.found;
+}
+
+/** Endpoints that read or change `app/…` in storage, for client tokens. */
+const held = new Set([
+  ...["GET", "PUT", "DELETE"].map((method) => `${method} /v1/secrets/:path`),
+  ...[
+    "PATCH /v1/metadata/:path",
+    "GET /v1/versions/:path",
+    "GET /v1/versions/:path?version",
+    "POST /v1/versions/:path",
+  ],
+  ...["DELETE /v1/versions/:path", "DELETE /v1/versions/:path?version", "POST /v1/trash/:path"],
+  ...["POST /v1/untrash/:path", "DELETE /v1/trash/:path", "GET /v1/transit/keys"],
+  ...["GET /v1/secrets", "POST /v1/batch", "POST /v1/check", "POST /v1/otp/:path"],
+  ...["encrypt", "rewrap", "sign", "verify", "hmac", "datakey", "keys"].map(
+    (use) => `${use === "keys" ? "GET" : "POST"} /v1/transit/${use}/:name`,
+  ),
+  ...["GET", "POST", "DELETE"].map((method) => `${method} /v1/*/data/:path`),
+  ...["POST /v1/*/delete/:path", "POST /v1/*/destroy/:path", "GET /v1/*/metadata/:path", "POST /v1/*/metadata/:path"],
+  ...["DELETE /v1/*/metadata/:path", "GET /v1/*/subkeys/:path", "GET /v1/*/keys/:name", "POST /v1/*/encrypt/:name"],
+]);
+
+/** An address that is locked out: everything that has a credential is refused, a valid token included. */
+export const judgeLockout: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  const wrong = requests.find(({ port }) => port === "native");
+  for (let n = 0; wrong && n < 10; n++) await send(rig.server, { path: "/v1/tokens/self", token: "srk_wrong" });
+  for (const sample of requests) {
+    const { changes, wanted } = harmless(sample);
+    const verdict = await ask(rig, sample, changes);
+    if (sample.may === "open") problems.expect(sample, "locked out", verdict, wanted);
+    else problems.refuse(sample, "locked out", verdict, "RATE_LIMITED");
+  }
+  rig.clock.advance(400_000);
+  return problems.found;
+};
+
+/** Wrong passphrases count, and lock out of all endpoints that check one; so do wrong credentials of a login. */
+export const judgeCounting: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  const wrong = {
+    passphrase: JSON.stringify({ passphrase: "wrong", newPassphrase: "x", label: "x", keys: [], approve: true }),
+    login: JSON.stringify({ code: "wrong", role_id: "root", secret_id: "wrong" }),
+  };
+  for (const sample of requests.filter(({ isChecked, may }) => isChecked || may === "login")) {
+    const body =
+      sample.may === "login"
+        ? wrong.login
+        : wrong.passphrase.replace('"passphrase"', sample.port === "vault" ? '"key"' : '"passphrase"');
+    let verdict = await ask(rig, sample, { body });
+    const first = outcome(sample, verdict);
+    for (let n = 0; n < 10; n++) verdict = await ask(rig, sample, { body });
+    problems.refuse(sample, "after ten wrong credentials", verdict, "RATE_LIMITED");
+    problems.refuse(
+      sample,
+      "the right one, locked out",
+      await ask(rig, sample, harmless(sample).changes),
+      "RATE_LIMITED",
+    );
+    const wanted = sample.port === "native" ? "401 UNAUTHORIZED" : "400";
+    if (first !== wanted) problems.found.push(`${nameOf(sample)}: ${first} for a wrong credential`);
+    rig.clock.advance(400_000);
+  }
+  return problems.found;
+};
+
+/** Requests of other sites, and for namespaces. */
+export const judgeOthers: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  for (const sample of requests) {
+    const { changes, wanted } = harmless(sample);
+    const foreign = await ask(rig, sample, { ...changes, headers: { origin: "https://evil.example" } });
+    problems.refuse(sample, "another site", foreign, "BAD_REQUEST");
+    if (sample.port !== "vault") continue;
+    const named = await ask(rig, sample, { ...changes, headers: { "x-vault-namespace": "team" } });
+    problems.expect(sample, "a namespace", named, isTokenless(sample) ? wanted : "400");
+  }
+  return problems.found;
+};
+
+/** Methods that no endpoint has. */
+export const judgeMethods: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  for (const sample of requests)
+    for (const method of ["OPTIONS", "TRACE", "REPORT"]) {
+      const verdict = await ask(rig, sample, { method });
+      problems.expect(sample, method, verdict, sample.port === "native" ? "404 NOT_FOUND" : "405");
+      if (!/"allow"/.test(verdict.head)) problems.found.push(`${nameOf(sample)}: no Allow for ${method}`);
+      const stranger = await ask(rig, sample, { method, token: null });
+      problems.refuse(sample, `${method} without a token`, stranger, "UNAUTHORIZED");
+      rig.clock.advance(61_000);
+    }
+  return problems.found;
+};
+
+/** The samples succeed as the root token, leave the records that they promise, and carry what they may. */
+export const judgeSamples: Judge = async (rig, requests) => {
+  const { server } = rig;
+  const problems = new Problems();
+  let isPrepared = true;
+  for (const sample of requests.filter((one) => !/\/(?:shutdown|root)$/.test(one.at))) {
+    if (!isPrepared) await prepare(server);
+    const { head } = mustSucceed(await send(server, { path: "/v1/audit?limit=1" })) as {
+      readonly head: { readonly seq: number };
+    };
+    const verdict = await ask(rig, sample);
+    problems.expect(sample, "the sample", verdict, outcomeOfSample(sample));
+    problems.found.push(...(await recordProblems(rig, sample, head.seq)), ...contentProblems(sample, verdict));
+    isPrepared = sample.method === "GET" || sample.method === "LIST" || verdict.status >= 400;
+  }
+  if (!isPrepared) await prepare(server);
+  return problems.found;
+};
+
+async function recordProblems({ server }: Rig, sample: ApiRequest, after: number): Promise<string[]> {
+  const { records } = mustSucceed(await send(server, { path: `/v1/audit?after=${after}&limit=1000` })) as unknown as {
+    readonly records: readonly Json[];
+  };
+  const own = records.filter(({ event }) => !["locked", "checkpoint", "lockout"].includes(String(event)));
+  const found: string[] = [];
+  const record = own.find(({ event }) => event === sample.record);
+  if (sample.record === null ? own.length > 0 : record === undefined)
+    found.push(`${nameOf(sample)}: records ${JSON.stringify(own)}, not ${sample.record}`);
+  if (record !== undefined && sample.may !== "login" && record["token"] !== "root")
+    found.push(`${nameOf(sample)}: no token`);
+  if (record !== undefined && sample.isPath && record["path"] !== sample.subject)
+    found.push(`${nameOf(sample)}: no path`);
+  if (JSON.stringify(own).includes(canary)) found.push(`${nameOf(sample)}: records the value`);
+  return found;
+}
+
+const newCredential = /sr[ck]_[A-Za-z0-9_-]{20}|SRK-/;
+
+function contentProblems(sample: ApiRequest, { text, status }: Verdict): string[] {
+  const found: string[] = [];
+  if (text.includes(canary) !== (sample.carries === "value")) found.push(`${nameOf(sample)}: value ${sample.carries}`);
+  const isToken = newCredential.test(text) && !/lookup|renew|openapi/.test(sample.at);
+  if (status < 400 && isToken !== (sample.carries === "token"))
+    found.push(`${nameOf(sample)}: token ${sample.carries}`);
+  return found;
+}
+
+/** With `--audit-on-failure deny` and a full disk of the audit log; `rig` is of a server with these files and that setting. */
+export async function judgeFullAudit(rig: Rig, requests: readonly ApiRequest[], { fail, repair }: FailingFiles) {
+  const problems = new Problems();
+  fail("writeFile", "ENOSPC");
+  const get = { path: `/v1/secrets/${there.secret}` };
+  for (
+    let n = 0;
+    n < 100 && (await send(rig.server, get)).status === 200;
+    n++ // until a record is lost
+  )
+    await send(rig.server, { path: "/v1/audit" });
+  for (const sample of requests.filter((one) => !ends(one))) {
+    const { changes, wanted } = harmless(sample);
+    const verdict = await ask(rig, sample, changes);
+    const mustRecord = sample.needs === "unlocked" && !unaudited.has(sample.at);
+    if (mustRecord) problems.refuse(sample, "audit log full", verdict, "UNAVAILABLE");
+    else problems.expect(sample, "audit log full", verdict, wanted);
+  }
+  repair();
+  await send(rig.server, { path: "/v1/audit" });
+  return problems.found;
+}
+
+/** They need the vault's key, and touch no secret. */
+const unaudited = new Set([
+  "POST /v1/review",
+  "POST /v1/review/storm",
+  "POST /v1/audit/verify",
+  "GET /v1/broker",
+  "DELETE /v1/keys/:id",
+]);
+
+/** Requests that are complete only when the server stops. Ends the server. */
+export const judgeStopping: Judge = async (rig, requests) => {
+  const { server } = rig;
+  const found: string[] = [];
+  const begun = await Promise.all(
+    requests.map(async (sample) => {
+      const { target } = textsOf(rig, sample, {});
+      const port = sample.port === "native" ? server.port : server.vaultPort;
+      const socket = connect({ host: "127.0.0.1", port, servername: "localhost", ca: server.certificate });
+      await once(socket, "secureConnect");
+      socket.write(
+        `${sample.method === "LIST" ? "LIST" : sample.method} /v1/${target} HTTP/1.1\r\nHost: localhost\r\n`,
+      );
+      return { sample, socket };
+    }),
+  );
+  await settle(rig);
+  mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
+  for (const { sample, socket } of begun) {
+    const status = await finishHead(socket, server.token);
+    if (status === null) continue; // its connection was closed before
+    const isOpen = sample.may === "open";
+    if (isOpen === (status === 503) && sample.at !== "GET /v1/sys/health")
+      found.push(`${nameOf(sample)}: ${status} while the server stops`);
+  }
+  return found;
+};
+
+async function finishHead(socket: TLSSocket, token: string): Promise<number | null> {
+  const closed = once(socket, "close").then(() => null);
+  const data = once(socket, "data").then(([chunk]) => Number(String(chunk).slice(9, 12)));
+  socket.on("error", () => {});
+  socket.write(`Authorization: Bearer ${token}\r\nContent-Length: 2\r\n\r\n{}`);
+  const status = await Promise.race([data, closed]);
+  socket.destroy();
+  return status;
+}

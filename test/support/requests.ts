@@ -1,0 +1,233 @@
+/**
+ * One request for each endpoint of both ports, with what the documents promise about it: who may send it, while which state,
+ * what it records, and what its response carries. Written by hand from the contract: it is the oracle of the tests that send
+ * every request.
+ */
+import type { Scope } from "../../src/access/scopes.js";
+import { passphrase } from "./server.js";
+
+export type Port = "native" | "vault";
+
+/**
+ * Who may send it. `open`: no token is read; `login`: its body has what is exchanged for a token; `any`: every token; `some`: one
+ * with a scope; `page`: the root token and the review page's; a list: any of these scopes.
+ */
+export type May = "open" | "login" | "any" | "some" | "root" | "page" | readonly Scope[];
+
+/** `unlocked`: refused while the vault is not; `none`: works in every state. */
+export type Needs = "unlocked" | "none";
+
+/** What its response has: `value`: the secret's; `token`: a new token or the text of a key. */
+export type Carries = "value" | "token" | null;
+
+export type ApiRequest = {
+  readonly port: Port;
+  /** Of the endpoint's row. */
+  readonly at: string;
+  readonly method: string;
+  /** Without `/v1/`. `{}` stands for the subject. */
+  readonly target: string;
+  /** A secret's path, a key's or token's name that exists in the prepared vault. Null: the endpoint has no subject. */
+  readonly subject: string | null;
+  readonly body: object | null;
+  readonly may: May;
+  readonly needs: Needs;
+  /** Whether its body has a passphrase, or a key's text, of which wrong ones count. */
+  readonly isChecked: boolean;
+  /** The event that it leaves in the audit log; null: none. */
+  readonly record: string | null;
+  readonly carries: Carries;
+  /** The status of the sample. */
+  readonly status: number;
+  /** Whether a client token with limited paths must reach the subject. */
+  readonly isPath: boolean;
+};
+
+type Given = Partial<
+  Pick<ApiRequest, "subject" | "body" | "needs" | "isChecked" | "record" | "carries" | "isPath" | "status">
+> & {
+  readonly target?: string;
+};
+
+/** The subjects of the prepared vault. */
+export const there = {
+  secret: "app/a",
+  seed: "app/seed",
+  trashed: "app/trashed",
+  key: "app/key",
+  signer: "app/sign",
+  token: "ci",
+} as const;
+
+const message = "aGVsbG8=";
+const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
+
+function requestOf(port: Port, at: string, may: May, given: Given = {}): ApiRequest {
+  const [method = "", pattern = ""] = at.split(" ");
+  const { subject = null, target = pattern.replace(/^\/v1\//, "").replace(/:\w+/, "{}") } = given;
+  const { body = null, needs = "unlocked", isChecked = false, record = null, carries = null, status = 200 } = given;
+  const { isPath = subject !== null } = given;
+  return { port, at, method, target, subject, body, may, needs, isChecked, record, carries, status, isPath };
+}
+
+const native = (at: string, may: May, given?: Given) => requestOf("native", at, may, given);
+const vault = (at: string, may: May, given?: Given) => requestOf("vault", at, may, given);
+
+const always = { needs: "none" } as const;
+const onSecret = { subject: there.secret } as const;
+const onKey = { subject: there.key } as const;
+const onToken = { subject: there.token, isPath: false } as const;
+const withPassphrase = { needs: "none", isChecked: true, body: { passphrase } } as const;
+const newPassphrase = { passphrase, newPassphrase: passphrase };
+const checkpoint = { log: "", seq: 1, time: "", chain: "", key: "", mac: "" };
+const batch = { operations: [{ get: there.secret }, { copy: there.secret, to: "app/copy" }] };
+const checkKey = Buffer.alloc(32).toString("base64");
+
+// biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
+export const nativeRequests: readonly ApiRequest[] = [
+  native("GET /v1/status", "open", always),
+  native("GET /v1/openapi.json", "any", always),
+  native("GET /v1/metrics", ["metrics"], always),
+  native("GET /v1/vitals", ["metrics"], { ...always, target: "vitals?lines=1" }),
+  native("POST /v1/review", "root", { record: "review" }),
+  native("POST /v1/review/token", "login", { ...always, body: { code: "missing" }, status: 401 }),
+  native("GET /v1/review", "page", always),
+  native("POST /v1/review/storm", "page", { ...withPassphrase, needs: "unlocked", record: "review-storm" }),
+  native("POST /v1/shutdown", "root", { ...always, record: "shutdown" }),
+  native("POST /v1/snapshot", "root", { ...always, record: "snapshot" }),
+
+  native("POST /v1/init", "root", { ...always, body: { passphrase }, record: "init", status: 409 }),
+  native("POST /v1/unlock", ["unlock"], { ...withPassphrase, record: "unlock" }),
+  native("POST /v1/lock", ["lock"], { ...always, record: "lock" }),
+
+  native("POST /v1/passphrase", "root", { ...withPassphrase, body: newPassphrase, record: "passphrase" }),
+  native("POST /v1/rotate", "root", { ...withPassphrase, body: { passphrase, keys: [] }, record: "rotate" }),
+  native("GET /v1/keys", "root", always),
+  native("POST /v1/keys", "root", { ...withPassphrase, body: { passphrase, label: "new" }, record: "key-create", carries: "token" }),
+  native("DELETE /v1/keys/:id", "root", { subject: "missing", isPath: false, record: "key-delete", status: 404 }),
+
+  native("GET /v1/audit", ["audit"], always),
+  native("POST /v1/audit/verify", ["audit"], { body: { checkpoints: [checkpoint] } }),
+
+  native("GET /v1/tokens", "root", always),
+  native("POST /v1/tokens", "root", { body: { name: "new" }, record: "token-create", carries: "token" }),
+  native("GET /v1/tokens/self", "any", always),
+  native("POST /v1/tokens/root", "root", { ...always, body: {}, record: "token-rotate", carries: "token" }),
+  native("POST /v1/tokens/:name", "root", { ...onToken, body: {}, record: "token-rotate", carries: "token" }),
+  native("DELETE /v1/tokens/:name", "root", { ...onToken, ...always, record: "token-revoke" }),
+
+  native("GET /v1/secrets", ["list"], { record: "list" }),
+  native("GET /v1/secrets?background", ["list"], { target: "secrets?background=true", record: "list" }),
+  native("GET /v1/secrets/", ["list"], { record: "list" }),
+  native("GET /v1/secrets/?background", ["list"], { target: "secrets/?background=true", record: "list" }),
+  native("GET /v1/secrets/:path", ["get"], { ...onSecret, record: "get", carries: "value" }),
+  native("PUT /v1/secrets/:path", ["put"], { ...onSecret, body: { value: "third" }, record: "put" }),
+  native("DELETE /v1/secrets/:path", ["delete"], { ...onSecret, record: "delete" }),
+  native("PATCH /v1/metadata/:path", ["put"], { ...onSecret, body: { type: "password" }, record: "metadata" }),
+  native("GET /v1/versions/:path", ["list"], { ...onSecret, record: "versions" }),
+  native("GET /v1/versions/:path?version", ["get"], { ...onSecret, target: "versions/{}?version=1", record: "get-version", carries: "value" }),
+  native("POST /v1/versions/:path", ["put"], { ...onSecret, body: { version: 1 }, record: "undo" }),
+  native("DELETE /v1/versions/:path", ["delete"], { ...onSecret, record: "prune" }),
+  native("DELETE /v1/versions/:path?version", ["delete"], { ...onSecret, target: "versions/{}?version=1", record: "destroy" }),
+  native("GET /v1/trash", ["list"], { record: "list-trash" }),
+  native("POST /v1/trash/:path", ["delete"], { ...onSecret, record: "trash" }),
+  native("POST /v1/untrash/:path", ["put"], { subject: there.trashed, record: "untrash" }),
+  native("DELETE /v1/trash/:path", ["delete"], { subject: there.trashed, record: "destroy" }),
+  native("POST /v1/batch", ["get", "put", "delete"], { body: batch, record: "copy", carries: "value" }),
+  native("POST /v1/check", ["get"], { body: { key: checkKey }, record: "check" }),
+
+  native("GET /v1/transit/keys", anyUse),
+  native("POST /v1/transit/keys/:name", "root", { subject: "app/new", body: {}, record: "key-change" }),
+  native("GET /v1/transit/keys/:name", anyUse, onKey),
+  native("DELETE /v1/transit/keys/:name", "root", { ...onKey, record: "key-change" }),
+  native("POST /v1/transit/keys/:name/rotate", "root", { ...onKey, body: {}, record: "key-change" }),
+  native("POST /v1/transit/keys/:name/config", "root", { ...onKey, body: { deletionAllowed: true }, record: "key-change" }),
+  native("GET /v1/transit/export/:name", "root", { ...onKey, record: "key-export" }),
+  native("POST /v1/transit/encrypt/:name", ["encrypt"], { ...onKey, body: { plaintext: message }, record: "encrypt" }),
+  native("POST /v1/transit/decrypt/:name", ["decrypt"], { ...onKey, body: { batch: [] }, record: "decrypt" }),
+  native("POST /v1/transit/rewrap/:name", anyUse, { ...onKey, body: { batch: [] }, record: "rewrap" }),
+  native("POST /v1/transit/sign/:name", ["sign"], { subject: there.signer, body: { input: message }, record: "sign" }),
+  native("POST /v1/transit/verify/:name", anyUse, { ...onKey, body: { batch: [] }, record: "verify" }),
+  native("POST /v1/transit/hmac/:name", ["sign"], { ...onKey, body: { input: message }, record: "hmac" }),
+  native("POST /v1/transit/datakey/:name", ["encrypt"], { ...onKey, body: {}, record: "datakey" }),
+  native("POST /v1/transit/random", anyUse, { body: {} }),
+  native("POST /v1/otp/:path", ["use"], { subject: there.seed, record: "otp" }),
+
+  native("GET /v1/uses", "root"),
+  native("GET /v1/uses/:path", "root", { ...onSecret }),
+  native("PUT /v1/uses/:path", "root", { ...onSecret, body: { host: "b.example" }, record: "use-change" }),
+  native("DELETE /v1/uses/:path", "root", { ...onSecret, target: "uses/{}?host=a.example", record: "use-change" }),
+  native("POST /v1/agents", "root", { body: {}, record: "token-create", carries: "token" }),
+  native("GET /v1/broker", ["use"]),
+  native("GET /v1/approvals", "root", always),
+  native("POST /v1/approvals/:id", "root", { ...withPassphrase, subject: "missing", isPath: false, body: { approve: false }, record: "approve", status: 404 }),
+];
+
+const written = { data: { value: "third" } };
+
+// biome-ignore format: as above
+export const vaultRequests: readonly ApiRequest[] = [
+  vault("GET /v1/sys/health", "open", { ...always, target: "sys/health?sealedcode=200" }),
+  vault("GET /v1/sys/seal-status", "open", always),
+  vault("GET /v1/sys/leader", "open", always),
+  vault("GET /v1/sys/init", "open", always),
+  vault("POST /v1/sys/seal", ["lock"], { ...always, record: "lock", status: 204 }),
+  vault("POST /v1/sys/unseal", ["unlock"], { ...withPassphrase, body: { key: passphrase }, record: "unlock" }),
+  vault("GET /v1/sys/mounts", "some"),
+  vault("GET /v1/sys/mounts/:name", "some", { subject: "secret", isPath: false }),
+  vault("POST /v1/sys/mounts/:name", "root", { subject: "other", isPath: false, body: { type: "kv-v2" }, status: 204 }),
+  vault("DELETE /v1/sys/mounts/:name", "root", { subject: "other", isPath: false, status: 400 }),
+  vault("GET /v1/sys/mounts/:name/tune", "some", { subject: "secret", isPath: false }),
+  vault("POST /v1/sys/mounts/:name/tune", "root", { subject: "secret", isPath: false, body: {}, status: 400 }),
+  vault("GET /v1/sys/internal/ui/mounts", "some"),
+  vault("GET /v1/sys/internal/ui/mounts/:path", "some", { subject: "secret/app", isPath: false }),
+
+  vault("GET /v1/*/data/:path", ["get"], { ...onSecret, record: "get", carries: "value" }),
+  vault("POST /v1/*/data/:path", ["put"], { ...onSecret, body: written, record: "put" }),
+  vault("PATCH /v1/*/data/:path", ["put"], { subject: "app/json", body: written, record: "put" }),
+  vault("DELETE /v1/*/data/:path", ["delete"], { ...onSecret, record: "delete", status: 204 }),
+  vault("GET /v1/*/subkeys/:path", ["get"], { subject: "app/json", record: "get" }),
+  vault("POST /v1/*/delete/:path", ["delete"], { ...onSecret, body: { versions: [1] }, record: "delete", status: 204 }),
+  vault("POST /v1/*/undelete/:path", ["put"], { ...onSecret, body: { versions: [1] }, record: "undelete", status: 204 }),
+  vault("POST /v1/*/destroy/:path", ["delete"], { ...onSecret, body: { versions: [1] }, record: "destroy", status: 204 }),
+  vault("GET /v1/*/metadata/:path", ["list"], { ...onSecret, record: "versions" }),
+  vault("POST /v1/*/metadata/:path", ["put"], { ...onSecret, body: { max_versions: 3 }, record: "metadata", status: 204 }),
+  vault("PATCH /v1/*/metadata/:path", ["put"], { ...onSecret, body: { max_versions: 3 }, record: "metadata", status: 204 }),
+  vault("DELETE /v1/*/metadata/:path", ["delete"], { ...onSecret, record: "trash", status: 204 }),
+  vault("GET /v1/*/config", "some", always),
+  vault("POST /v1/*/config", "some", { ...always, body: {}, status: 204 }),
+  vault("LIST /v1/*/metadata", ["list"], { record: "list" }),
+  vault("LIST /v1/*/metadata/:path", ["list"], { subject: "app", isPath: false, record: "list" }),
+
+  vault("GET /v1/auth/token/lookup-self", "any"),
+  vault("POST /v1/auth/token/lookup-self", "any", { body: {} }),
+  vault("GET /v1/auth/token/lookup", "any"),
+  vault("POST /v1/auth/token/lookup", "any", { body: { token: "{own}" } }),
+  vault("POST /v1/auth/token/renew-self", "any", { body: {} }),
+  vault("POST /v1/auth/token/renew", "any", { body: { token: "{own}" } }),
+  vault("POST /v1/auth/token/revoke-self", "any", { body: {}, record: "token-revoke", status: 400 }),
+  vault("POST /v1/auth/token/revoke", "any", { body: { token: "{own}" }, record: "token-revoke", status: 400 }),
+  vault("POST /v1/auth/token/create", "some", { body: {}, record: "token-create", carries: "token" }),
+  vault("POST /v1/auth/approle/login", "login", { body: { role_id: "root", secret_id: "{own}" }, record: "token-create", carries: "token" }),
+
+  vault("LIST /v1/*/keys", anyUse),
+  vault("POST /v1/*/keys/:name", "root", { subject: "app/new", body: {}, record: "key-change" }),
+  vault("GET /v1/*/keys/:name", anyUse, onKey),
+  vault("DELETE /v1/*/keys/:name", "root", { ...onKey, record: "key-change", status: 204 }),
+  vault("POST /v1/*/keys/:name/rotate", "root", { ...onKey, body: {}, record: "key-change" }),
+  vault("POST /v1/*/keys/:name/config", "root", { ...onKey, body: { deletion_allowed: true }, record: "key-change" }),
+  vault("GET /v1/*/export/:name", "root", { ...onKey, target: "*/export/encryption-key/{}", record: "key-export" }),
+  vault("POST /v1/*/encrypt/:name", ["encrypt"], { ...onKey, body: { plaintext: message }, record: "encrypt" }),
+  vault("POST /v1/*/decrypt/:name", ["decrypt"], { ...onKey, body: { ciphertext: "vault:v1:AAAA" }, record: "decrypt", status: 400 }),
+  vault("POST /v1/*/rewrap/:name", anyUse, { ...onKey, body: { ciphertext: "vault:v1:AAAA" }, record: "rewrap", status: 400 }),
+  vault("POST /v1/*/sign/:name", ["sign"], { subject: there.signer, body: { input: message }, record: "sign" }),
+  vault("POST /v1/*/verify/:name", anyUse, { ...onKey, body: { input: message, hmac: "vault:v1:AAAA" }, record: "verify" }),
+  vault("POST /v1/*/hmac/:name", ["sign"], { ...onKey, body: { input: message }, record: "hmac" }),
+  vault("POST /v1/*/datakey/:name", ["encrypt"], { ...onKey, target: "*/datakey/plaintext/{}", body: {}, record: "datakey" }),
+  vault("POST /v1/*/random", anyUse, { body: {} }),
+  vault("POST /v1/*/random/:bytes", anyUse, { subject: "16", isPath: false, body: {} }),
+  vault("POST /v1/*/hash", anyUse, { body: { input: message } }),
+  vault("POST /v1/*/hash/:algorithm", anyUse, { subject: "sha2-256", isPath: false, body: { input: message } }),
+];
+
+export const allRequests: readonly ApiRequest[] = [...nativeRequests, ...vaultRequests];
