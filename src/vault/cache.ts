@@ -2,11 +2,11 @@
  * Secret store with a cache of whole blobs, which is never stale: every change goes through `commit`. Of a store that other
  * servers also change, nothing is cached. It never looks into a blob.
  */
-import type { Bytes } from "../../workers/protocol.js";
+import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Change, CommitResult, ReadVersion, SecretStore, Space } from "../storage/secret-store.js";
 
-/** A blob in memory. Until the lengths of its head and of its current version are known, they are those of the whole. */
-export type CachedBlob = { readonly blob: Bytes; headLength: number; currentLength: number };
+/** A blob in memory. `head`: once it is known, for lists. Until `currentLength` is known, it is that of the whole blob. */
+export type CachedBlob = { readonly blob: Bytes; readonly head: Head | null; currentLength: number };
 
 /** A blob that was made for a path. */
 export type SealedBlob = {
@@ -87,9 +87,14 @@ export function cacheKey(space: Space = "secrets", path: string): string {
 
 type Lengths = { readonly headLength?: number; readonly currentLength?: number };
 
-export function cachedBlob({ blob, ...lengths }: Lengths & { readonly blob: Bytes }): CachedBlob {
-  const { headLength = blob.length, currentLength = blob.length } = lengths;
-  return { blob, headLength, currentLength };
+export function cachedBlob({ blob, headLength, currentLength }: Lengths & { readonly blob: Bytes }): CachedBlob {
+  const head = headLength === undefined ? null : headOf(blob, headLength);
+  return { blob, head, currentLength: currentLength ?? blob.length };
+}
+
+/** Returns a string of one character a byte. A new one: a slice of a longer one would keep all of that in memory. */
+export function headOf(blob: Uint8Array, length = blob.length): Head {
+  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 
 /** Memory of an entry beyond its bytes. */
@@ -214,6 +219,6 @@ export class BlobCache {
   }
 }
 
-function costOf({ blob }: CachedBlob): number {
-  return blob.length + entryOverhead;
+function costOf({ blob, head }: CachedBlob): number {
+  return blob.length + (head?.length ?? 0) + entryOverhead;
 }

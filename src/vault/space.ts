@@ -16,7 +16,7 @@ import type {
 import { VaultError } from "../errors.js";
 import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import type { Change, CommitResult, Expected, Space } from "../storage/secret-store.js";
-import { type CachedBlob, type CachedStore, cachedBlob, cacheKey, type SealedBlob } from "./cache.js";
+import { type CachedBlob, type CachedStore, cachedBlob, cacheKey, headOf, type SealedBlob } from "./cache.js";
 import {
   type Condition,
   type Conflict,
@@ -167,8 +167,8 @@ export class SealedSpace {
 
   /** Returns the head of the current blob, from memory or storage; null when there is none. */
   async head(path: string): Promise<Head | null> {
-    const found = this.#inMemory(path);
-    if (found !== undefined) return this.#headIn(found);
+    const found = this.#headIn(this.#inMemory(path));
+    if (found !== null) return found;
     const bytes = await this.stored(path, this.#kind.headBytes);
     return bytes && headOf(bytes);
   }
@@ -371,33 +371,40 @@ export class SealedSpace {
 
   /** Returns what a list shows of blobs. `listed`: heads that came with the names. `isFilling`: see `Keep`. */
   describe(wanted: readonly string[], listed: Heads, isFilling: boolean): Promise<Described> {
-    const { space, headBytes = Number.POSITIVE_INFINITY, wrapper } = this.#kind;
+    const { space, wrapper } = this.#kind;
     return this.#cached.blobs.reading(async (keep) => {
       const cached = wanted.map((path) => this.#inMemory(path)); // most are there, and need no promise
       const read = await this.#readHeads(wanted.filter((path, i) => cached[i] === undefined && !listed.has(path)));
-      const found = wanted.flatMap((path, i) => {
-        const one = cached[i] ?? read.get(path);
-        const head = one === undefined ? listed.get(path) : this.#headIn(one);
-        return head === undefined ? [] : [{ path, head, one }]; // without those that were deleted since
-      });
-      const [paths, heads] = [found.map(({ path }) => path), found.map(({ head }) => head)];
-      const described = await this.ask(this.#kind.describe(paths, heads));
-      for (const [i, { path, one }] of found.entries()) {
-        const length = described.lengths[i] ?? 0;
-        if (one === undefined || length === 0) continue;
-        one.headLength = length + (wrapper?.bytes ?? 0);
-        if (read.has(path) && one.blob.length < headBytes) keep(cacheKey(space, path), one, isFilling);
+      const found = wanted.map((path, i) => cached[i] ?? read.get(path));
+      const heads = wanted.map((path, i) => this.#headIn(found[i]) ?? listed.get(path) ?? null);
+      const paths = wanted.filter((_, i) => heads[i] !== null); // without those that were deleted since
+      const request = this.#kind.describe(
+        paths,
+        heads.filter((head) => head !== null),
+      );
+      const described = await this.ask(request);
+      const lengths = described.lengths.values();
+      for (const [i, one] of found.entries()) {
+        const length = heads[i] === null ? 0 : (lengths.next().value ?? 0);
+        if (length === 0 || one?.head !== null) continue;
+        const head = headOf(one.blob, length + (wrapper?.bytes ?? 0));
+        keep(cacheKey(space, wanted[i] ?? ""), { ...one, head }, isFilling);
       }
       return described;
     });
   }
 
-  /** DANGER: settles only when no read is still running, even if one fails: no lock or init may run beside one. */
+  /**
+   * Reads blobs, of large ones only the head, which they then have.
+   * DANGER: settles only when no read is still running, even if one fails: no lock or init may run beside one.
+   */
   async #readHeads(paths: readonly string[]): Promise<Map<string, CachedBlob>> {
+    const { headBytes = Number.POSITIVE_INFINITY } = this.#kind;
     const read = new Map<string, CachedBlob>();
     const reading = paths.map(async (path) => {
       const blob = await this.storedOrDamaged(path, this.#kind.headBytes);
-      if (blob !== null) read.set(path, cachedBlob({ blob }));
+      if (blob === null) return;
+      read.set(path, cachedBlob(blob.length < headBytes ? { blob } : { blob, headLength: blob.length }));
     });
     await Promise.all(reading).finally(() => Promise.allSettled(reading));
     return read;
@@ -407,14 +414,11 @@ export class SealedSpace {
     return this.#cached.blobs.get(cacheKey(this.#kind.space, path));
   }
 
-  #headIn({ blob, headLength }: CachedBlob): Head {
-    return headOf(blob, Math.min(headLength, this.#kind.headBytes ?? headLength));
+  #headIn(found: CachedBlob | undefined): Head | null {
+    if (found === undefined) return null;
+    const { blob, head } = found;
+    return head ?? headOf(blob, Math.min(blob.length, this.#kind.headBytes ?? blob.length));
   }
-}
-
-/** Returns a string of one character a byte. A new one: a slice of a longer one would keep all of that in memory. */
-export function headOf(blob: Uint8Array, length = blob.length): Head {
-  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 
 function currentOf({ blob, currentLength }: CachedBlob): Bytes {

@@ -8,9 +8,10 @@ import { VaultError } from "../errors.js";
 import { tagOf } from "../storage/blob-tag.js";
 import type { Change, Expected } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
+import { headOf } from "./cache.js";
 import { always, type Condition, conflictAt, expectedAs, notFound, requireOf, unconditional } from "./conditions.js";
 import type { Heads, ListPart, ListQuery } from "./list.js";
-import { headBytes, headOf, SealedSpace, type SpaceKind, type SpaceParts } from "./space.js";
+import { headBytes, SealedSpace, type SpaceKind, type SpaceParts } from "./space.js";
 
 type TrashOptions = SpaceParts & {
   readonly clock: Clock;
