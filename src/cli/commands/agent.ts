@@ -107,7 +107,7 @@ async function agent(io: Io, _action: string, command: readonly string[], given:
   const [program, ...args] = command;
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
   if (!canStart(io, program)) return;
-  const flags = { ...(await projectFlags(given)), ...given };
+  const flags = { ...(await projectFlags(io, given)), ...given };
   if (flags.sandbox !== false) mustHaveSandbox(io.env, flags.write ?? []);
   await withClient(io, flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
@@ -152,9 +152,9 @@ async function runWithSession(io: Io, client: StrongroomClient, command: Session
  * Returns what the project file says, unless flags say it. It must be allowed also where it has no [agent]: a program that
  * removed the table would otherwise get more secrets at its next run. @throws CommandFailure usage
  */
-async function projectFlags({ use, allowHost }: Flags): Promise<Flags> {
+async function projectFlags(io: Io, { use, allowHost }: Flags): Promise<Flags> {
   if (use !== undefined || allowHost !== undefined) return {};
-  const { agent: found = null } = (await findProject()) ?? {};
+  const { agent: found = null } = (await findProject(io)) ?? {};
   if (found === null) return {};
   const { use: paths, allowHosts, placeholders } = found;
   return {

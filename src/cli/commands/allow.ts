@@ -41,7 +41,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function allowProject(io: Io, given: string | undefined, flags: Flags): Promise<void> {
-  const file = given === undefined ? await projectFileAbove(process.cwd()) : resolve(given);
+  const file = given === undefined ? await projectFileAbove(io.cwd()) : resolve(given);
   if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
   const project = await readProject(file);
   await (flags.revoke ? revoke : allow)(project.files);

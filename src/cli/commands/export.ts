@@ -48,7 +48,7 @@ export function define(command: Command, io: Io): void {
 async function exportSecrets(io: Io, flags: Flags): Promise<void> {
   if (!flags.plaintext) throw new CommandFailure("usage", refusal);
   await checkOutput(flags);
-  const project = flags.prefix === undefined && flags.format !== "json" ? await findProject() : null;
+  const project = flags.prefix === undefined && flags.format !== "json" ? await findProject(io) : null;
   if (project !== null) return exportProject(io, project, flags, flags.format);
   const showsValues = flags.output === undefined && io.stdout.isTTY; // a bar would stand among them
   const bar = showsValues ? noBar : progressBar(io, "exporting");

@@ -86,7 +86,7 @@ export function define(command: Command, io: Io): void {
 async function importSecrets(io: Io, file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
   const source = withoutReferences(
-    await readSource(io, file, flags.format, { nonInteractive: flags.nonInteractive === true }),
+    await readSource(io, file, flags.format, { nonInteractive: flags.nonInteractive === true, env: io.env }),
     flags,
   );
   if (flags.rewrite && (file === undefined || file === "-" || source.format !== "dotenv"))

@@ -52,12 +52,12 @@ async function inject(io: Io, flags: Flags): Promise<void> {
 async function readTemplate(io: Io, input: string | undefined): Promise<Part[]> {
   const name = input === undefined ? "the template" : printable(input);
   const template = await readInput(io, input ?? "-", `the template ${printable(input ?? "-")}`);
-  const base = needsBase(template) ? await projectPrefix() : null;
+  const base = needsBase(template) ? await projectPrefix(io) : null;
   return cutTemplate(template, (line) => `${name}, line ${line}`, base);
 }
 
-async function projectPrefix(): Promise<string> {
-  const project = await findProject();
+async function projectPrefix(io: Io): Promise<string> {
+  const project = await findProject(io);
   const prefix = project?.sources.prefix;
   if (prefix !== undefined) return folderPrefix(prefix);
   const remedy = "write whole paths, or set prefix in a project file (strongroom help allow)";

@@ -129,10 +129,10 @@ async function run(io: Io, command: readonly string[], flags: Flags): Promise<vo
     ...connection
   } = flags;
   const given = { prefix, naming, set, envFiles: envFiles.map((file) => ({ file })) };
-  const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject() : given;
+  const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject(io) : given;
   if (printNames) return printVariables(io, sources, quiet ? { ...connection, quiet } : connection);
   if (command.length === 0) throw new CommandFailure("usage", "no command given: add it after --");
-  const start = () => launch(command, { sources, connection, mask, quiet });
+  const start = () => launch(io, command, { sources, connection, mask, quiet });
   if (!watch) {
     io.exitCode = await runChild(io, start);
     return;
@@ -148,9 +148,9 @@ function readSignal(text: string): NodeJS.Signals {
 }
 
 /** Loaded only when needed: the process that waits for a command stays small. */
-async function ofProject(): Promise<Sources> {
+async function ofProject(io: Io): Promise<Sources> {
   const { findProject } = await import("../run/project.js");
-  const project = await findProject();
+  const project = await findProject(io);
   if (project !== null) return project.sources;
   const flags = "--prefix, --set or --env-file before the command";
   const ways = `choose them with ${flags}, or with a project file (strongroom help allow)`;

@@ -28,7 +28,7 @@ type StoreFile = { readonly path: string; readonly entry: Dirent };
 
 /** Returns where pass keeps its store. */
 export function passStoreDirectory(io: Io): string {
-  return io.env["PASSWORD_STORE_DIR"] || join(homedir(), ".password-store");
+  return io.env["PASSWORD_STORE_DIR"] || join(io.env["HOME"] || homedir(), ".password-store");
 }
 
 /** Shows its progress on a terminal. @throws CommandFailure usage; unexpected, without a gpg that can decrypt */
@@ -120,15 +120,16 @@ function secretsIn(text: string, path: string): ImportEntry[] {
 export type GpgOptions = {
   /** Forbids the question for the key's passphrase. */
   readonly nonInteractive: boolean;
+  readonly env: NodeJS.ProcessEnv;
 };
 
 type Decrypted = { readonly bytes: Buffer } | { readonly problem: string };
 
 /** @throws CommandFailure, when no other file can be decrypted either: gpg is missing, or its key is locked */
-async function decryptFile(file: string, { nonInteractive }: GpgOptions): Promise<Decrypted> {
-  const mode = nonInteractive ? ["--pinentry-mode", "cancel"] : [];
+async function decryptFile(file: string, options: GpgOptions): Promise<Decrypted> {
+  const mode = options.nonInteractive ? ["--pinentry-mode", "cancel"] : [];
   const args = ["--quiet", "--batch", "--status-fd", "3", ...mode, "--decrypt", "--", file];
-  const { bytes, log, status, code } = await runGpg(args, nonInteractive);
+  const { bytes, log, status, code } = await runGpg(args, options);
   if (code === 0) return { bytes };
   bytes.fill(0);
   if (!isKeyLocked(status)) return { problem: printable(log.trim().split("\n").at(-1) ?? "gpg cannot decrypt it") };
@@ -143,8 +144,8 @@ function isKeyLocked(status: string): boolean {
   return says("KEY_CONSIDERED") && says("DECRYPTION_FAILED") && !says("NO_SECKEY") && !says("DECRYPTION_INFO");
 }
 
-async function runGpg(args: readonly string[], nonInteractive: boolean) {
-  const child = spawn("gpg", args, { stdio: [nonInteractive ? "ignore" : "inherit", "pipe", "pipe", "pipe"] });
+async function runGpg(args: readonly string[], { nonInteractive, env }: GpgOptions) {
+  const child = spawn("gpg", args, { stdio: [nonInteractive ? "ignore" : "inherit", "pipe", "pipe", "pipe"], env });
   const ended = once(child, "close");
   const [bytes, log, status, [code]] = await Promise.all([
     bytesOf(child.stdout),

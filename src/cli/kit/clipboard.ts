@@ -62,7 +62,7 @@ export async function copyAndClear(
     value.fill(0);
   }
   const seconds = flags.clearAfter;
-  if (seconds > 0) await startClearing({ clipboard, key: key.toString("hex"), mac, seconds });
+  if (seconds > 0) await startClearing(io, { clipboard, key: key.toString("hex"), mac, seconds });
   return seconds;
 }
 
@@ -73,8 +73,12 @@ async function copy(io: Io, clipboard: Clipboard, value: Buffer): Promise<void> 
 }
 
 /** Detached, so that it outlives the terminal. */
-async function startClearing(order: ClearOrder): Promise<void> {
-  const child = spawn(process.execPath, [clipboardClearFile], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
+async function startClearing({ env }: Io, order: ClearOrder): Promise<void> {
+  const child = spawn(process.execPath, [clipboardClearFile], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+    env,
+  });
   await new Promise((resolve, reject) => {
     child.on("error", reject);
     child.stdin.on("error", reject).end(JSON.stringify(order), () => resolve(null));

@@ -3,6 +3,8 @@
  * tests run it in their own process, with streams of strings.
  */
 
+import { constants, openSync } from "node:fs";
+
 export type { Bytes } from "../../../workers/protocol.js";
 
 /** A stream that a command writes to. */
@@ -17,9 +19,13 @@ export interface Io {
   readonly stdin: NodeJS.ReadableStream & AsyncIterable<Buffer> & { readonly isTTY?: boolean };
   /** Standard input for what must not pass through Node's buffers, such as a passphrase. */
   readonly stdinDescriptor: number;
+  /** Opens the terminal for questions, whatever the streams are; null where there is none. */
+  openTerminal(): number | null;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly env: NodeJS.ProcessEnv;
+  /** The working directory, where a project file is looked for. */
+  cwd(): string;
   /** Exit code of a command that returns. */
   exitCode: number;
   /** Ends the command now, by default with `exitCode`. */
@@ -32,6 +38,13 @@ export const processIo: Io = {
     return process.stdin;
   },
   stdinDescriptor: 0,
+  openTerminal() {
+    try {
+      return openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
+    } catch {
+      return null;
+    }
+  },
   get stdout() {
     return process.stdout;
   },
@@ -39,6 +52,7 @@ export const processIo: Io = {
     return process.stderr;
   },
   env: process.env,
+  cwd: () => process.cwd(),
   get exitCode() {
     return Number(process.exitCode ?? 0);
   },

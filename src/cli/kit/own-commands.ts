@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { Bytes } from "../../../workers/protocol.js";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure, type ExitName, exitCodes } from "./errors.js";
+import type { Io } from "./io.js";
 import type { ConnectionFlags } from "./server.js";
 
 /** The file of this program, for Node. */
@@ -11,9 +12,11 @@ export { entryFile };
 
 /** Starts commands with the connection of this one. */
 export class OwnCommands {
+  readonly #env: NodeJS.ProcessEnv;
   readonly #flags: readonly string[];
 
-  constructor({ home, address, tokenFile, cacert, timeout }: ConnectionFlags) {
+  constructor({ env }: Io, { home, address, tokenFile, cacert, timeout }: ConnectionFlags) {
+    this.#env = env;
     const given = { home, address, "token-file": tokenFile, cacert, timeout: timeout && `${timeout}ms` };
     this.#flags = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
   }
@@ -23,7 +26,10 @@ export class OwnCommands {
    * @throws CommandFailure with its message
    */
   async run(name: string, ...args: readonly string[]): Promise<Bytes> {
-    const child = spawn(process.execPath, this.#words(name, ["-q", ...args]), { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, this.#words(name, ["-q", ...args]), {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: this.#env,
+    });
     const closed = once(child, "close");
     const [output, problem] = await Promise.all([collect(child.stdout), collect(child.stderr)]);
     const [code] = await closed;
@@ -35,7 +41,7 @@ export class OwnCommands {
 
   /** Runs a command that uses the terminal; returns whether it succeeded. */
   async runOnTerminal(name: string, ...args: readonly string[]): Promise<boolean> {
-    const child = spawn(process.execPath, this.#words(name, args), { stdio: "inherit" });
+    const child = spawn(process.execPath, this.#words(name, args), { stdio: "inherit", env: this.#env });
     const [code] = await once(child, "exit");
     return code === 0;
   }

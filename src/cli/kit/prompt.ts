@@ -48,7 +48,7 @@ function askShown(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
 type Echo = (terminal: number, before: number, line: HiddenLine) => void;
 
 async function ask(io: Io, question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
-  const terminal = openTerminal();
+  const terminal = io.openTerminal();
   if (terminal === null) return null;
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
@@ -80,14 +80,6 @@ export function terminalColumns(io: Io): number {
 
 function tooLong(limit: number): string {
   return `the input is longer than ${limit.toLocaleString("en-US")} bytes, so nothing was done: shorten it`;
-}
-
-function openTerminal(): number | null {
-  try {
-    return openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
-  } catch {
-    return null;
-  }
 }
 
 /** Resolves once nothing more comes and the terminal is restored. */

@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
 import { notStarted } from "../kit/child-process.js";
+import type { Io } from "../kit/io.js";
 import type { ConnectionFlags } from "../kit/server.js";
 import type { Sources } from "./environment.js";
 
@@ -22,13 +23,17 @@ export type LaunchRequest = {
 };
 
 /** @throws CommandFailure usage */
-export function launch(command: readonly string[], request: Omit<LaunchRequest, "dumpFilter">): ChildProcess {
+export function launch(
+  { env }: Io,
+  command: readonly string[],
+  request: Omit<LaunchRequest, "dumpFilter">,
+): ChildProcess {
   const json = JSON.stringify({ ...request, dumpFilter: inheritedDumpFilter } satisfies LaunchRequest);
   const output = request.mask ? "pipe" : "inherit";
   const stdio = ["inherit", output, output, ...(request.mask ? ["pipe" as const] : [])] as const;
   try {
     const args = ["--", entryFile, "run-environment", json, ...command];
-    return spawn(process.execPath, args, { stdio: [...stdio] });
+    return spawn(process.execPath, args, { stdio: [...stdio], env });
   } catch (error) {
     throw notStarted(error);
   }

@@ -23,6 +23,7 @@ import { findWeakPlace, isPrivate, weakPlaceText, writing } from "../../client/o
 import { xdgDirectory } from "../../config/xdg.js";
 import { CommandFailure } from "../kit/errors.js";
 import { isObject, textOfInput } from "../kit/input.js";
+import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { mustBeScope } from "../kit/paths.js";
 import { pathOrReference } from "../kit/references.js";
@@ -50,8 +51,8 @@ export type Project = {
 };
 
 /** Returns the allowed project of the working directory, or null without one. @throws CommandFailure usage */
-export async function findProject(): Promise<Project | null> {
-  const file = await projectFileAbove(process.cwd());
+export async function findProject(io: Io): Promise<Project | null> {
+  const file = await projectFileAbove(io.cwd());
   if (file === null) return null;
   const project = await readProject(file);
   if (await isAllowed(project.files)) return project;

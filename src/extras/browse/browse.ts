@@ -50,7 +50,7 @@ async function browse(io: Io, folder = "", flags: Flags): Promise<void> {
   const prefix = folderPrefix(folder);
   const farewell = await withClient(io, { ...flags, quiet: true }, async (client) => {
     const [first, mode] = await Promise.all([firstList(io, client, prefix), terminalMode()]);
-    const [commands, paint] = [new OwnCommands(flags), painter(io)];
+    const [commands, paint] = [new OwnCommands(io, flags), painter(io)];
     return new Browser(io, { client, commands, paint, prefix, first, mode, revealMs: flags.reveal }).run();
   });
   if (farewell !== null) io.stdout.write(`${farewell}\n`);
