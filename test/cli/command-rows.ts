@@ -1,18 +1,21 @@
-/** Table-driven tests of the command line; rows run a few at a time, since each is a process. */
+/** Table-driven tests of the command line; rows run a few at a time, since some are processes. */
 import { expect } from "chai";
 import pMap from "p-map";
+import { runHere, runsHere } from "../support/command-here.js";
 import type { Ended } from "../support/process.js";
 import { runWithoutTerminal } from "../support/pseudo-terminal.js";
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Runs the real command without a terminal. */
+/** Runs a command without a terminal: in this process where that is the same. */
 export function strongroom(
   environment: Environment,
   args: readonly string[],
   input: string | Uint8Array = "",
 ): Promise<Ended> {
-  return runWithoutTerminal(args, [input], environment);
+  return runsHere(args, environment)
+    ? runHere(args, environment, input)
+    : runWithoutTerminal(args, [input], environment);
 }
 
 /** Runs the command, which must succeed; returns what it printed. */

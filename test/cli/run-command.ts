@@ -1,19 +1,14 @@
-/** The real command in a session of its own without a terminal, bytes in, bytes out. */
+/** A command without a terminal, bytes in, bytes out: in this process where that is the same, else in a session of its own. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../support/clean-up.js";
+import { type Finished, runHere, runsHere } from "../support/command-here.js";
 import { environment, mainArguments, node } from "../support/process.js";
 import type { TestServer } from "../support/server.js";
 
-export type Finished = {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly bytes: Buffer;
-};
 type Options = {
   readonly input?: string | Uint8Array;
   readonly environment?: Readonly<Record<string, string>>;
@@ -50,6 +45,8 @@ export function strongroom(
   args: readonly string[],
   options: Options = {},
 ): Promise<Finished> {
+  const more = { STRONGROOM_HOME: server.home, ...options.environment };
+  if (options.cwd === undefined && runsHere(args, more)) return runHere(args, more, options.input);
   return start(server, args, options).finished;
 }
 

@@ -4,9 +4,10 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
+import type { Finished } from "../support/command-here.js";
 import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { type Finished, mustDo, strongroom } from "./run-command.js";
+import { mustDo, strongroom } from "./run-command.js";
 
 const day = 86_400_000;
 

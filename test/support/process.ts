@@ -12,6 +12,8 @@ import type { TestServer } from "./server.js";
 /** The directory of an installed program that the tests run in place of the one that was built here. */
 const installed = process.env["STRONGROOM_PROGRAM"];
 
+export const isInstalled = installed !== undefined;
+
 export const mainFile =
   installed === undefined
     ? fileURLToPath(new URL("../../program/entry.cjs", import.meta.url))

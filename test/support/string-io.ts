@@ -1,4 +1,5 @@
 /** An `Io` of strings, with which a command runs in the tests' own process. */
+import { tmpdir } from "node:os";
 import { Readable, Writable } from "node:stream";
 import type { Io, OutputStream } from "../../src/cli/kit/io.js";
 
@@ -14,11 +15,13 @@ export type StringIo = Io & {
 export function stringIo(env: NodeJS.ProcessEnv, input: Uint8Array, stdinDescriptor: number): StringIo {
   const [out, err] = [collector(), collector()];
   return {
-    stdin: Readable.from([Buffer.from(input)]),
+    stdin: Readable.from(input.length === 0 ? [] : [Buffer.from(input)]),
     stdinDescriptor,
+    openTerminal: () => null,
     stdout: out.stream,
     stderr: err.stream,
     env,
+    cwd: () => env["HOME"] ?? tmpdir(),
     exitCode: 0,
     exit(code) {
       this.exitCode = code ?? this.exitCode;
