@@ -1,4 +1,7 @@
-/** Limits of child tokens, for each tree of them: all that descend from one token of the owner, or from the root token. */
+/**
+ * Limits of child tokens: for each tree of them, which is all that descend from one token of the owner or from the root token;
+ * and for all trees together, so that the document that they share with the owner's tokens has room for those.
+ */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Credentials } from "./credentials.js";
@@ -13,17 +16,19 @@ const windowMs = 1000;
 /** Trees whose creations are remembered before those of the last second alone are. */
 const maxRemembered = 1000;
 
+/** Most living child tokens of one tree, and of all trees. */
+export type LivingChildren = { readonly ofTree: number; readonly inAll: number };
+
 export class ChildLimits {
   readonly #clock: Clock;
   readonly #credentials: Credentials;
-  /** Most living child tokens of a tree. */
-  readonly #maxLiving: number;
+  readonly #maxLiving: LivingChildren;
   /** Times of the last creations, by the tree's name. */
   readonly #creations = new Map<string, readonly number[]>();
   /** Names of the trees of records, which never change. */
   readonly #trees = new WeakMap<TokenRecord, string>();
 
-  constructor(clock: Clock, credentials: Credentials, maxLiving: number) {
+  constructor(clock: Clock, credentials: Credentials, maxLiving: LivingChildren) {
     this.#clock = clock;
     this.#credentials = credentials;
     this.#maxLiving = maxLiving;
@@ -48,13 +53,20 @@ export class ChildLimits {
 
   /** @param living all tokens that have not ended @throws VaultError RATE_LIMITED */
   refuseTooMany(living: readonly TokenRecord[], parent: Parent): void {
+    const { ofTree, inAll } = this.#maxLiving;
     const tree = this.#treeOf(parent);
-    const own = living.filter((record) => record.parent !== undefined && this.#treeOfRecord(record) === tree);
-    if (own.length < this.#maxLiving) return;
-    const ends = own.map(({ expiresAt }) => expiresAt ?? Number.POSITIVE_INFINITY);
+    const children = living.filter((record) => record.parent !== undefined);
+    const own = children.filter((record) => this.#treeOfRecord(record) === tree);
+    if (own.length >= ofTree)
+      throw this.#tooMany(own, `the token ${tree} has ${ofTree} child tokens, the most of one token`);
+    if (children.length >= inAll)
+      throw this.#tooMany(children, `there are ${inAll} child tokens, the most of one vault`);
+  }
+
+  #tooMany(children: readonly TokenRecord[], problem: string): VaultError {
+    const ends = children.map(({ expiresAt }) => expiresAt ?? Number.POSITIVE_INFINITY);
     const left = Math.ceil((ends.reduce((a, b) => Math.min(a, b)) - this.#clock.now()) / 1000);
-    const problem = `the token ${tree} has ${this.#maxLiving} child tokens, the most of one token`;
-    throw limited(problem, "revoke some, or give them a shorter ttl", Math.max(1, Math.min(left, maxWaitSeconds)));
+    return limited(problem, "revoke some, or give them a shorter ttl", Math.max(1, Math.min(left, maxWaitSeconds)));
   }
 
   #treeOf(parent: Parent): string {

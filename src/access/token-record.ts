@@ -109,23 +109,34 @@ export async function validRecords(
 }
 
 export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocument): Uint8Array<ArrayBuffer> {
-  const records = tokens.map((record) => {
-    return `${jsonOf(record).slice(0, -1)},"lastUsedAt":${lastUsed.get(record.name) ?? null}}`;
-  });
+  const records = tokens.map((record) => tokenJson(record, lastUsed.get(record.name) ?? null));
   const all = [...records, ...refused.map((entry) => JSON.stringify(entry))];
   const start = JSON.stringify(header).slice(0, -1);
-  return new TextEncoder().encode(`${start},"tokens":[${all.join()}],"ended":[${ended.map(jsonOf).join()}]}\n`);
+  return new TextEncoder().encode(`${start},"tokens":[${all.join()}],"ended":${endedJson(ended)}}\n`);
 }
 
-/** Texts of records, which never change: each change of one token writes all of them. */
-const jsonTexts = new WeakMap<TokenRecord | EndedToken, string>();
+/** Texts of records, which never change, with a last use, which may: each change of one token writes all of them. */
+const tokenTexts = new WeakMap<TokenRecord, { readonly lastUsedAt: number | null; readonly text: string }>();
 
-function jsonOf(record: TokenRecord | EndedToken): string {
-  const known = jsonTexts.get(record);
-  if (known !== undefined) return known;
-  const { paths, ...rest } = record as TokenRecord;
-  const text = JSON.stringify("inherits" in record ? rest : record);
-  jsonTexts.set(record, text);
+function tokenJson(record: TokenRecord, lastUsedAt: number | null): string {
+  const known = tokenTexts.get(record);
+  if (known?.lastUsedAt === lastUsedAt) return known.text;
+  const { paths, ...rest } = record;
+  const text = JSON.stringify({ ...(record.inherits ? rest : record), lastUsedAt });
+  tokenTexts.set(record, { lastUsedAt, text });
+  return text;
+}
+
+/** Texts of ended values, and of lists of them, which never change. */
+const endedTexts = new WeakMap<EndedToken | readonly EndedToken[], string>();
+
+function endedJson(ended: readonly EndedToken[]): string {
+  return textOf(ended, () => `[${ended.map((one) => textOf(one, () => JSON.stringify(one))).join()}]`);
+}
+
+function textOf(value: EndedToken | readonly EndedToken[], make: () => string): string {
+  const text = endedTexts.get(value) ?? make();
+  endedTexts.set(value, text);
   return text;
 }
 

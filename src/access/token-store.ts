@@ -326,14 +326,15 @@ function revokedNames(gone: readonly TokenRecord[], { tokens, ended }: TokenDocu
   return gone.filter(({ name, digest }) => !names.has(name) || digests.has(digest)).map(({ name }) => name);
 }
 
-/** Compares lists of objects that never change. */
+/** Compares lists of objects that never change. Most changes add one at the end: what comes before it costs little. */
 function changed<T>(
   before: readonly T[],
   after: readonly T[],
 ): { readonly gone: readonly T[]; readonly added: readonly T[] } {
-  if (before === after) return { gone: [], added: [] };
-  const [old, current] = [new Set(before), new Set(after)];
-  return { gone: before.filter((one) => !current.has(one)), added: after.filter((one) => !old.has(one)) };
+  let same = 0;
+  while (same < before.length && before[same] === after[same]) same++;
+  const [old, current] = [new Set(before.slice(same)), new Set(after.slice(same))];
+  return { gone: [...old].filter((one) => !current.has(one)), added: [...current].filter((one) => !old.has(one)) };
 }
 
 function digestsOf({ digest, former }: TokenRecord): string[] {
@@ -511,17 +512,43 @@ function isForgotten(end: number | null, now: number): boolean {
   return end !== null && now >= end + rememberedMs;
 }
 
+/** Digests of a list of ended values, which never changes, and when the first of them is forgotten. */
+type EndedIndex = { readonly digests: ReadonlySet<string>; readonly oldest: number };
+
+const knownIndexes = new WeakMap<readonly EndedToken[], EndedIndex>();
+
+function indexOf(ended: readonly EndedToken[]): EndedIndex {
+  const known = knownIndexes.get(ended);
+  if (known !== undefined) return known;
+  const oldest = ended.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
+  const index = { digests: new Set(ended.map(({ digest }) => digest)), oldest };
+  knownIndexes.set(ended, index);
+  return index;
+}
+
 /**
  * Adds the ended texts to those of the document, and drops their tokens. One that has expired stays, however long ago: were
- * the clock ahead, the token would be lost for good. An expired child token is dropped.
+ * the clock ahead, the token would be lost for good. An expired child token is dropped. Costs little where little changes.
  */
 function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
-  const known = new Map([...document.ended, ...ended].map((one) => [one.digest, one]));
-  const all = [...known.values()].filter(({ at }) => !isForgotten(at, now));
-  const [children, others] = [all.filter(({ child }) => child), all.filter(({ child }) => !child)];
-  const remembered = [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];
-  const tokens = document.tokens.filter((one) => !known.has(one.digest) && !isExpiredChild(one, now));
+  const all = endedOf(document.ended, ended);
+  const { digests, oldest } = indexOf(all);
+  const isGone = (one: TokenRecord) => digests.has(one.digest) || isExpiredChild(one, now);
+  const tokens = document.tokens.some(isGone) ? document.tokens.filter((one) => !isGone(one)) : document.tokens;
+  const remembered = all === document.ended && !isForgotten(oldest, now) ? all : rememberedOf(all, now);
   return { ...document, tokens, ended: remembered };
+}
+
+/** Returns one of the lists itself where it has all that the other has. */
+function endedOf(stored: readonly EndedToken[], ended: readonly EndedToken[]): readonly EndedToken[] {
+  if (ended === stored) return stored;
+  return [...new Map([...stored, ...ended].map((one) => [one.digest, one])).values()];
+}
+
+function rememberedOf(all: readonly EndedToken[], now: number): readonly EndedToken[] {
+  const kept = all.filter(({ at }) => !isForgotten(at, now));
+  const [children, others] = [kept.filter(({ child }) => child), kept.filter(({ child }) => !child)];
+  return [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];
 }
 
 /** Of those that expired nothing is kept: their values say that they did. */
@@ -529,18 +556,26 @@ function isExpiredChild(record: TokenRecord, now: number): boolean {
   return isShortLived(record) && record.expiresAt !== null && now >= record.expiresAt;
 }
 
+/** Returns the digests of parents' values that are not valid. */
+function missingParents(tokens: readonly TokenRecord[], now: number): ReadonlySet<string> {
+  const missing = new Set<string>();
+  for (const { parent } of tokens) if (parent !== undefined && parent.name !== rootName) missing.add(parent.digest);
+  for (const { digest, former } of tokens) {
+    if (missing.size === 0) break;
+    missing.delete(digest);
+    for (const one of former) if (now < one.until) missing.delete(one.digest);
+  }
+  return missing;
+}
+
 /** Drops child tokens that have ended with the former value of a token that they were made with. */
 function withoutOrphans(document: TokenDocument, now: number): TokenDocument {
-  const live = document.tokens.flatMap(({ digest, former }) => [
-    digest,
-    ...former.filter(({ until }) => now < until).map((one) => one.digest),
-  ]);
-  const digests = new Set(live);
+  const missing = missingParents(document.tokens, now);
+  if (missing.size === 0) return document;
   const isOrphan = ({ parent }: TokenRecord) => {
-    return parent !== undefined && parent.name !== rootName && !digests.has(parent.digest);
+    return parent !== undefined && parent.name !== rootName && missing.has(parent.digest);
   };
   const orphans = document.tokens.filter(isOrphan);
-  if (orphans.length === 0) return document;
   const ended = orphans.flatMap((record) => endedValues(record, now));
   return withoutOrphans(withEnded(document, ended, now), now);
 }

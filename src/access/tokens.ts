@@ -3,7 +3,7 @@ import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
-import { ChildLimits } from "./child-limits.js";
+import { ChildLimits, type LivingChildren } from "./child-limits.js";
 import type { ClientCaller, Credentials, ParentValue } from "./credentials.js";
 import type { Scope } from "./scopes.js";
 import {
@@ -44,8 +44,10 @@ type Lifetime = { readonly left: number | null; readonly whole: number | null };
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
-/** `maxDescendants`: see `ChildLimits`. */
-export type TokensOptions = LedgerOptions & { readonly maxDescendants?: number };
+export type TokensOptions = LedgerOptions & { readonly maxLiving?: LivingChildren };
+
+/** 4,000 children take about half of the document. */
+const mostLiving: LivingChildren = { ofTree: 1000, inAll: 4000 };
 
 export class ClientTokens {
   readonly #ledger: TokenLedger;
@@ -56,11 +58,11 @@ export class ClientTokens {
 
   readonly #limits: ChildLimits;
 
-  private constructor(ledger: TokenLedger, { credentials, clock, maxDescendants = 1000 }: TokensOptions) {
+  private constructor(ledger: TokenLedger, { credentials, clock, maxLiving = mostLiving }: TokensOptions) {
     this.#ledger = ledger;
     this.#credentials = credentials;
     this.#clock = clock;
-    this.#limits = new ChildLimits(clock, credentials, maxDescendants);
+    this.#limits = new ChildLimits(clock, credentials, maxLiving);
   }
 
   static async open(options: TokensOptions): Promise<ClientTokens> {
@@ -295,7 +297,7 @@ export class ClientTokens {
     for (;;) {
       const ending = `.${label.slice(0, maxLabel)}-${randomBytes(4).toString("hex")}`;
       const name = `${parent.slice(0, maxName - ending.length)}${ending}`;
-      if (this.#find(state, name) === undefined) return name;
+      if (!state.tokens.some((record) => record.name === name)) return name;
     }
   }
 

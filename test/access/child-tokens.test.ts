@@ -17,7 +17,7 @@ const rootText = `root-${"r".repeat(40)}`;
 const hour = 3600;
 const always = () => {};
 
-type Limits = Pick<TokensOptions, "maxDescendants">;
+type Limits = Pick<TokensOptions, "maxLiving">;
 type Opened = { readonly vault: Vault; readonly tokens: ClientTokens; readonly credentials: Credentials };
 
 async function opened(kept: Kept, clock: FakeClock, root = rootText, limits: Limits = {}): Promise<Opened> {
@@ -95,7 +95,7 @@ describe("Child tokens", () => {
   });
 
   it("are refused beyond a number in one tree, grandchildren included, until some have ended", async () => {
-    const { tokens, clock } = await unlocked({ maxDescendants: 3 });
+    const { tokens, clock } = await unlocked({ maxLiving: { ofTree: 3, inAll: 100 } });
     const other = await tokens.create({ name: "other", can: ["get"], paths: [""], ttlSeconds: hour }, always);
     const { parent, child, grandchild } = await family(tokens);
     const last = await tokens.createChild(grandchild, { ...wish, ttlSeconds: 60 });
@@ -111,6 +111,20 @@ describe("Child tokens", () => {
     const next = await tokens.createChild(grandchild, wish);
     await tokens.revoke(next.shown.name);
     expect(await problemOf(tokens.createChild(child, wish))).to.equal(null);
+  });
+
+  it("are refused beyond a number in all trees, so that they leave room for the owner's tokens", async () => {
+    const { tokens, clock } = await unlocked({ maxLiving: { ofTree: 3, inAll: 4 } });
+    const { parent } = await family(tokens);
+    for (const ttlSeconds of [60, hour]) await tokens.createChild(rootText, { ...wish, ttlSeconds });
+    for (const text of [parent, rootText]) {
+      const refused = await tokens.createChild(text, wish).catch((error: unknown) => error);
+      expect(refused).to.deep.include({ code: "RATE_LIMITED", retryAfter: 60 });
+      expect((refused as Error).message).to.contain("there are 4 child tokens");
+    }
+    await tokens.create({ name: "owner", can: ["get"], paths: [], ttlSeconds: 0 }, always);
+    clock.advance(60_000);
+    expect(await problemOf(tokens.createChild(parent, wish))).to.equal(null);
   });
 
   it("are at most 20 a second in one tree", async () => {
