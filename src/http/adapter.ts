@@ -133,19 +133,38 @@ function advance(exchange: Exchange, from: number): Promise<void> | void {
     if (exchange.isPage) return;
     if (step instanceof Promise) return step.then(() => advance(exchange, at + 1));
   }
-  const outcome = exchange.endpoint.handle(callOf(exchange));
+  const outcome = exchange.endpoint.handle(Object.assign(new Call(exchange), exchange.given));
   return outcome instanceof Promise ? outcome.then((made) => leave(exchange, made)) : leave(exchange, outcome);
 }
 
-function callOf(exchange: Exchange): BasicCall {
-  const { port, context, given, condition, unless, query, body } = exchange;
-  const { service } = port;
-  const { caller, presented } = context;
-  const permit: Permit = () => {
-    for (const check of turn) check(exchange);
-  };
-  const known = { service, vault: service.vault, permit, recorded: context, caller, presented };
-  return Object.assign({ ...known, condition, unless, query, body }, given);
+/** A class, because a literal with a spread costs the hot path ten times as much. Handlers' types show what their rows declare. */
+class Call implements BasicCall {
+  readonly service: Service;
+  readonly vault: Service["vault"];
+  readonly recorded: RequestContext;
+  readonly caller: RequestContext["caller"];
+  readonly presented: string | null;
+  readonly condition: Condition | null;
+  readonly unless: Tags | null;
+  readonly query: unknown;
+  readonly body: Uint8Array | null;
+  readonly permit: Permit;
+
+  constructor(exchange: Exchange) {
+    const { port, context } = exchange;
+    this.service = port.service;
+    this.vault = port.service.vault;
+    this.recorded = context;
+    this.caller = context.caller;
+    this.presented = context.presented;
+    this.condition = exchange.condition;
+    this.unless = exchange.unless;
+    this.query = exchange.query;
+    this.body = exchange.body;
+    this.permit = () => {
+      for (const check of turn) check(exchange);
+    };
+  }
 }
 
 function leave(exchange: Exchange, outcome: Outcome): Promise<void> | void {
