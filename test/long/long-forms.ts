@@ -199,6 +199,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["cli/strangers-hour.test", "cli/watch.test", "isolation/demonstration.test"],
     numbers: { STRONGROOM_STRANGER: "1" },
   },
+  extras: {
+    meaning: "removes each extra from a copy of the source, which must build and pass the rules of its architecture",
+    files: ["extras/removal.test"],
+    numbers: { STRONGROOM_REMOVE_EXTRAS: "1" },
+  },
   release: {
     meaning: "builds the packages of a release twice, compares them, and runs the program (Linux, x64, network)",
     files: ["docs/release.test"],
