@@ -262,7 +262,7 @@ export interface OneTimeCode {
   readonly validFor: number;
   /** Seconds between two codes. */
   readonly period: number;
-  /** Whether the secret is an `otpauth://` URL, and not a bare seed. */
+  /** Whether the secret has a form that only seeds have, such as an `otpauth://` URL, and is not bare base32. */
   readonly isUrl: boolean;
 }
 

@@ -53,9 +53,41 @@ describe("a one-time code", () => {
     expect(codeAt(60, url)?.validFor).to.equal(60);
   });
 
+  const [key, spaced] = [keys.SHA1, keys.SHA1.replace(/.{4}(?=.)/g, "$&+")];
+  const spellings: Record<string, readonly [value: string, code: string]> = {
+    "upper case": [`OTPAUTH://TOTP/X:u?SECRET=${key}`, "287082"],
+    "spaces written as +": [`otpauth://totp/X:u?secret=${spaced}&issuer=X`, "287082"],
+    "spaces written as %20": [`otpauth://totp/X:u?secret=${spaced.replaceAll("+", "%20")}`, "287082"],
+    "empty members": [`otpauth://totp/X:u?secret=${key}&algorithm=&digits=&period=`, "287082"],
+    "no label": [`otpauth://totp?secret=${key}&digits=8`, "94287082"],
+    "an empty label": [`otpauth://totp/?digits=8&secret=${key}`, "94287082"],
+    "members of other programs": [`otpauth://totp/X?secret=${key}&icon=a&image=b&lock=false#c`, "287082"],
+    "KeeOtp's members": [`key=${key}&size=8&step=30`, "94287082"],
+    "KeeOtp's members in another order": [`key=${key}&type=Totp&otpHashMode=Sha1&step=30&size=8`, "94287082"],
+    "Steam's URL": [`steam://${key}`, "PV9M4"],
+    "the type steam": [`otpauth://steam/Steam:u?secret=${key}&digits=5`, "PV9M4"],
+    "KeePassXC's encoder for Steam": [`otpauth://totp/S:u?secret=${key}&period=30&digits=5&encoder=steam`, "PV9M4"],
+  };
+  for (const name of ["HMAC-SHA-256", "HmacSHA256", "hmac_sha256", "SHA-256", "sha256"]) {
+    spellings[`the algorithm ${name}`] = [
+      `otpauth://totp/X?secret=${keys.SHA256}&digits=8&algorithm=${name}`,
+      "46119246",
+    ];
+  }
+  for (const [what, [value, code]] of Object.entries(spellings)) {
+    it(`is read from ${what}`, () => expect(codeAt(59, value)?.code).to.equal(code));
+  }
+
   const url = `otpauth://totp/me?secret=${keys.SHA1}`;
   const refused: Readonly<Record<string, readonly [string, RegExp | null]>> = {
-    "a counter": [`otpauth://hotp/me?secret=${keys.SHA1}&counter=1`, null],
+    "a counter": [`otpauth://hotp/me?secret=${keys.SHA1}&counter=1`, /counter-based \(HOTP\)/],
+    "KeeOtp's counter": [`key=${keys.SHA1}&type=Hotp&counter=1`, /counter-based \(HOTP\)/],
+    "KeeOtp's key in hex": [`key=3132333435363738393031323334353637383930&encoding=Hex`, /encoding must be Base32/],
+    "another type": [`otpauth://yaotp/me?secret=${keys.SHA1}`, /type must be totp/],
+    "another encoder": [`otpauth://totp/me?secret=${keys.SHA1}&encoder=other`, /encoder must be steam/],
+    "Google's export of several seeds": ["otpauth-migration://offline?data=CjEK", /several seeds/],
+    "a password that begins with key=": ["key=hunter2", null],
+    "Steam's URL without a secret": ["steam://", /secret is missing/],
     "no secret": ["otpauth://totp/me?digits=6", /secret is missing/],
     "no fields": ["otpauth://totp/me", /secret is missing/],
     "an unknown algorithm": [`${url}&algorithm=MD4`, /algorithm must be SHA1, SHA256 or SHA512/],

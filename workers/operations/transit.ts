@@ -260,8 +260,8 @@ export function oneTimeCode(
     if ("ok" in opened) return opened;
     const code = codeOf(bytesOfValue(opened.value), now);
     if (code === null)
-      return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);
-    if ("problem" in code) return badRequest(`the otpauth://totp/ URL at ${path} cannot be used: ${code.problem}`);
+      return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor another seed of one-time codes`);
+    if ("problem" in code) return badRequest(`the seed at ${path} cannot be used: ${code.problem}`);
     return { ok: true, response: utf8(JSON.stringify({ path, ...code })) };
   });
 }

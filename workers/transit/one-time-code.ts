@@ -1,4 +1,12 @@
-/** Time-based one-time codes (RFC 6238) of a seed: an `otpauth://totp/` URL or base32. The seed never becomes a string. */
+/**
+ * Time-based one-time codes (RFC 6238, and Steam's) of a seed, in every spelling that programs write. No part of a seed
+ * becomes a string.
+ *
+ *   GEZDGNBVGY3TQOJQ                                        base32, also with spaces, hyphens or padding
+ *   otpauth://totp/LABEL?secret=…&algorithm=…&digits=…      the type and the names in either case, empty members as absent
+ *   otpauth://totp/LABEL?secret=…&encoder=steam             KeePassXC; also otpauth://steam/… and steam://SECRET
+ *   key=…&size=…&step=…&otpHashMode=…&encoding=…            KeeOtp
+ */
 import { createHmac } from "node:crypto";
 import { allocate, fromLatin1, readUint32, scratch, textOf, utf8 } from "../memory.js";
 
@@ -15,6 +23,7 @@ type Seed = {
   readonly algorithm: string;
   readonly digits: number;
   readonly period: number;
+  readonly isSteam: boolean;
   readonly isUrl: boolean;
 };
 
@@ -24,14 +33,19 @@ const fewestCharacters = 16;
 /** A longer value is no seed: a million empty fields would hold up everything else that waits for the key worker. */
 const mostBytes = 4096;
 
-const scheme = utf8("otpauth://totp/");
+const otpauth = utf8("otpauth://");
+const migration = utf8("otpauth-migration://");
+const steam = utf8("steam://");
+const keeOtp = utf8("key=");
+const slash = 0x2f;
 const question = 0x3f;
 const ampersand = 0x26;
 const equals = 0x3d;
 const hash = 0x23;
-const algorithms: Readonly<Record<string, string>> = { SHA1: "sha1", SHA256: "sha256", SHA512: "sha512" };
+const steamLetters = "23456789BCDFGHJKMNPQRTVWXY";
+const steamCharacters = 5;
 
-/** What is wrong with a URL: the field, and what it may be. */
+/** What is wrong with a seed: the field, and what it may be. */
 export type UnusableSeed = { readonly problem: string };
 
 /** Returns the code at a time in milliseconds, or null when the value is no seed. */
@@ -44,68 +58,136 @@ export function oneTimeCode(value: Uint8Array, now: number): OneTimeCode | Unusa
     .digest();
   const at = (mac.at(-1) ?? 0) & 0x0f;
   const number = readUint32(mac, at) % 2 ** 31;
-  const code = String(number % 10 ** seed.digits).padStart(seed.digits, "0");
-  const { period, isUrl } = seed;
+  const { period, isUrl, isSteam, digits } = seed;
+  const code = isSteam ? steamCode(number) : String(number % 10 ** digits).padStart(digits, "0");
   return { code, validFor: period - (seconds % period), period, isUrl };
 }
 
+function steamCode(number: number): string {
+  const letter = (i: number) => steamLetters[Math.floor(number / steamLetters.length ** i) % steamLetters.length];
+  return Array.from({ length: steamCharacters }, (_, i) => letter(i)).join("");
+}
+
 function seedOf(value: Uint8Array): Seed | UnusableSeed | null {
-  if (!startsWith(value, scheme)) {
-    const bare = base32(value);
-    const isLong = bare !== null && bare.length >= Math.floor((fewestCharacters * 5) / 8);
-    return isLong ? { secret: bare, algorithm: "sha1", digits: 6, period: 30, isUrl: false } : null;
-  }
-  const start = value.indexOf(question);
-  const fields = fieldsOf(value.subarray(start < 0 ? value.length : start + 1));
-  const text = (name: FieldName, absent: string) => shortText(fields.get(name)) ?? absent;
-  const number = (name: FieldName, absent: string) => wholeNumber(text(name, absent));
+  if (startsWith(value, migration)) return { problem: "it is an export of several seeds: store the URL of each" };
+  if (startsWith(value, otpauth)) return seedOfUrl(value.subarray(otpauth.length));
+  if (startsWith(value, steam)) return checked(steamSeed(base32(withoutSlash(value.subarray(steam.length)))));
+  if (startsWith(value, keeOtp)) return seedOfKeeOtp(fieldsOf(value));
+  const bare = base32(value);
+  return isLongEnough(bare) ? { ...defaults, secret: bare, isUrl: false } : null;
+}
+
+function isLongEnough(secret: Uint8Array | null): secret is Uint8Array {
+  return secret !== null && secret.length >= Math.floor((fewestCharacters * 5) / 8);
+}
+
+const defaults = { algorithm: "sha1", digits: 6, period: 30, isSteam: false };
+
+/** A seed that is not checked: null for an invalid secret or algorithm, 0 for an invalid number. */
+type Draft = Omit<Seed, "secret" | "algorithm" | "isUrl"> & {
+  readonly secret: Uint8Array | null;
+  readonly algorithm: string | null;
+};
+
+function steamSeed(secret: Uint8Array | null): Draft {
+  return { ...defaults, secret, isSteam: true };
+}
+
+/** `rest` follows the scheme. The label may be missing. */
+function seedOfUrl(rest: Uint8Array): Seed | UnusableSeed {
+  const start = rest.indexOf(question);
+  const type = rest.subarray(0, firstOf(rest, slash, question, hash));
+  const fields = fieldsOf(rest.subarray(start < 0 ? rest.length : start + 1));
   const secret = base32(fields.get("secret") ?? allocate(0));
-  return checked(secret, text("algorithm", "SHA1"), number("digits", "6"), number("period", "30"));
+  const encoder = fields.get("encoder");
+  if (isText(type, "hotp")) return { problem: counterBased };
+  if (isText(type, "steam") || (isText(type, "totp") && encoder !== undefined && isText(encoder, "steam")))
+    return checked({ ...steamSeed(secret), period: numberIn(fields, "period", 30) });
+  if (!isText(type, "totp")) return { problem: "its type must be totp" };
+  if (encoder !== undefined) return { problem: "its encoder must be steam" };
+  const [digits, period] = [numberIn(fields, "digits", 6), numberIn(fields, "period", 30)];
+  return checked({ secret, algorithm: algorithmOf(fields.get("algorithm")), digits, period, isSteam: false });
 }
 
-/** As long as `SHA512`. */
-const longestText = 6;
+const counterBased = "it is counter-based (HOTP), and only time-based codes (TOTP) are computed";
 
-/** Returns "", which no field may be, for a longer text: it may be a secret in the wrong place. */
-function shortText(field: Uint8Array | undefined): string | undefined {
-  if (field === undefined) return undefined;
-  return field.length > longestText ? "" : textOf(field);
-}
-
-/** Returns 0, which no field may be, for what is no number in decimal digits. */
-function wholeNumber(text: string): number {
-  return /^\d{1,4}$/.test(text) ? Number(text) : 0;
+/** A value that has no valid key is not KeeOtp's: a password may begin with `key=`. */
+function seedOfKeeOtp(fields: ReadonlyMap<FieldName, Uint8Array>): Seed | UnusableSeed | null {
+  const encoding = fields.get("encoding");
+  const type = fields.get("type");
+  const key = fields.get("key") ?? allocate(0);
+  if (encoding !== undefined && !isText(encoding, "base32")) return { problem: "its encoding must be Base32" };
+  const secret = base32(key);
+  if (!isLongEnough(secret)) return null;
+  if (type !== undefined && isText(type, "hotp")) return { problem: counterBased };
+  if (type !== undefined && isText(type, "steam")) return checked(steamSeed(secret));
+  if (type !== undefined && !isText(type, "totp")) return { problem: "its type must be totp" };
+  const [digits, period] = [numberIn(fields, "size", 6), numberIn(fields, "step", 30)];
+  return checked({ secret, algorithm: algorithmOf(fields.get("otphashmode")), digits, period, isSteam: false });
 }
 
 /** DANGER: the problem must not quote a field: any may hold what is secret. */
-function checked(secret: Uint8Array | null, name: string, digits: number, period: number): Seed | UnusableSeed {
-  const algorithm = algorithms[name.toUpperCase()];
+function checked({ secret, algorithm, digits, period, isSteam }: Draft): Seed | UnusableSeed {
   if (secret === null || secret.length === 0) return { problem: "its secret is missing, or not in base32" };
-  if (algorithm === undefined) return { problem: "its algorithm must be SHA1, SHA256 or SHA512" };
+  if (algorithm === null) return { problem: "its algorithm must be SHA1, SHA256 or SHA512" };
   if (digits < 6 || digits > 8) return { problem: "its digits must be 6 to 8" };
   if (period < 1 || period > 3600) return { problem: "its period must be 1 to 3600 seconds" };
-  return { secret, algorithm, digits, period, isUrl: true };
+  return { secret, algorithm, digits, period, isSteam, isUrl: true };
 }
 
-const fieldNames = ["secret", "algorithm", "digits", "period"] as const;
+const algorithms = ["1", "256", "512"].map((size) => {
+  const names = ["sha", "sha-", "sha_"].map((name) => `${name}${size}`);
+  return {
+    hash: `sha${size}`,
+    spellings: ["", "hmac", "hmac-", "hmac_"].flatMap((hmac) => names.map((name) => hmac + name)),
+  };
+});
+
+/** Takes `SHA-256`, `HmacSHA256`, `HMAC-SHA-256` and `hmac_sha256`; null is unknown. */
+function algorithmOf(field: Uint8Array | undefined): string | null {
+  if (field === undefined) return "sha1";
+  return algorithms.find(({ spellings }) => spellings.some((name) => isText(field, name)))?.hash ?? null;
+}
+
+const fewDigits = 4;
+
+/** Returns 0, which no field may be, for what is no number in decimal digits: it may be a secret in the wrong place. */
+function numberIn(fields: ReadonlyMap<FieldName, Uint8Array>, name: FieldName, absent: number): number {
+  const field = fields.get(name);
+  if (field === undefined) return absent;
+  const text = field.length > fewDigits ? "" : textOf(field);
+  return /^\d+$/.test(text) ? Number(text) : 0;
+}
+
+const urlFields = ["secret", "algorithm", "digits", "period", "encoder"] as const;
+const keeOtpFields = ["key", "size", "step", "type", "otphashmode", "encoding"] as const;
+const fieldNames = [...urlFields, ...keeOtpFields];
 type FieldName = (typeof fieldNames)[number];
 
-/** The query's fields; nothing of them becomes a string. */
+/** The query's fields that are not empty; nothing of them becomes a string. */
 function fieldsOf(query: Uint8Array): Map<FieldName, Uint8Array> {
   const end = query.indexOf(hash);
   const fields = new Map<FieldName, Uint8Array>();
   for (const field of parts(end < 0 ? query : query.subarray(0, end), ampersand)) {
-    const name = fieldNames.find((one) => isNamed(field, one));
-    if (name !== undefined) fields.set(name, unescaped(field.subarray(name.length + 1)));
+    const name = fieldNames.find((one) => field[one.length] === equals && isText(field.subarray(0, one.length), one));
+    const value = name === undefined ? allocate(0) : trimmed(unescaped(field.subarray(name.length + 1)));
+    if (name !== undefined && value.length > 0) fields.set(name, value);
   }
   return fields;
 }
 
-/** Whether a field has this name, in either case. */
-function isNamed(field: Uint8Array, name: string): boolean {
-  if (field[name.length] !== equals) return false;
-  for (let i = 0; i < name.length; i++) if (((field[i] ?? 0) | 0x20) !== name.charCodeAt(i)) return false;
-  return true;
+/** Returns whether the bytes are this text, which is in lower case, in either case. */
+function isText(bytes: Uint8Array, text: string): boolean {
+  return bytes.length === text.length && bytes.every((byte, i) => lowerCase(byte) === text.charCodeAt(i));
+}
+
+function firstOf(bytes: Uint8Array, ...ends: readonly number[]): number {
+  const at = bytes.findIndex((byte) => ends.includes(byte));
+  return at < 0 ? bytes.length : at;
+}
+
+function withoutSlash(bytes: Uint8Array): Uint8Array {
+  return bytes.subarray(0, firstOf(bytes, slash, question, hash));
 }
 
 function parts(bytes: Uint8Array, separator: number): Uint8Array[] {
@@ -119,18 +201,23 @@ function parts(bytes: Uint8Array, separator: number): Uint8Array[] {
 }
 
 const percent = 0x25;
+const plus = 0x2b;
 
-/** Percent-decoded. A malformed escape stays, and is no base32. */
+/** Percent-decoded, with a space for each `+`. A malformed escape stays, and is no base32. */
 function unescaped(text: Uint8Array): Uint8Array {
-  if (!text.includes(percent)) return text;
+  if (!text.includes(percent) && !text.includes(plus)) return text;
   const decoded = scratch(text.length);
   let length = 0;
   for (let at = 0; at < text.length; at++) {
     const byte = text[at] === percent ? hexByte(text, at + 1) : -1;
     if (byte >= 0) at += 2;
-    decoded[length++] = byte >= 0 ? byte : (text[at] ?? 0);
+    decoded[length++] = byte >= 0 ? byte : literalByte(text[at]);
   }
   return decoded.subarray(0, length);
+}
+
+function literalByte(byte = 0): number {
+  return byte === plus ? 0x20 : byte;
 }
 
 function hexByte(text: Uint8Array, at: number): number {
@@ -168,8 +255,13 @@ function counterBytes(counter: number): Uint8Array {
   return bytes;
 }
 
+/** `start` is in lower case; letters are compared in either case. */
 function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
-  return start.every((byte, i) => byte === (i < 7 ? (bytes[i] ?? 0) | 0x20 : bytes[i]) || byte === bytes[i]);
+  return start.every((byte, i) => lowerCase(bytes[i]) === byte);
+}
+
+function lowerCase(byte = 0): number {
+  return byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte;
 }
 
 function trimmed(value: Uint8Array): Uint8Array {

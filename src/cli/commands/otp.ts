@@ -11,7 +11,9 @@ type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
 const details = `
 The secret's value is an otpauth://totp/ URL, whose digits, period and algorithm
-are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). Unless web/wiki
+are used, Steam's URL (steam://, otpauth://steam/ or encoder=steam), KeeOtp's
+key=…&size=…&step=…, or a secret in base32 (6 digits, 30 seconds, SHA-1). A seed
+of a counter (HOTP), or with unknown settings, is an error. Unless web/wiki
 is a URL, otp web/wiki first looks for web/wiki/totp, where import stores it.
 The server computes the code by its clock. The secret's value stays there: a
 token with the scope use gets codes and can read nothing.`;
