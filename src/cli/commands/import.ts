@@ -21,6 +21,7 @@ type Flags = ConnectionFlags &
     readonly replace?: true;
     readonly dryRun?: true;
     readonly rewrite?: true;
+    readonly drop?: readonly string[];
     readonly onDuplicate: DuplicateAction;
   };
 
@@ -46,8 +47,14 @@ formats:
   keepassxc  the .csv: group/title/username, password, url, notes, totp; the
              root group is dropped, and the recycle bin is left out
   lastpass   the .csv: group/name/username, password, url, notes, totp
-  browser    the .csv of Chrome, Edge, Firefox or Safari: name or host, then
-             /username, password, url, notes
+  safari     the .csv: title or host, then /username, password, url, notes, totp
+  1password-csv
+             the .csv: title/username, password, url, notes, totp, tags, archived
+  browser    the .csv of Chrome, Edge or Firefox: name or host, then /username,
+             password, url, notes
+
+A CSV file is recognized by its whole header, with commas, semicolons or tabs. A
+column that no secret is made of is an error: --drop COLUMN leaves it out.
 
 A / in a name makes folders. Entries that have no valid path or are too large
 are listed, and the rest is imported (exit code 2; 12 if a stored secret is
@@ -78,6 +85,11 @@ export function define(command: Command, io: Io): void {
     .option("--replace", "replace secrets that are stored with another value")
     .addOption(new EarlierOption("--force", "replace"))
     .option("--rewrite", "then replace the values in a dotenv file with references")
+    .option(
+      "--drop <column>",
+      "leave out this column of a CSV file; repeatable",
+      (name: string, all: string[] = []) => [...all, name],
+    )
     .option("--dry-run", "store nothing, and print the same summary")
     .addHelpText("after", details);
   withConnection(withOutput(command)).action((file, flags) => importSecrets(io, file, flags));
@@ -86,7 +98,11 @@ export function define(command: Command, io: Io): void {
 async function importSecrets(io: Io, file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
   const source = withoutReferences(
-    await readSource(io, file, flags.format, { nonInteractive: flags.nonInteractive === true, env: io.env }),
+    await readSource(io, file, flags.format, {
+      nonInteractive: flags.nonInteractive === true,
+      env: io.env,
+      dropped: flags.drop ?? [],
+    }),
     flags,
   );
   if (flags.rewrite && (file === undefined || file === "-" || source.format !== "dotenv"))

@@ -4,6 +4,7 @@
  */
 import { CsvError, parse } from "csv-parse/sync";
 import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
 import {
   type ImportEntry,
   type Item,
@@ -23,7 +24,7 @@ type Dialect = {
   readonly title: string;
   readonly group?: { readonly column: string; readonly separator: string };
   readonly created?: string;
-  /** Columns that are dropped without a word. */
+  /** Columns that a vault has no place for; those with values are listed. */
   readonly ignored: readonly string[];
 };
 
@@ -45,6 +46,23 @@ const dialects = {
     group: { column: "grouping", separator: "\\" },
     ignored: ["fav"],
   },
+  safari: {
+    program: "Safari",
+    needed: ["Title", "URL", "Username", "Password", "OTPAuth"],
+    secrets: { username: "Username", password: "Password", url: "URL", notes: "Notes", totp: "OTPAuth" },
+    title: "Title",
+    ignored: [],
+  },
+  "1password-csv": {
+    program: "1Password",
+    needed: ["Title", "Url", "Username", "Password", "OTPAuth"],
+    secrets: {
+      ...{ username: "Username", password: "Password", url: "Url", notes: "Notes", totp: "OTPAuth" },
+      ...{ tags: "Tags", archived: "Archived" },
+    },
+    title: "Title",
+    ignored: ["Favorite"],
+  },
   browser: {
     program: "a browser",
     needed: ["url", "username", "password"],
@@ -59,17 +77,34 @@ export const csvFormats = Object.keys(dialects) as readonly CsvFormat[];
 
 /** Returns the program that writes CSV with these columns; null for others. */
 export function csvFormatOf(text: string): CsvFormat | null {
-  const header = (text.replace(/^\uFEFF/, "").split(/\r?\n/, 1)[0] ?? "")
-    .split(",")
-    .map((name) => name.replace(/"/g, ""));
+  const header = parse(headerLine(text), { bom: true, delimiter: delimiterOf(text), relax_quotes: true })[0] ?? [];
   return csvFormats.find((format) => dialects[format].needed.every((name) => header.includes(name))) ?? null;
 }
 
-/** KeePassXC exports what was deleted. */
-const recycleBins = ["Recycle Bin", "Papierkorb", "Corbeille", "Papelera de reciclaje", "Cestino"];
+function headerLine(text: string): string {
+  return /[^\r\n]+/.exec(text.replace(/^\uFEFF/, ""))?.[0] ?? "";
+}
 
-/** @throws CommandFailure usage */
-export function readCsv(text: string, file: string, format: CsvFormat): ParsedSource {
+/** Spreadsheets of many countries write semicolons. */
+function delimiterOf(text: string): string {
+  const count = (delimiter: string) => headerLine(text).split(delimiter).length;
+  return [";", "\t"].find((delimiter) => count(delimiter) > count(",")) ?? ",";
+}
+
+/** KeePassXC exports what was deleted. */
+const recycleBins = [
+  ...["Recycle Bin", "Papierkorb", "Corbeille", "Papelera de reciclaje", "Papelera", "Cestino", "Prullenbak", "Kosz"],
+  ...["Lixeira", "Reciclagem", "Papperskorgen", "Papperskorg", "Papirkurv", "Papirkurven", "Roskakori", "Koš", "Kôš"],
+  ...["Lomtár", "Çöp kutusu", "Geri Dönüşüm Kutusu", "Корзина", "Кошик", "Кошче", "Paperera", "Coș de gunoi"],
+  ...["Coș de reciclare", "Prügikast", "Šiukšliadėžė", "Κάδος Ανακύκλωσης", "Κάδος ανακύκλωσης", "Tong Sampah"],
+  ...["ごみ箱", "ゴミ箱", "回收站", "資源回收桶", "垃圾桶", "휴지통", "סל מיחזור", "سلة المحذوفات"],
+];
+
+/**
+ * Reads the rows. `isGuessed`: the format was found out from the header, so an unknown column, even an empty one, shows that
+ * another program wrote the file. `dropped`: columns that may be lost. @throws CommandFailure usage
+ */
+export function readCsv(text: string, file: string, format: CsvFormat, options: CsvOptions): ParsedSource {
   const dialect: Dialect = dialects[format];
   const [header = [], ...rows] = parseCsv(text, file);
   const missing = dialect.needed.filter((name) => !header.includes(name));
@@ -77,22 +112,43 @@ export function readCsv(text: string, file: string, format: CsvFormat): ParsedSo
     const problem = `${file} has no column ${missing.join(", ")}: it is not a CSV export of ${dialect.program}`;
     throw new CommandFailure("usage", problem);
   }
+  const columns = columnsOf(header, rows, dialect, options, file);
   const records = rows.map((row) => new Map(header.map((name, i) => [name, row[i] ?? ""])));
   const hasOneRoot = format === "keepassxc" && new Set(records.map((record) => groupOf(record, dialect)[0])).size === 1;
   const read = records.map((record, i) => readRow(record, i + 1, hasOneRoot ? 1 : 0, dialect));
-  const known = [
-    ...Object.values(dialect.secrets),
-    ...dialect.needed,
-    ...dialect.ignored,
-    dialect.title,
-    dialect.created,
-  ];
-  const columns = header.filter((name) => !known.includes(name)).map((name) => `the column ${name}`);
   return {
     found: read.flatMap((row) => ("secrets" in row ? row.secrets : [])),
     refused: read.flatMap((row) => ("refused" in row ? row.refused : [])),
     leftOut: [...columns, ...read.flatMap((row) => ("leftOut" in row ? row.leftOut : []))],
   };
+}
+
+export type CsvOptions = { readonly isGuessed: boolean; readonly dropped: readonly string[] };
+
+/** Returns the columns that are left out. @throws CommandFailure usage, for those that would be lost without a word */
+function columnsOf(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  dialect: Dialect,
+  { isGuessed, dropped }: CsvOptions,
+  file: string,
+): string[] {
+  const { secrets, needed, ignored, title, group, created } = dialect;
+  const kept: readonly (string | undefined)[] = [...Object.values(secrets), ...needed, title, group?.column, created];
+  const hasValues = (name: string, i: number) => rows.some((row) => (row[i] ?? "") !== "") && header[i] === name;
+  const twice = header.filter((name, i) => header.indexOf(name) !== i);
+  const isLost = (name: string, i: number) =>
+    !kept.includes(name) && !ignored.includes(name) && (isGuessed || hasValues(name, i));
+  const lost = header.filter((name, i) => (isLost(name, i) || twice.includes(name)) && !dropped.includes(name));
+  if (lost.length > 0) {
+    const named = lost.map((name) => printable(name)).join(", ");
+    const remedy = "export another format, or leave them out with  --drop COLUMN  for each";
+    throw new CommandFailure(
+      "usage",
+      `${file} has columns that ${dialect.program} does not write: ${named}: ${remedy}`,
+    );
+  }
+  return header.filter((name, i) => !kept.includes(name) && hasValues(name, i)).map((name) => `the column ${name}`);
 }
 
 type ReadRow = { readonly secrets: ImportEntry[] } | { readonly refused: Refused } | { readonly leftOut: string };
@@ -102,6 +158,8 @@ function readRow(record: Row, number: number, depth: number, dialect: Dialect): 
   const title = titleOf(record, dialect);
   const origin = `row ${number}${title === "" ? "" : ` (${title})`}`;
   const groups = groupOf(record, dialect).slice(depth);
+  if (record.get("url") === "http://group" && (record.get("password") ?? "") === "")
+    return { leftOut: `${origin}: it is a group without a secret` };
   if (title === "") return { refused: { origin, problem: "it has no title" } };
   if (recycleBins.includes(groups[0] ?? "")) return { leftOut: `${origin}: it is in the recycle bin` };
   const secrets = secretsOf(record, { path: pathOfNames(...groups, title), origin }, dialect);
@@ -110,7 +168,10 @@ function readRow(record: Row, number: number, depth: number, dialect: Dialect): 
 
 function parseCsv(text: string, file: string): string[][] {
   try {
-    return parse(text, { bom: true, skip_empty_lines: true });
+    return parse(text, {
+      ...{ bom: true, skip_empty_lines: true, record_delimiter: ["\r\n", "\n", "\r"], delimiter: delimiterOf(text) },
+      relax_column_count_less: true, // programs leave out empty fields at the end
+    });
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const line = "lines" in error ? `, line ${String(error["lines"])}` : ""; // the error's own text would quote the row
@@ -120,11 +181,12 @@ function parseCsv(text: string, file: string): string[][] {
 
 type Row = ReadonlyMap<string, string>;
 
-/** A browser may name no title: the host of the address then stands for it. */
+/** The host of the address, or the user's name, stands for a missing title. */
 function titleOf(record: Row, { title, secrets }: Dialect): string {
   const given = record.get(title)?.trim() ?? "";
+  if (given !== "") return given;
   const url = record.get(secrets["url"] ?? "") ?? "";
-  return given === "" && URL.canParse(url) && title !== "Title" ? new URL(url).host : given;
+  return (URL.canParse(url) && new URL(url).host) || (record.get(secrets["username"] ?? "")?.trim() ?? "");
 }
 
 function groupOf(record: Row, { group }: Dialect): string[] {

@@ -12,10 +12,12 @@ type Resolved = { readonly entries: readonly ImportEntry[]; readonly leftOut: re
 type Group = readonly ImportEntry[];
 
 /** Returns entries with distinct paths. @throws CommandFailure conflict, for `error` */
-export function resolveDuplicates(entries: readonly ImportEntry[], action: DuplicateAction): Resolved {
+export function resolveDuplicates(given: readonly ImportEntry[], action: DuplicateAction): Resolved {
+  const givenPaths = new Set(given.map(({ path }) => path));
+  if (givenPaths.size === given.length) return { entries: given, leftOut: [] };
+  const entries = groupsOf(given).flatMap((group) => withDistinctFields(group, givenPaths));
   if (action === "error") refuseDuplicates(entries);
   const paths = new Set(entries.map(({ path }) => path));
-  if (paths.size === entries.length) return { entries, leftOut: [] };
   const groups = inOrderOfCreation(groupsOf(entries));
   return action === "skip" ? firstOfEach(groups) : { entries: renamed(groups, paths), leftOut: [] };
 }

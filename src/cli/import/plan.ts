@@ -8,6 +8,7 @@ import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { canonicalPath, folderPrefix, problemOfPath } from "../kit/paths.js";
 import { readBitwarden } from "./bitwarden.js";
+import type { CsvOptions } from "./csv.js";
 import { parseDotenv } from "./dotenv.js";
 import { type DuplicateAction, resolveDuplicates } from "./duplicates.js";
 import type { ImportEntry, Item, ParsedSource, Refused } from "./entry.js";
@@ -24,6 +25,8 @@ export const formats = [
   "keepass",
   "keepassxc",
   "lastpass",
+  "safari",
+  "1password-csv",
   "browser",
 ] as const;
 export type Format = (typeof formats)[number];
@@ -40,7 +43,7 @@ export async function readSource(
   io: Io,
   source: string | undefined,
   given: Format | undefined,
-  options: GpgOptions,
+  options: GpgOptions & { readonly dropped: readonly string[] },
 ): Promise<ReadSource> {
   if (given === "pass" || (given === undefined && source !== undefined && (await isPassStore(source)))) {
     return { ...(await readPassStore(io, source ?? passStoreDirectory(io), options)), format: "pass" };
@@ -59,7 +62,8 @@ export async function readSource(
   }
   const text = textOfSource(bytes, name);
   const format = given ?? (await guessFormat(text, name));
-  return { ...(await parsed(text, name, format)), format };
+  const isGuessed = given === undefined;
+  return { ...(await parsed(text, name, format, { isGuessed, dropped: options.dropped })), format };
 }
 
 /** @throws CommandFailure usage */
@@ -68,12 +72,12 @@ function textOfSource(bytes: Buffer, name: string): string {
   throw new CommandFailure("usage", `${name} is a KeePass database: export it as XML, and import that`);
 }
 
-async function parsed(text: string, name: string, format: TextFormat): Promise<ParsedSource> {
+async function parsed(text: string, name: string, format: TextFormat, options: CsvOptions): Promise<ParsedSource> {
   if (format === "dotenv") return readDotenv(text, name);
   if (format === "json") return readJson(text, name);
   if (format === "bitwarden") return readBitwarden(text, name);
   if (format === "keepass") return (await import("./keepass.js")).readKeePass(text, name);
-  return (await import("./csv.js")).readCsv(text, name, format);
+  return (await import("./csv.js")).readCsv(text, name, format, options);
 }
 
 /** By the file that pass puts into each store. @throws CommandFailure usage for any other directory, whose files may be no secrets */
