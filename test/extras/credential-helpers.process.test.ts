@@ -10,7 +10,7 @@ import { generate } from "selfsigned";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, type Ended, environment } from "../support/process.js";
 import { realScryptCost, shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustLock, mustPut, mustUnlock, send } from "../support/test-client.js";
+import { mustGet, mustInit, mustListPaths, mustLock, mustPut, mustUnlock, send } from "../support/test-client.js";
 
 describe("credential helpers", () => {
   const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));
@@ -82,6 +82,37 @@ describe("credential helpers", () => {
       await git("reject", known);
       expect((await send(server(), { path: "/v1/secrets/git/git.test:8443/me@example.com" })).status).to.equal(404);
       expect((await git("fill", asked)).code).not.to.equal(0);
+    });
+
+    const helperOf = (action: string, lines: readonly string[], end = "\n") =>
+      execute("git-credential-strongroom", [action], lines.map((each) => `${each}${end}`).join(""));
+    const attributes: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
+      ["CR LF line ends", "\r\n", [], []],
+      ["password_expiry_utc", "\n", ["password_expiry_utc=1000000000"], ["password_expiry_utc=1000000000"]],
+      ["oauth_refresh_token", "\n", ["oauth_refresh_token=rt"], ["oauth_refresh_token=rt"]],
+      ["capability[], state[] and wwwauth[]", "\n", ["capability[]=authtype", "state[]=x", "wwwauth[]=Basic"], []],
+      ["attributes after the blank line", "\n", ["", "password=other"], []],
+    ];
+    for (const [index, [what, end, more, want]] of attributes.entries()) {
+      it(`keeps or ignores ${what}, as git's protocol says`, async () => {
+        const asked = ["protocol=https", `host=attributes-${index}.test`];
+        const stored = [...asked, "username=u", "password=pw", ...more];
+        expect(await helperOf("store", stored, end)).to.include({ code: 0, stderr: "" });
+        const { stdout } = await helperOf("get", asked, end);
+        expect(stdout).to.equal(["username=u", "password=pw", ...want, ""].join("\n"));
+        await helperOf("erase", asked);
+        expect((await helperOf("get", asked)).stdout).to.equal("");
+        expect(await mustListPaths(server(), `git/attributes-${index}.test/`)).to.deep.equal([]);
+      });
+    }
+
+    it("responds at the blank line while the pipe stays open", async () => {
+      const lines = ["protocol=https", "host=open.test"];
+      await helperOf("store", [...lines, "username=u", "password=pw"]);
+      const env = environment({ STRONGROOM_HOME: server().home, STRONGROOM_ADDRESS: server().url, PATH: installed() });
+      const child = spawn("git-credential-strongroom", ["get"], { env, cwd: temporaryDirectory() });
+      child.stdin.write(`${lines.join("\n")}\n\n`);
+      expect((await collect(child).ended).stdout).to.equal("username=u\npassword=pw\n");
     });
 
     it("keeps repositories apart with credential.useHttpPath", async () => {
@@ -196,6 +227,13 @@ describe("credential helpers", () => {
       expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ "ghcr.io": "other" });
     });
 
+    it("writes the reason of a failure to standard output, which is all that docker shows", async () => {
+      const args = ["--address", "https://127.0.0.1:9", "get"];
+      const failed = await execute("docker-credential-strongroom", args, "r.example\n");
+      expect(failed.stdout.trim()).not.to.equal("");
+      expect(failed.code).not.to.equal(0);
+    });
+
     it("refuses invalid input without repeating it", async () => {
       for (const input of [
         "",
@@ -222,7 +260,7 @@ describe("credential helpers", () => {
       expect(long.stderr).to.contain("256 KiB");
       await mustPut(server(), "docker/binary.test/me", { value: "/w==", encoding: "base64" });
       const binary = await docker("get", "binary.test");
-      expect(binary).to.include({ code: 2, stdout: "" });
+      expect(binary).to.include({ code: 2, stdout: "docker/binary.test/me is binary: docker takes a text\n" });
       expect(binary.stderr).to.contain("binary");
       expect(await docker("login")).to.include({ code: 2 });
     });

@@ -35,21 +35,31 @@ export function textOfInput(bytes: Buffer, name: string): string {
 
 /**
  * Reads a file, or an open file descriptor, to its end; at most `limit` + 1 bytes, where the last one shows that there are
- * more. The caller wipes them. `name` stands for the source in messages. @throws CommandFailure usage
+ * more. The caller wipes them. `name` stands for the source in messages; `isWhole` ends the input early. @throws CommandFailure usage
  */
-export async function readBytes(source: string | number, name: string, limit: number): Promise<Bytes> {
-  if (typeof source === "number") return readDescriptor(source, name, limit);
+export async function readBytes(
+  source: string | number,
+  name: string,
+  limit: number,
+  isWhole: (read: Uint8Array) => boolean = () => false,
+): Promise<Bytes> {
+  if (typeof source === "number") return readDescriptor(source, name, limit, isWhole);
   const handle = await open(source).catch((error: unknown) => {
     throw unreadable(name, error);
   });
   try {
-    return await readDescriptor(handle.fd, name, limit);
+    return await readDescriptor(handle.fd, name, limit, isWhole);
   } finally {
     await handle.close();
   }
 }
 
-async function readDescriptor(descriptor: number, name: string, limit: number): Promise<Bytes> {
+async function readDescriptor(
+  descriptor: number,
+  name: string,
+  limit: number,
+  isWhole: (read: Uint8Array) => boolean,
+): Promise<Bytes> {
   let buffer = own(Math.min(limit + 1, 65_536));
   let length = 0;
   try {
@@ -58,6 +68,7 @@ async function readDescriptor(descriptor: number, name: string, limit: number): 
       const bytesRead = await readSome(descriptor, buffer, length, name);
       if (bytesRead === 0) break;
       length += bytesRead;
+      if (isWhole(buffer.subarray(0, length))) break;
     }
     return buffer.slice(0, length);
   } finally {

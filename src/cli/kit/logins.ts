@@ -8,8 +8,9 @@ import type { Io } from "./io.js";
 const maxInputBytes = 256 * 1024;
 
 /** Reads standard input, for the caller to wipe. @throws CommandFailure usage, for more than a credential */
-export async function readHelperInput(io: Io): Promise<Buffer> {
-  const input = Buffer.from((await readBytes(io.stdinDescriptor, "standard input", maxInputBytes)).buffer);
+export async function readHelperInput(io: Io, isWhole?: (read: Uint8Array) => boolean): Promise<Buffer> {
+  const bytes = await readBytes(io.stdinDescriptor, "standard input", maxInputBytes, isWhole);
+  const input = Buffer.from(bytes.buffer);
   if (input.length <= maxInputBytes) return input;
   input.fill(0);
   throw new CommandFailure("usage", "standard input has more than 256 KiB, which is no credential");
@@ -54,17 +55,25 @@ export async function passwordOf(client: StrongroomClient, { path }: Login): Pro
   return secret === undefined ? null : Buffer.from(secret.revealBytes());
 }
 
-/** Stores a password unless it is the one that is there: programs report each login that worked. */
+/**
+ * Stores a password unless it is the one that is there: programs report each login that worked.
+ * @param expiresAt null keeps the time that a password has which is already there
+ */
 export async function storePassword(
   client: StrongroomClient,
   path: string,
   password: Uint8Array,
   description: string,
+  expiresAt: string | null = null,
 ): Promise<void> {
-  const before = await passwordOf(client, { path, user: "" });
-  const isSame = before?.equals(password) === true;
-  before?.fill(0);
-  if (!isSame) await client.put(path, password, before === null ? { type: "password", description } : {});
+  const before = await client.getOrUndefined(path);
+  const held = before === undefined ? null : Buffer.from(before.revealBytes());
+  const isSame = held?.equals(password) === true;
+  held?.fill(0);
+  const { expiresAt: earlier, ...metadata } = before?.metadata ?? { type: "password", description };
+  if (isSame && (expiresAt === null || Date.parse(expiresAt) === Date.parse(earlier ?? ""))) return;
+  const expiry = expiresAt === null ? {} : { expiresAt };
+  await client.put(path, password, { ...metadata, ...expiry, replaceMetadata: true });
 }
 
 /** Moves a login to the trash; with a password, only one that has it. */

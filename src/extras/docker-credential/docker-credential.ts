@@ -40,7 +40,17 @@ export function define(command: Command, io: Io): void {
   withConnection(command).action((action, flags) => dockerCredential(io, action, flags));
 }
 
+/** docker shows standard output alone as the reason of a failure. */
 async function dockerCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
+  try {
+    await act(io, action, flags);
+  } catch (error) {
+    if (error instanceof CommandFailure) io.stdout.write(`${error.message}\n`);
+    throw error;
+  }
+}
+
+async function act(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
   await withClient(io, { ...flags, nonInteractive: true }, async (client) => {
     if (action === "list") return list(io, client);
     const input = await readHelperInput(io);

@@ -6,7 +6,15 @@
 import { Argument, type Command } from "commander";
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
-import { eraseLogin, loginsIn, passwordOf, readHelperInput, segmentOf, storePassword } from "../../cli/kit/logins.js";
+import {
+  eraseLogin,
+  type Login,
+  loginsIn,
+  passwordOf,
+  readHelperInput,
+  segmentOf,
+  storePassword,
+} from "../../cli/kit/logins.js";
 import { printable } from "../../cli/kit/output.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
 import type { StrongroomClient } from "../../client/client.js";
@@ -16,7 +24,8 @@ git runs it; set it up once, for all repositories:
   git config --global credential.helper strongroom
 The password of USER at HOST is the secret git/HOST/USER; with
 credential.useHttpPath, git/HOST/REPOSITORY/USER. It is used only over https.
-What git erases goes to the trash. A locked vault is never unlocked here: git
+A time at which the password expires is kept with it, and an OAuth refresh token
+in git/HOST/USER/+oauth_refresh_token. What git erases goes to the trash. A locked vault is never unlocked here: git
 then asks on the terminal.`;
 
 export function define(command: Command, io: Io): void {
@@ -31,7 +40,7 @@ export function define(command: Command, io: Io): void {
 type Asked = ReadonlyMap<string, Buffer>;
 
 async function gitCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
-  const input = await readHelperInput(io);
+  const input = await readHelperInput(io, hasBlankLine);
   try {
     const asked = readAttributes(input);
     const host = asked.get("host")?.toString() ?? "";
@@ -59,28 +68,60 @@ async function get(io: Io, client: StrongroomClient, folder: string, asked: Aske
     const which = `several users have a password in ${folder}: set credential.username in git's configuration`;
     throw new CommandFailure("conflict", which);
   }
-  const password = login === undefined ? null : await passwordOf(client, login);
-  if (login === undefined || password === null) return;
+  const secret = login === undefined ? undefined : await client.getOrUndefined(login.path);
+  if (login === undefined || secret === undefined) return;
+  const password = Buffer.from(secret.revealBytes());
   // DANGER: git would take what follows a line break for attributes of its own, such as another host.
   if (/[\n\r\0]/.test(login.user) || password.includes("\n") || password.includes(0)) {
     password.fill(0);
     throw new CommandFailure("usage", `${printable(login.path)} has a line break or NUL: git takes one line`);
   }
-  const answer = Buffer.concat([Buffer.from(`username=${login.user}\npassword=`), password, Buffer.from("\n")]);
+  const { expiresAt } = secret.metadata;
+  const expiry = expiresAt === undefined ? "" : `password_expiry_utc=${Math.floor(Date.parse(expiresAt) / 1000)}\n`;
+  const refresh = await passwordOf(client, refreshTokenOf(login.path));
+  const answer = Buffer.concat([
+    Buffer.from(`username=${login.user}\npassword=`),
+    password,
+    Buffer.from(`\n${expiry}`),
+    ...(refresh === null || /[\n\r\0]/.test(refresh.toString("latin1"))
+      ? []
+      : [Buffer.from(`${refreshToken}=`), refresh, Buffer.from("\n")]),
+  ]);
   await new Promise((resolve) => io.stdout.write(answer, resolve));
-  for (const bytes of [password, answer]) bytes.fill(0);
+  for (const bytes of [password, refresh, answer]) bytes?.fill(0);
 }
 
 async function store(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   const [user, password] = [userIn(asked), asked.get("password")];
   if (user === null || password === undefined || password.length === 0) return;
   const place = `https://${asked.get("host")?.toString()}`;
-  await storePassword(client, folder + segmentOf(user), password, `password of git for ${place}`);
+  const path = folder + segmentOf(user);
+  await storePassword(client, path, password, `password of git for ${place}`, expiryIn(asked));
+  const refresh = asked.get(refreshToken);
+  if (refresh === undefined || refresh.length === 0) return;
+  await storePassword(client, refreshTokenOf(path).path, refresh, `OAuth refresh token of git for ${place}`);
+}
+
+const refreshToken = "oauth_refresh_token";
+
+/** Not the path of any login: `segmentOf` encodes a plus sign. */
+function refreshTokenOf(path: string): Login {
+  return { path: `${path}/+${refreshToken}`, user: "" };
+}
+
+/** Returns null without a time that a date can hold. */
+function expiryIn(asked: Asked): string | null {
+  const seconds = asked.get("password_expiry_utc")?.toString() ?? "";
+  return /^\d{1,11}$/.test(seconds) ? new Date(Number(seconds) * 1000).toISOString() : null;
 }
 
 async function erase(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
-  for (const login of await loginsIn(client, folder, userIn(asked)))
+  for (const login of await loginsIn(client, folder, userIn(asked))) {
     await eraseLogin(client, login, asked.get("password") ?? null);
+    const refresh = refreshTokenOf(login.path);
+    const isErased = (await client.getOrUndefined(login.path)) === undefined;
+    if (isErased && (await client.getOrUndefined(refresh.path)) !== undefined) await client.trash(refresh.path);
+  }
 }
 
 function userIn(asked: Asked): string | null {
@@ -88,12 +129,19 @@ function userIn(asked: Asked): string | null {
   return user === "" ? null : user;
 }
 
-/** Lines `name=value`; the last one of a name counts, and those with unknown names are ignored. */
+/** Git may keep the pipe open after the blank line that ends its attributes. */
+function hasBlankLine(read: Uint8Array): boolean {
+  return /(?:^|\n)\r?\n/.test(Buffer.from(read.buffer, read.byteOffset, read.length).toString("latin1"));
+}
+
+/** Lines `name=value` up to a blank one, as git reads them: the last one of a name counts, and unknown names are ignored. */
 function readAttributes(input: Buffer): Asked {
   const found = new Map<string, Buffer>();
   for (let start = 0; start < input.length; ) {
     const feed = input.indexOf(0x0a, start);
-    const line = input.subarray(start, feed < 0 ? input.length : feed);
+    const end = feed < 0 ? input.length : feed;
+    const line = input.subarray(start, input[end - 1] === 0x0d ? Math.max(start, end - 1) : end);
+    if (line.length === 0) break;
     const equals = line.indexOf(0x3d);
     if (equals > 0) found.set(line.toString("latin1", 0, equals), line.subarray(equals + 1));
     start = feed < 0 ? input.length : feed + 1;
