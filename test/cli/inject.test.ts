@@ -1,6 +1,6 @@
 /** `strongroom inject`: what it replaces, what it keeps, and when it writes nothing. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
@@ -34,6 +34,43 @@ describe("strongroom inject, through the real command", () => {
       expect(mustDo(await strongroom(server(), ["inject"], { input })).stdout).to.equal("zoëlà");
       const open = await strongroom(server(), ["inject"], { input: `{{ strongroom://app/user${blanks}` });
       mustRefuseWith(open, 2, "invalid reference");
+    });
+
+    const nearMisses = [
+      "{{- strongroom://app/user -}}",
+      '{{ "strongroom://app/user" }}',
+      "{{\nstrongroom://app/user }}",
+      "{{ STRONGROOM://app/user }}",
+    ];
+    for (const near of nearMisses) {
+      it(`rejects the near miss ${JSON.stringify(near)} with its line`, async () => {
+        mustRefuseWith(
+          await strongroom(server(), ["inject"], { input: `a\n${near}\n` }),
+          2,
+          "line 2",
+          "invalid reference",
+        );
+      });
+    }
+
+    it("rejects references in UTF-16 text", async () => {
+      const little = Buffer.from("x: {{ strongroom://app/user }}", "utf16le");
+      for (const input of [little, Buffer.from(little).swap16()]) {
+        mustRefuseWith(await strongroom(server(), ["inject"], { input }), 2, "UTF-16");
+      }
+    });
+
+    it("rejects an output file that is a symbolic link, and keeps the link", async () => {
+      const directory = temporaryDirectory();
+      for (const target of ["/proc/self/fd/1", join(directory, "there"), join(directory, "missing")]) {
+        const link = join(directory, `link-${target.replaceAll("/", "-")}`);
+        symlinkSync(target, link);
+        for (const flags of [[], ["--overwrite"]]) {
+          const refused = await strongroom(server(), ["inject", "-o", link, ...flags], { input: "x" });
+          mustRefuseWith(refused, 2, "is a symbolic link");
+          expect(lstatSync(link).isSymbolicLink()).to.equal(true);
+        }
+      }
     });
 
     it("inserts values unchanged, and does not replace references in them", async () => {

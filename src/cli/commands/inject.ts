@@ -19,7 +19,8 @@ A reference is {{ strongroom://app/db/password }}, on one line. It is replaced
 with the secret's value as it is, without quoting or escaping. The path is
 percent-encoded as in a URL (% is %25, # is %23, braces are %7B and %7D); a #
 behind it names a field of a JSON value: strongroom://app/db#user. Every other
-byte is kept, other double braces included. In {{ strongroom://./db/password }},
+byte is kept, also other double braces; those with a reference in another form,
+as {{- strongroom://path -}}, are an error. In {{ strongroom://./db/password }},
 ./ is the prefix of the project file: see strongroom help allow. If secrets are
 missing, all of them are listed and nothing is written.`;
 

@@ -27,7 +27,8 @@ export async function checkNewFile(output: string, overwrite: boolean): Promise<
     throw unwritable(target, error);
   });
   const found = await missingAsNull(lstat(target));
-  if (found !== null && !found.isFile() && !found.isSymbolicLink()) throw notRegular(target);
+  if (found?.isSymbolicLink()) throw isLink(target);
+  if (found !== null && !found.isFile()) throw notRegular(target);
   if (found !== null && !overwrite) throw exists(target);
 }
 
@@ -77,6 +78,12 @@ function unwritable(target: string, error: unknown): CommandFailure {
 /** DANGER: replacing a device by a file would remove it for the whole system. */
 function notRegular(target: string): CommandFailure {
   return new CommandFailure("usage", `${printable(target)} is not a regular file: choose another`);
+}
+
+/** Not followed: in a directory of others, a link could name any file of the user. */
+function isLink(target: string): CommandFailure {
+  const remedy = "name the file that it leads to, or omit -o for standard output";
+  return new CommandFailure("usage", `${printable(target)} is a symbolic link: ${remedy}`);
 }
 
 function exists(target: string): CommandFailure {

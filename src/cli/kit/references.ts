@@ -1,7 +1,7 @@
 /**
  * References to secrets: `strongroom://path`, or `strongroom://path#field` for a field of a JSON value, percent-decoded once
  * as in a URL, so that `%` is `%25`, `#` in a path is `%23`, and braces are `%7B` and `%7D`. Within a longer text,
- * `{{ strongroom://path }}` on one line. Other double braces stay as they are.
+ * `{{ strongroom://path }}` on one line. Double braces without `strongroom:` stay as they are.
  */
 import { VaultError } from "../../errors.js";
 import { parseSecretPath } from "../../paths/secret-path.js";
@@ -42,7 +42,10 @@ export function cutTemplate(template: Buffer, whereOf: (line: number) => string,
   const parts: Part[] = [];
   let end = 0;
   let line = 1;
+  if (isUtf16(template))
+    throw new CommandFailure("usage", `${whereOf(1)}: references in UTF-16 text: save it as UTF-8`);
   for (const { index } of text.matchAll(opening)) {
+    refuseNearMiss(text.slice(end, index), line, whereOf);
     line += text.slice(end, index).split("\n").length - 1;
     const where = whereOf(line);
     braced.lastIndex = index;
@@ -52,8 +55,32 @@ export function cutTemplate(template: Buffer, whereOf: (line: number) => string,
     parts.push(template.subarray(end, index), readReference(path, where, base));
     end = index + whole.length;
   }
+  refuseNearMiss(text.slice(end), line, whereOf);
   parts.push(template.subarray(end));
   return parts;
+}
+
+const bracesOrScheme = /\{\{|\}\}|strongroom:/gi;
+
+/** Characters after double braces in which the scheme makes them a reference. */
+const nearBraces = 256;
+
+/** @throws CommandFailure usage, for double braces with a reference in another form, such as trimmed or quoted */
+function refuseNearMiss(text: string, firstLine: number, whereOf: (line: number) => string): void {
+  let opened = Number.NEGATIVE_INFINITY;
+  for (const { 0: token, index } of text.matchAll(bracesOrScheme)) {
+    if (token === "{{") opened = index;
+    else if (token === "}}") opened = Number.NEGATIVE_INFINITY;
+    else if (index - opened <= nearBraces) {
+      throw malformed(whereOf(firstLine + text.slice(0, opened).split("\n").length - 1));
+    }
+  }
+}
+
+/** Whether a text has references that its encoding hides. */
+function isUtf16(template: Buffer): boolean {
+  const hidden = Buffer.from("strongroom:", "utf16le");
+  return template.includes(hidden) || template.includes(Buffer.from(hidden).swap16());
 }
 
 /** Not `trimEnd`: here, a character is a byte, and what it takes for a blank may be a part of a letter. */
