@@ -43,6 +43,9 @@ describe("strongroom edit", () => {
   const rows: readonly (readonly [string, string | null, string, readonly string[], number, string | null])[] = [
     ["stores a changed value", "old", "printf new > $1", [], 0, "new"],
     ["drops the newline that an editor adds", "old", "echo new > $1", [], 0, "new"],
+    ["drops the CR LF that an editor adds", "old", 'printf "new\\r\\n" > $1', [], 0, "new"],
+    ["keeps CR LF where the value had it before", "a\r\nb", 'printf "c\\r\\nd\\r\\n" > $1', [], 0, "c\r\nd\r"],
+    ["stores nothing when only CR LF was added", "old", 'printf "\\r\\n" >> $1', [], 0, "old"],
     ["keeps that newline with --raw", "old", "echo new > $1", ["--raw"], 0, "new\n"],
     ["keeps a newline that the value had before", "a\nb\n", "echo c >> $1", [], 0, "a\nb\nc\n"],
     ["stores nothing without a change", "old", "true", [], 0, "old"],
@@ -65,6 +68,12 @@ describe("strongroom edit", () => {
       "old",
     ],
   ];
+  it("says that an editor returned at once", async () => {
+    await mustPut(server(), "edit/at-once", "old");
+    expect((await edit("true", [], "edit/at-once")).stdout).to.contain("--wait");
+    expect((await edit("true", [], "edit/at-once-new")).stderr).to.contain("--wait");
+  });
+
   describe("rows", () => {
     const ended = new Map<string, Ended>();
     const metadata = { type: "other", description: "d" };

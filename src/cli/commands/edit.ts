@@ -59,10 +59,12 @@ async function editAndStore(
   flags: Flags,
 ): Promise<void> {
   const before = bytesOf(secret);
-  const { after, changed } = await editUntilStorable(io, text, before, limits, flags).finally(() => before.fill(0));
+  const { after, changed, hint } = await editUntilStorable(io, text, before, limits, flags).finally(() =>
+    before.fill(0),
+  );
   try {
-    if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
-    if (!changed) return report(io, flags, { path, changed }, `${path} is unchanged: nothing was stored`);
+    if (after.length === 0) throw new CommandFailure("aborted", `the file is empty: nothing was stored${hint}`);
+    if (!changed) return report(io, flags, { path, changed }, `${path} is unchanged: nothing was stored${hint}`);
     if (flags.dryRun)
       return report(
         io,
@@ -87,7 +89,11 @@ function bytesOf(secret: Secret | null): Bytes {
 }
 
 type ValueLimit = Pick<Limits, "value">;
-type Edited = { readonly after: Bytes; readonly changed: boolean };
+type Edited = { readonly after: Bytes; readonly changed: boolean; readonly hint: string };
+
+/** Milliseconds in which nobody has edited anything. */
+const atOnceMs = 1_000;
+const hintOfWaiting = ". The editor returned at once: if its window is open, it needs a flag such as --wait";
 
 /** Offers another edit while the value cannot be stored, so that nothing typed is lost. @throws CommandFailure */
 async function editUntilStorable(
@@ -97,9 +103,12 @@ async function editUntilStorable(
   limits: ValueLimit,
   flags: Flags,
 ): Promise<Edited> {
-  const after = likeBefore(await editBytes(io, text, flags.onDisk === true), before, flags.raw);
+  const started = performance.now();
+  const edited = await editBytes(io, text, flags.onDisk === true);
+  const hint = performance.now() - started < atOnceMs ? hintOfWaiting : "";
+  const after = likeBefore(edited, before, flags.raw);
   const problem = problemOfSize(after.length, limits) ?? problemOfBytes(after);
-  if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0 };
+  if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0, hint };
   try {
     await mustWantAnotherTry(io, problem);
     return await editUntilStorable(io, after, before, limits, flags);
@@ -118,7 +127,7 @@ async function mustWantAnotherTry(io: Io, problem: string): Promise<void> {
 function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): Bytes {
   if (raw || before.at(-1) === 0x0a || after.at(-1) !== 0x0a) return after;
   if (before.length === 0) return withoutFinalNewline(after);
-  const shorter = after.slice(0, -1);
+  const shorter = after.slice(0, after.at(-2) === 0x0d && !before.includes(0x0d) ? -2 : -1);
   after.fill(0);
   return shorter;
 }
