@@ -56,6 +56,18 @@ describe("the clipboard", () => {
     expect(readFileSync(fake.log, "utf8"), programs[0]).not.to.contain("canary");
   }
 
+  it("is marked as sensitive by a wl-copy that can", async () => {
+    for (const can of [true, false]) {
+      const fake = fakeClipboard(["wl-copy", "wl-paste"], { WAYLAND_DISPLAY: "wayland-0" });
+      const help = can ? "-s, --sensitive  Hint that the content is sensitive." : "unknown option";
+      const script = `#!/bin/sh\nPATH=/usr/bin:/bin\n[ "$1" != --help ] || { echo "${help}"; exit; }\necho "copied $*" >> ${fake.log}\ncat > ${fake.held}\n`;
+      writeFileSync(join(fake.environment["PATH"] ?? "", "wl-copy"), script, { mode: 0o755 });
+      await must(here(fake), ["get", "app/key", "-c", "--clear-after", "0"]);
+      expect(readFileSync(fake.log, "utf8")).to.equal(can ? "copied --sensitive\n" : "copied \n");
+      expect(readFileSync(fake.held, "utf8")).to.equal("s3cr3t-canary");
+    }
+  });
+
   it("is not cleared when it holds something else by then", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
     await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1s"]);

@@ -6,7 +6,7 @@ import { clipboardClearFile } from "../../program-files.js";
 import { onlyWith } from "./args.js";
 import { CommandFailure } from "./errors.js";
 import type { Io } from "./io.js";
-import { type CommandLine, feed, isInPath } from "./programs.js";
+import { type CommandLine, feed, isInPath, output } from "./programs.js";
 
 export type ClipboardFlags = {
   readonly copy?: true;
@@ -67,9 +67,16 @@ export async function copyAndClear(
 }
 
 async function copy(io: Io, clipboard: Clipboard, value: Buffer): Promise<void> {
-  const status = await feed(io, clipboard.copy, value).catch(() => null);
+  const status = await feed(io, await sensitive(io, clipboard.copy), value).catch(() => null);
   if (status === 0) return;
   throw new CommandFailure("unexpected", `${clipboard.copy[0]} failed: the value is not in the clipboard`);
+}
+
+/** Marks the content, so that clipboard managers keep no copy; older versions of wl-copy cannot. */
+async function sensitive(io: Io, command: CommandLine): Promise<CommandLine> {
+  if (command[0] !== "wl-copy") return command;
+  const help = await output(io, ["wl-copy", "--help"]).catch(() => Buffer.alloc(0));
+  return help.includes("--sensitive") ? [...command, "--sensitive"] : command;
 }
 
 /** Detached, so that it outlives the terminal. */
