@@ -2,6 +2,7 @@
  * `strongroom agent-relay`: runs inside the sandbox of `agent run`. It checks that what is hidden is covered, and leads the
  * broker's port to the relay's socket while the program runs.
  */
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -13,6 +14,7 @@ import type { Io } from "../kit/io.js";
 import { sessionFiles, startAllowed, startRelay } from "../run/sandbox.js";
 import { checkInside } from "../run/sandbox-check.js";
 import type { Expected } from "../run/sandbox-plan.js";
+import { withWgetrc } from "../run/trust.js";
 
 export function define(command: Command, io: Io): void {
   command
@@ -29,7 +31,8 @@ async function relay(io: Io, directory: string, port: string, command: readonly 
   if (answer !== startAllowed) throw new CommandFailure("conflict", answer);
   const server = await startRelay(Number(port), () => connect(join(directory, sessionFiles.relay)));
   try {
-    io.exitCode = await runChild(io, () => startProgram(command, io.env));
+    const env = await withWgetrc(io.env, directory, join("/tmp", `wgetrc-${randomUUID()}`));
+    io.exitCode = await runChild(io, () => startProgram(command, env));
   } finally {
     server.close();
   }

@@ -19,7 +19,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/server.
 import { agentEnvironment } from "../run/agent-environment.js";
 import { findProject } from "../run/project.js";
 import { mustHaveSandbox, sandboxed, sessionFiles, startGate, startRelay, startSandbox } from "../run/sandbox.js";
-import { writeTrust } from "../run/trust.js";
+import { withWgetrc, writeTrust } from "../run/trust.js";
 
 type Flags = ConnectionFlags & {
   readonly use?: readonly string[];
@@ -180,7 +180,10 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
   const env = agentEnvironment(io.env, session, variables, flags.placeholder ?? [], flags);
   if (!flags.quiet) say(io, opening(session, flags));
   const command = [program, ...args];
-  if (flags.sandbox === false) return release(() => runChild(io, () => startProgram(command, env)));
+  if (flags.sandbox === false) {
+    const own = await withWgetrc(env, directory, join(directory, "own-wgetrc"));
+    return release(() => runChild(io, () => startProgram(command, own)));
+  }
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
   const sandbox = await sandboxed(io, options);

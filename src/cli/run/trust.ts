@@ -54,10 +54,27 @@ export async function writeTrust(directory: string, authority: string, env: Node
     variables[name] = await files.withAuthority(await rootsNamed(name, env[name] ?? fallback(name, env), roots));
   }
   variables["SSL_CERT_FILE"] = await files.withAuthority(roots);
-  const wgetrc = await userWgetrc(env);
-  const wgetRoots = await files.withAuthority(await rootsNamed("WGETRC", certificateOfWgetrc(wgetrc), roots));
-  const WGETRC = await files.write("wgetrc", `${wgetrc}\nca_certificate = ${wgetRoots}\n`);
-  return { variables: { ...variables, SSL_CERT_DIR: "", WGETRC }, missing };
+  const wgetRoots = await rootsNamed("WGETRC", certificateOfWgetrc(await userWgetrc(env)), roots);
+  await files.write(wgetrcName, `ca_certificate = ${await files.withAuthority(wgetRoots)}\n`);
+  return { variables: { ...variables, SSL_CERT_DIR: "" }, missing };
+}
+
+const wgetrcName = "wgetrc";
+
+/**
+ * Returns the environment with a file of the user's settings of wget and the session's authority, which is written to `target`.
+ * DANGER: a program in the sandbox may have made the user's file a link to a token. It is copied by a process that can read no
+ * more than the program which gets the copy: in the sandbox, by one inside.
+ * @param directory the session's
+ */
+export async function withWgetrc(
+  env: NodeJS.ProcessEnv,
+  directory: string,
+  target: string,
+): Promise<NodeJS.ProcessEnv> {
+  const authority = await readFile(join(directory, wgetrcName), "utf8");
+  await writeFile(target, `${await userWgetrc(env)}\n${authority}`, { mode: 0o600, flag: "wx" });
+  return { ...env, WGETRC: target };
 }
 
 /** Python's requests reads curl's variable where its own is not set. */
@@ -126,7 +143,11 @@ const certificate = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END
 /** Settings of wget, whose TLS library, GnuTLS, reads no variable. */
 async function userWgetrc({ WGETRC, HOME }: NodeJS.ProcessEnv): Promise<string> {
   const file = WGETRC ?? (HOME === undefined ? "" : join(HOME, ".wgetrc"));
-  return file === "" ? "" : readFile(file, "utf8").catch(() => "");
+  const isFile = await stat(file).then(
+    (found) => found.isFile(),
+    () => false, // a pipe would wait for its writer
+  );
+  return isFile ? readFile(file, "utf8").catch(() => "") : "";
 }
 
 /** wget ignores case, dashes and underscores in a name; the last setting counts. */
