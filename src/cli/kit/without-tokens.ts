@@ -18,11 +18,22 @@ const leastPart = 16;
  */
 export function withoutTokens(environment: NodeJS.ProcessEnv, place: TokenPlace = {}): NodeJS.ProcessEnv {
   const tokens = currentTokens(environment, place);
-  const holdsToken = (value: string) =>
-    generated.test(value) ||
-    tokens.some((token) => (token.length < leastPart ? value.trim() === token : value.includes(token)));
+  const isToken = (text: string) =>
+    generated.test(text) ||
+    tokens.some((token) => (token.length < leastPart ? text.trim() === token : text.includes(token)));
+  const holdsToken = (value: string) => readings(value).some(isToken);
   const kept = Object.entries(environment).filter(([, value]) => value === undefined || !holdsToken(value));
   return Object.fromEntries(kept);
+}
+
+/** The value as it is, and what is in it in the spellings of URLs, of Basic authentication, and in hexadecimal. */
+function readings(value: string): string[] {
+  const unescaped = value.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => Buffer.from(hex, "hex").toString("latin1"));
+  const encoded = [value, unescaped].flatMap((text) => [
+    ...(text.match(/[A-Za-z0-9+/_-]{20,}/g) ?? []).map((run) => Buffer.from(run, "base64")),
+    ...(text.match(/(?:[0-9A-Fa-f]{2}){20,}/g) ?? []).map((run) => Buffer.from(run, "hex")),
+  ]);
+  return [value, unescaped, ...encoded.map((bytes) => bytes.toString("latin1"))];
 }
 
 /** For a program of our own, which uses the token: it keeps our variables. */
