@@ -12,13 +12,24 @@ export function checkOutside({ unchanged }: Expected): void {
 }
 
 /** Inside: the covers are where they were planned, and nothing hidden is seen beside them. @throws CommandFailure conflict */
-export function checkInside({ same, mounted, frames, hidden }: Expected): void {
+export function checkInside(expected: Expected): void {
+  const { same, mounted, frames, hidden } = expected;
   const mounts = new Set(readMounts().map(({ path }) => path));
   const entries = frames.flatMap((frame) => readdirSync(frame).map((name) => join(frame, name)));
   const moved = same.find(([path, identity]) => identityAt(path) !== identity)?.[0];
   const shown = [...mounted, ...entries].find((path) => hidden.includes(identityAt(path) ?? ""));
-  const wrong = mounted.find((path) => !mounts.has(path)) ?? moved ?? shown;
+  const wrong = mounted.find((path) => !mounts.has(path)) ?? moved ?? shown ?? replacedEntry(expected);
   if (wrong !== undefined) throw changed(wrong);
+}
+
+/** Bubblewrap follows links: an entry that became one shows what that leads to, and nothing in there is covered. */
+function replacedEntry({ entries, above }: Expected): string | undefined {
+  const found = entries.find(([path, planned]) => {
+    const identity = identityAt(path);
+    if (identity === null) return false;
+    return identity !== planned || above.some(([other, its]) => its === identity && other !== path);
+  });
+  return found?.[0];
 }
 
 /** Calls `end` once something that is covered itself is replaced outside: the cover is then gone, and what is new is seen. */

@@ -7,13 +7,14 @@
  *   - In a writable directory, each directory above a hidden path is a mount point, which cannot be renamed or removed.
  *   - Directly in a writable directory nothing can be framed: what is there is covered itself, and made if it is missing.
  */
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
 import type { Hidden } from "./hidden-paths.js";
 import {
   type Identity,
+  identityOf,
   isWithin,
   type MountPoint,
   otherNames,
@@ -26,7 +27,7 @@ import {
 /** `own`: an empty directory that the program can write; `empty`: one that it cannot; `blank`: in place of a file. */
 type MountKind = "writable" | "readOnly" | "own" | "frame" | "empty" | "blank";
 
-export type Entry = { readonly name: string; readonly kind: "bound" | "link" };
+export type Entry = { readonly name: string; readonly kind: "bound" | "link"; readonly identity: Identity };
 
 export type Mount = {
   readonly path: string;
@@ -45,6 +46,10 @@ export type Expected = {
   readonly mounted: readonly string[];
   /** Inside, no entry of these directories is one of the hidden files. */
   readonly frames: readonly string[];
+  /** What is bound into them, unless it is gone: a link in its place would show what it leads to without any cover. */
+  readonly entries: readonly (readonly [path: string, identity: Identity])[];
+  /** Directories above what is hidden: no entry of another name is one of them. */
+  readonly above: readonly (readonly [path: string, identity: Identity])[];
   readonly hidden: readonly Identity[];
   /** What was covered itself, so that whoever replaces it outside uncovers it. */
   readonly exposed: readonly string[];
@@ -197,10 +202,12 @@ class Planner {
     const kind = this.#mounts.get(path) ?? "empty";
     if (kind !== "frame") return { path, kind };
     const isProgram = this.#program.some((directory) => isWithin(path, directory));
-    const entries = readdirSync(path, { withFileTypes: true }).flatMap((entry): Entry[] => {
-      if (this.#mounts.has(join(path, entry.name))) return [];
-      if (entry.isSymbolicLink()) return [{ name: entry.name, kind: "link" }];
-      return entry.isDirectory() || entry.isFile() ? [{ name: entry.name, kind: "bound" }] : [];
+    const names = readdirSync(path).filter((name) => !this.#mounts.has(join(path, name)));
+    const entries = names.flatMap((name): Entry[] => {
+      const found = lstatSync(join(path, name), { throwIfNoEntry: false });
+      if (found === undefined) return [];
+      if (found.isSymbolicLink()) return [{ name, kind: "link", identity: identityOf(found) }];
+      return found.isDirectory() || found.isFile() ? [{ name, kind: "bound", identity: identityOf(found) }] : [];
     });
     return { path, kind, entries, isWritable: this.#regionOf(path) === "writable" && !isProgram };
   }
@@ -215,6 +222,8 @@ class Planner {
       same: unique([...steps, ...writable].flatMap((step) => this.#sameInside(step, frames))),
       mounted: mounts.map(({ path }) => path),
       frames,
+      entries: mounts.flatMap(boundEntries),
+      above: unique(steps.flatMap(directoryStep)),
       exposed: kept.map(({ walk: { end } }) => end).filter((path) => this.#isExposed(path)),
       hidden: this.#targets.flatMap(({ walk: { steps } }) => steps.at(-1)?.identity ?? []),
     };
@@ -233,6 +242,14 @@ class Planner {
     const isHidden = isReplaced || this.#isCovered(path) || this.#regionOf(path) === "own";
     return kind !== "directory" || identity === null || isHidden ? [] : [[path, identity]];
   }
+}
+
+function boundEntries({ path, entries = [] }: Mount): (readonly [string, Identity])[] {
+  return entries.filter(({ kind }) => kind === "bound").map(({ name, identity }) => [join(path, name), identity]);
+}
+
+function directoryStep({ path, kind, identity }: Step): (readonly [string, Identity])[] {
+  return kind === "directory" && identity !== null ? [[path, identity]] : [];
 }
 
 function unique<V>(rows: readonly (readonly [string, V])[]): (readonly [string, V])[] {
