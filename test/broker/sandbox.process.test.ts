@@ -254,6 +254,49 @@ for place in sys.argv[1:]:
       for (const ended of await running) mustNotShow(ended);
     });
 
+    it("is not shown what is hidden below an entry that becomes a link while the sandbox is made", async () => {
+      const user = newUser();
+      const bait = join(user.home, "bait");
+      const [kept, link] = [`${bait}-kept`, `${bait}-link`];
+      mkdirSync(bait);
+      give(bait);
+      symlinkSync(join(user.home, ".local"), link);
+      let isOver = false;
+      const running = Promise.all(
+        [1, 2, 3, 4, 5, 6].map(() => sandboxed(user, "find ~/bait/ -name token -exec cat {} +")),
+      ).finally(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        renameSync(bait, kept);
+        renameSync(link, bait);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        renameSync(bait, link);
+        renameSync(kept, bait);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      for (const ended of await running) mustNotShow(ended);
+    });
+
+    it("gets no copy of a token to which an earlier program made wget's settings a link", async () => {
+      const user = newUser();
+      symlinkSync(join(user.vault, "token"), join(user.home, ".wgetrc"));
+      const ended = await sandboxed(user, "cat $WGETRC /tmp/strongroom-agent-*/wgetrc /tmp/wgetrc-*");
+      mustNotShow(ended);
+      expect(ended.stdout).to.contain("ca_certificate = ");
+    });
+
+    it("reads a file as its standard input, and cannot write it", async () => {
+      const user = newUser();
+      const file = join(user.home, "input");
+      writeFileSync(file, "of the user\n");
+      give(file);
+      const script = "cat; for fd in /proc/[0-9]*/fd/0; do echo changed > $fd; done";
+      const ended = await sandboxed(user, script, { before: `exec <${file}; ` });
+      expect(ended.stdout, ended.stderr).to.contain("of the user\n");
+      expect(readFileSync(file, "utf8")).to.equal("of the user\n");
+    });
+
     it("sees no token that replaces a hidden one while it runs", async () => {
       const user = newUser();
       const directory = ownDirectory();
@@ -304,11 +347,16 @@ for place in sys.argv[1:]:
       const user = newUser();
       const numbers = Array.from({ length: 38 }, (_, i) => i + 3);
       const before = `exec ${numbers.map((number) => `${number}<${user.vault}/token`).join(" ")}; `;
-      const env = { VAULT_TOKEN: rig().server.token, HEADERS: `X-Vault-Token: ${rig().server.token}` };
+      const { token } = rig().server;
+      const basic = Buffer.from(`x:${token}`).toString("base64");
+      const env = {
+        ...{ VAULT_TOKEN: token, HEADERS: `X-Vault-Token: ${token}`, BASIC: `Authorization: Basic ${basic}` },
+        ...{ ESCAPED: token.replace("_", "%5f"), HEX: Buffer.from(token).toString("hex") },
+      };
       const ended = await sandboxed(user, "ls -l /proc/[0-9]*/fd; env", { before, env });
       mustNotShow(ended);
       expect(ended.stdout).to.contain("AGENT_TOKEN=").and.not.contain(user.vault);
-      expect(ended.stdout).not.to.match(/STRONGROOM_|VAULT_TOKEN|HEADERS/);
+      expect(ended.stdout).not.to.match(/STRONGROOM_|VAULT_TOKEN|HEADERS|BASIC|ESCAPED|HEX/);
     });
 
     it("has no privileges, and cannot make a user namespace", async () => {

@@ -31,11 +31,12 @@ export function startProgram(
   [program = "", ...args]: readonly string[],
   env: NodeJS.ProcessEnv,
   descriptors: readonly number[] = [],
+  stdin: "inherit" | "pipe" = "inherit",
 ): ChildProcess {
   const found = findProgram(program, env["PATH"]);
   if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
   try {
-    return spawn(found.file, args, { env, stdio: ["inherit", "inherit", "inherit", ...descriptors] });
+    return spawn(found.file, args, { env, stdio: [stdin, "inherit", "inherit", ...descriptors] });
   } catch (error) {
     throw notStarted(error);
   }

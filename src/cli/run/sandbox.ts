@@ -263,7 +263,10 @@ function listen(server: Server, place: number | string): Promise<Server> {
 export function startSandbox(io: Io, { command, expected, filter }: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
   closeForeignDescriptors();
   const descriptor = openSync(filter, "r");
-  const child = startProgram(command, env, [descriptor]);
+  // DANGER: through its descriptor, the program could open a file of the standard input again, and write it.
+  const isFile = fstatSync(0).isFile();
+  const child = startProgram(command, env, [descriptor], isFile ? "pipe" : "inherit");
+  if (isFile && child.stdin !== null) io.stdin.pipe(child.stdin.on("error", () => {}));
   closeSync(descriptor);
   const watchers = watchExposed(expected, (path) => {
     say(io, `strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
