@@ -39,17 +39,19 @@ export class VaultTransit {
   }
 
   /**
-   * Returns the response that shows the key. `permit`: called before the key is stored, since the token may have been
-   * replaced by then. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE
+   * Returns the response that shows the key. `permit`: called in the name's turn, before the key is stored, since the
+   * token may have been replaced by then. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE
    */
   create(name: string, body: SharedBytes, permit: Permit, form?: VaultForm): Promise<Bytes> {
     const { space } = this;
     const create = async () => {
       const [exists, now] = [(await space.whole(name)) !== null, this.#clock.now()];
       const made = await space.ask({ op: "createTransitKey", name, exists, body, now, ...(form && { form }) });
-      permit();
       await space.turns
-        .run([name], () => space.replace(name, made, "absent"))
+        .run([name], async () => {
+          permit();
+          await space.replace(name, made, "absent");
+        })
         .catch((error: unknown) => {
           throw error instanceof Conflict ? alreadyExists(name) : error;
         });
