@@ -1,5 +1,5 @@
 /** The table [agent] of the project file: what `agent run` uses, only as the user has allowed it. */
-import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { mustDo, mustRefuseWith, strongroom } from "../cli/run-command.js";
@@ -48,6 +48,20 @@ describe("the table [agent] of a project file", function () {
     }
     const seen = rig().upstream.seen.map(({ headers }) => headers["authorization"]);
     expect(seen).not.to.include("Bearer another-credential");
+  });
+
+  it("is refused once its file is removed, or what it said before is put back", async () => {
+    const [former, current] = ["[agent]\nuse = []\n", '[agent]\nuse = ["app/"]\n'];
+    const { file, here } = newProject(former);
+    mustDo(await here(["allow"]));
+    writeFileSync(file, current);
+    mustDo(await here(["allow"]));
+    writeFileSync(file, former);
+    mustRefuseWith(await here(ask()), 2, "is new or has changed");
+    rmSync(file);
+    mustRefuseWith(await here(ask()), 2, `${file} was allowed and is missing`);
+    mustDo(await here(["allow", "--revoke", file]));
+    mustDo(await here(ask()));
   });
 
   it("gives way to --use, and leads no secret to another host", async () => {

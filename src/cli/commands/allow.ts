@@ -1,9 +1,10 @@
 /** `strongroom allow`: lets `run`, `export`, `inject` and `agent run` use a project file as it is now. */
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { counted, type OutputFlags, report, withOutput } from "../kit/output.js";
+import { counted, type OutputFlags, printable, report, withOutput } from "../kit/output.js";
 import {
   allow,
   type Project,
@@ -12,6 +13,7 @@ import {
   projectFileName,
   readProject,
   revoke,
+  revokeFile,
 } from "../run/project.js";
 
 type Flags = OutputFlags & { readonly revoke?: true };
@@ -43,6 +45,10 @@ export function define(command: Command, io: Io): void {
 async function allowProject(io: Io, given: string | undefined, flags: Flags): Promise<void> {
   const file = given === undefined ? await projectFileAbove(io.cwd()) : resolve(given);
   if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
+  if (flags.revoke && !existsSync(file)) {
+    await revokeFile(file);
+    return report(io, flags, { file, allowed: false }, `${printable(file)} is no longer allowed`);
+  }
   const project = await readProject(file);
   await (flags.revoke ? revoke : allow)(project.files);
   const { agent, sources } = project;

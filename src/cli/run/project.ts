@@ -15,12 +15,13 @@
  */
 
 import { createHash } from "node:crypto";
-import { access, lstat, mkdir, rm, writeFile } from "node:fs/promises";
+import { access, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import { findWeakPlace, isPrivate, weakPlaceText, writing } from "../../client/ownership.js";
 import { xdgDirectory } from "../../config/xdg.js";
+import { quoted } from "../../files/home.js";
 import { CommandFailure } from "../kit/errors.js";
 import { isObject, textOfInput } from "../kit/input.js";
 import type { Io } from "../kit/io.js";
@@ -53,11 +54,28 @@ export type Project = {
 /** Returns the allowed project of the working directory, or null without one. @throws CommandFailure usage */
 export async function findProject(io: Io): Promise<Project | null> {
   const file = await projectFileAbove(io.cwd());
+  await mustNotBeMissing(io.cwd(), file);
   if (file === null) return null;
   const project = await readProject(file);
   if (await isAllowed(project.files)) return project;
   const problem = `${printable(file)} is new or has changed, and decides which secrets programs get`;
   throw new CommandFailure("usage", `${problem}: read it, then  strongroom allow`);
+}
+
+/**
+ * DANGER: a program that removed the file would otherwise get what a file further up says, or every bound secret.
+ * @param found the nearest project file that is there
+ * @throws CommandFailure usage, where a nearer one was allowed
+ */
+async function mustNotBeMissing(start: string, found: string | null): Promise<void> {
+  const allowed = (await readMarks()).map(({ file }) => file);
+  const top = found === null ? "/" : dirname(found);
+  for (let at = start; at !== top; at = dirname(at)) {
+    const file = join(at, projectFileName);
+    if (!allowed.includes(file)) continue;
+    const remedy = `put it back, or  strongroom allow --revoke ${printable(quoted(file))}`;
+    throw new CommandFailure("usage", `${printable(file)} was allowed and is missing: ${remedy}`);
+  }
 }
 
 /** @throws CommandFailure usage, when the file is invalid or not the user's own */
@@ -170,11 +188,30 @@ export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
 export async function allow(files: readonly OwnFile[]): Promise<void> {
   const weak = await findWeakPlace(join(await makeAllowedDirectory(), "mark"));
   if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(), weak)));
+  for (const { file } of files.slice(0, 1)) await revokeFile(file); // what it said before must not come back
   await writeFile(markOf(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
 
 export async function revoke(files: readonly OwnFile[]): Promise<void> {
   await rm(markOf(files), { force: true });
+}
+
+/** Revokes whatever the project file has said. */
+export async function revokeFile(file: string): Promise<void> {
+  for (const each of await readMarks()) if (each.file === file) await rm(each.mark, { force: true });
+}
+
+type Mark = { readonly mark: string; readonly file: string };
+
+/** A mark begins with the project file's path, and a line break. */
+async function readMarks(): Promise<readonly Mark[]> {
+  const names = await readdir(directory()).catch(() => []);
+  const marks = names.map(async (name) => {
+    const mark = join(directory(), name);
+    const text = await readFile(mark, "utf8").catch(() => "");
+    return { mark, file: text.slice(0, text.indexOf(`/${projectFileName}\n`) + projectFileName.length + 1) };
+  });
+  return Promise.all(marks);
 }
 
 /** Makes and returns the directory that says what is allowed. */
