@@ -1,6 +1,6 @@
 /** Entry point of `npm run bench`: what a get and a put cost, what an unlock storm does to others, what size costs. */
 import { arch, cpus } from "node:os";
-import { cleanUpMark, cleanUpTo } from "../test/support/clean-up.js";
+import { cleanUpMark, cleanUpTo } from "../tools/rig/clean-up.js";
 import { measureBroker } from "./broker.js";
 import { measureEvidence } from "./evidence.js";
 import type { Outcome } from "./figures.js";

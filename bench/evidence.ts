@@ -1,8 +1,8 @@
 /** What it costs a server to be watched: by an open review page, and by `strongroom prove`, which copies its memory. */
 import { request } from "node:https";
-import { later } from "../test/support/clean-up.js";
-import { run } from "../test/support/process.js";
-import { mustSucceed, mustUnlock, send } from "../test/support/test-client.js";
+import { later } from "../tools/rig/clean-up.js";
+import { run } from "../tools/rig/process.js";
+import { mustSucceed, mustUnlock, send } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
 import { type Loaders, pacedStream, type Sample, sampleOf, sendPaced } from "./measure.js";
 import type { Options } from "./options.js";

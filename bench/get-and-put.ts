@@ -1,5 +1,5 @@
 /** What a get and a put cost beside servers that do less, and beside one that does the same work in the usual way. */
-import { mustGet, mustPut, mustUnlock } from "../test/support/test-client.js";
+import { mustGet, mustPut, mustUnlock } from "../tools/rig/test-client.js";
 import type { Outcome } from "./figures.js";
 import { alternate, findingsOf, type Loaders } from "./measure.js";
 import type { Options } from "./options.js";

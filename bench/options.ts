@@ -1,7 +1,7 @@
 /** The options that `npm run bench` and `npm run bench:compare` share, and the clean-up of both. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { cleanUpTo } from "../test/support/clean-up.js";
+import { cleanUpTo } from "../tools/rig/clean-up.js";
 import { markdownTable, type Outcome, plainTable } from "./figures.js";
 import { canMeasure } from "./process-usage.js";
 

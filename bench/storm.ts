@@ -4,9 +4,9 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { temporaryDirectory } from "../test/support/clean-up.js";
-import { passphrase } from "../test/support/server.js";
-import { mustInit, mustPut } from "../test/support/test-client.js";
+import { temporaryDirectory } from "../tools/rig/clean-up.js";
+import { passphrase } from "../tools/rig/server.js";
+import { mustInit, mustPut } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
 import { type Loaders, pacedStream, sendLoad, sendPaced, settle } from "./measure.js";
 import type { Options } from "./options.js";

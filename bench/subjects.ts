@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { later, temporaryDirectory } from "../test/support/clean-up.js";
-import { environment, mainFile, node, type ServerProcess, startProcess } from "../test/support/process.js";
-import type { TestServer } from "../test/support/server.js";
+import { later, temporaryDirectory } from "../tools/rig/clean-up.js";
+import { environment, mainFile, node, type ServerProcess, startProcess } from "../tools/rig/process.js";
+import type { TestServer } from "../tools/rig/server.js";
 import type { Threads } from "./process-usage.js";
 
 /** A process that can be measured from outside. */

@@ -5,8 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { temporaryDirectory } from "../test/support/clean-up.js";
-import { mustInit, mustPut, mustSucceed, send } from "../test/support/test-client.js";
+import { temporaryDirectory } from "../tools/rig/clean-up.js";
+import { mustInit, mustPut, mustSucceed, send } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
 import {
   type Loaders,

@@ -1,5 +1,5 @@
 /** A get on the port for Vault's clients beside the native get of the same server, in turns. */
-import { mustStatus, mustUnlock } from "../test/support/test-client.js";
+import { mustStatus, mustUnlock } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
 import { type Loaders, type Sample, sampleOf, type Workload } from "./measure.js";
 import type { Options } from "./options.js";

@@ -1,7 +1,7 @@
 /** Vaults with many secrets, filled in batches over HTTPS, so that another commit's server can fill its own. */
 import { join } from "node:path";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../test/support/clean-up.js";
-import { mustInit, mustSucceed, send } from "../test/support/test-client.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../tools/rig/clean-up.js";
+import { mustInit, mustSucceed, send } from "../tools/rig/test-client.js";
 import { type StartOptions, startStrongroom } from "./subjects.js";
 
 const perDirectory = 100;

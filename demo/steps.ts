@@ -1,10 +1,10 @@
 /** Steps of the demonstration: the states of a vault, and where its secrets are found after each. */
 
-import { decodeKeys, type Keys } from "../test/support/decoder.js";
-import { hitsIn, type Snapshots, takeSnapshots } from "../test/support/heap-snapshot.js";
-import { type ServerProcess, startProcess } from "../test/support/process.js";
-import { scanProcess } from "../test/support/scanner.js";
-import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "../test/support/test-client.js";
+import { decodeKeys, type Keys } from "../tools/rig/decoder.js";
+import { hitsIn, type Snapshots, takeSnapshots } from "../tools/rig/heap-snapshot.js";
+import { type ServerProcess, startProcess } from "../tools/rig/process.js";
+import { scanProcess } from "../tools/rig/scanner.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "../tools/rig/test-client.js";
 import type { Row, Step } from "./printout.js";
 
 const passphrase = "correct horse battery staple";

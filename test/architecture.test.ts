@@ -388,6 +388,17 @@ describe("the source tree", () => {
     ).to.deep.equal([false]);
   });
 
+  it("imports nothing of test outside of test", () => {
+    const others = ["src", "workers", "prove", "bench", "demo", "packaging", "tools", "packages/mcp/src"];
+    const files = others.flatMap((root) =>
+      readdirSync(root, { recursive: true }).map((name) => join(root, String(name))),
+    );
+    const sources = files.filter((name) => /\.c?ts$/.test(name) && !name.includes("node_modules"));
+    const inTest = sources.filter((name) => /(?:from |import\()"(?:\.\.\/)+test\//.test(readFileSync(name, "utf8")));
+    expect(sources).to.have.lengthOf.above(400);
+    expect(inTest).to.deep.equal([]);
+  });
+
   it("has no two folders that import each other", () => {
     expect(mutualIn(imports)).to.deep.equal([]);
     expect(

@@ -8,10 +8,10 @@ import { ClientTokens, type TokensOptions } from "../../src/access/tokens.js";
 import { createLog } from "../../src/log.js";
 import { Observers } from "../../src/observer.js";
 import { Vault } from "../../src/vault/vault.js";
-import { later } from "../support/clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { passphrase, testSettings } from "../../tools/rig/server.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
-import { passphrase, testSettings } from "../support/server.js";
 
 const rootText = `root-${"r".repeat(40)}`;
 const hour = 3600;

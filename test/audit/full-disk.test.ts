@@ -5,9 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { verifyLog } from "../../src/audit/verify.js";
 import { maxWaiting } from "../../src/audit/writer.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { type Json, mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { type Json, mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 /** 60,000 in the long form. Batches fill the queue within the short one. */
 const fullMs = Number(process.env["STRONGROOM_AUDIT_FULL_MS"] ?? 1_000);

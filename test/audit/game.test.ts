@@ -1,7 +1,7 @@
 /** docs/security.md, the attacker's game: edits of a stopped server's log, with all hashes made right, and then an unlock. */
 import { expect } from "chai";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { Random, runSeed } from "../support/random.js";
 import {
   judge,

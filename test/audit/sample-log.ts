@@ -20,8 +20,8 @@ import { auditRecordText, type ChangeEvent, type ReadEvent } from "../../src/aud
 import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/writer.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import type { CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
-import { temporaryDirectory } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
 
 /** By number. */

@@ -7,7 +7,7 @@ import { fileNameOf } from "../../src/audit/format.js";
 import { readRecords } from "../../src/audit/reader.js";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { OpenFile, systemFiles } from "../../src/files/durable.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { type Fault, failingFiles, faults } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { Random, runSeed } from "../support/random.js";

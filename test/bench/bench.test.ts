@@ -10,9 +10,9 @@ import { alternate, findingsOf, pacedStream, sendPaced, startLoaders } from "../
 import { readOptions, UsageError } from "../../bench/options.js";
 import { canMeasure } from "../../bench/process-usage.js";
 import { startBare, startStrongroom } from "../../bench/subjects.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, node } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, node } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
 
 /** It starts several processes and waits until each is idle, which takes long on a busy machine. */
 const longMs = 240_000;

@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
+import { brokerRig, value } from "../../tools/rig/broker-rig.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { mustPut, mustSucceed, send } from "../support/test-client.js";
-import { brokerRig, value } from "./broker-rig.js";
 
 describe("the command line of the broker", () => {
   const rig = brokerRig();

@@ -1,9 +1,9 @@
 /** Approvals that are remembered: for as long as the person said, and never longer than the binding says now. */
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
+import { bind, sendThrough, startAgent, startUpstream, startWithBroker, value } from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { type Json, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { bind, sendThrough, startAgent, startUpstream, startWithBroker, value } from "./broker-rig.js";
 
 describe("an approval", function () {
   this.timeout(60_000);

@@ -2,9 +2,6 @@
 import { execFile } from "node:child_process";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import type { TestServer } from "../support/server.js";
-import { mustPut } from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -19,7 +16,10 @@ import {
   startWithBroker,
   type Upstream,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustPut } from "../../tools/rig/test-client.js";
 
 type Rig = {
   readonly server: TestServer;

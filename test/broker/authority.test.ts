@@ -5,9 +5,9 @@ import { duplexPair } from "node:stream";
 import { connect, TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { SessionAuthority } from "../../src/broker/authority.js";
-import { shared } from "../support/clean-up.js";
-import { mustPut, mustSucceed, send } from "../support/test-client.js";
-import { bind, brokerRig, openTunnel, sendRaw, startAgent, startTls } from "./broker-rig.js";
+import { bind, brokerRig, openTunnel, sendRaw, startAgent, startTls } from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 /** Name constraints as an OBJECT IDENTIFIER, the critical flag, and the tag of the OCTET STRING that holds them. */
 const extensionStart = Buffer.from("0603551d1e0101ff04", "hex");

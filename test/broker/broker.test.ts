@@ -4,16 +4,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { relayPreface } from "../../src/relay-preface.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import {
-  type Json,
-  mustCreateToken,
-  mustLock,
-  mustPut,
-  mustRefuse,
-  mustSucceed,
-  send,
-} from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -25,7 +15,17 @@ import {
   startUpstream,
   startWithBroker,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import {
+  type Json,
+  mustCreateToken,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  send,
+} from "../../tools/rig/test-client.js";
 
 /** Runs curl through the broker; returns its output and the response's status behind it. */
 function curl({ token, port, caFile }: Agent, ...args: readonly string[]): Promise<string> {

@@ -15,11 +15,11 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect } from "chai";
 import { stagePackage } from "../../packaging/packed-manifest.js";
-import { shared, temporaryDirectory } from "../support/clean-up.js";
-import { type Ended, environment, run } from "../support/process.js";
-import type { TestServer } from "../support/server.js";
-import { mustPut } from "../support/test-client.js";
-import { bind, startUpstream, startWithBroker, type Upstream, value } from "./broker-rig.js";
+import { bind, startUpstream, startWithBroker, type Upstream, value } from "../../tools/rig/broker-rig.js";
+import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { type Ended, environment, run } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustPut } from "../../tools/rig/test-client.js";
 
 const isLong = process.env["STRONGROOM_CLIENTS"] === "1";
 /** Of a stream in each direction: 1 GB in the long form. */

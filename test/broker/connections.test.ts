@@ -4,10 +4,6 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { later, shared } from "../support/clean-up.js";
-import type { TestServer } from "../support/server.js";
-import { type Json, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { vault, withPort } from "../vault-api/vault-client.js";
 import {
   type Agent,
   bind,
@@ -19,7 +15,11 @@ import {
   startWithBroker,
   type Upstream,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { later, shared } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { vault, withPort } from "../../tools/rig/vault-client.js";
 
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly at: string };
 

@@ -1,10 +1,6 @@
 /** Someone who edits rows of the database: no secret goes to a host that it was not bound to. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { flipped } from "../support/damage.js";
-import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../support/postgres.js";
-import { startTestServer, type TestServer, uncached } from "../support/server.js";
-import { mustInit, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import {
   bind,
   metadataEnd,
@@ -14,7 +10,11 @@ import {
   startUpstream,
   trustOf,
   type Upstream,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
+import { mustInit, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { flipped } from "../support/damage.js";
 
 const token = randomBytes(24).toString("hex");
 const [a, b] = ["app/a", "app/b"] as const;

@@ -5,13 +5,13 @@ import { chmodSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join, resolve } from "node:path";
 import { expect } from "chai";
+import { brokerRig } from "../../tools/rig/broker-rig.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, node } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustSucceed, send } from "../../tools/rig/test-client.js";
 import { start, strongroom } from "../cli/run-command.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
 import { closedGate } from "../support/latch.js";
-import { environment, node } from "../support/process.js";
-import type { TestServer } from "../support/server.js";
-import { mustSucceed, send } from "../support/test-client.js";
-import { brokerRig } from "./broker-rig.js";
 
 type Gate = { readonly socket: string; readonly reached: Promise<void>; readonly open: () => void };
 

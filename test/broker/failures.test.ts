@@ -7,23 +7,6 @@ import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { lastThread } from "../support/crash-key-worker.js";
-import { blobFile, damage, flipped } from "../support/damage.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { startProcess } from "../support/process.js";
-import { restarted, startTestServer, type TestServer, uncached } from "../support/server.js";
-import {
-  type Json,
-  mustGet,
-  mustInit,
-  mustLock,
-  mustPut,
-  mustSucceed,
-  mustUnlock,
-  send,
-} from "../support/test-client.js";
-import { vault, withPort } from "../vault-api/vault-client.js";
 import {
   type Agent,
   bind,
@@ -37,7 +20,24 @@ import {
   trustOf,
   type Upstream,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { startProcess } from "../../tools/rig/process.js";
+import { restarted, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
+import {
+  type Json,
+  mustGet,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
+import { vault, withPort } from "../../tools/rig/vault-client.js";
+import { lastThread } from "../support/crash-key-worker.js";
+import { blobFile, damage, flipped } from "../support/damage.js";
 
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly agent: Agent; readonly at: string };
 

@@ -1,8 +1,6 @@
 /** Responses that two clients could read in two ways, or that were not asked for: the upstream is bound, and not trusted for it. */
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import { mustPut } from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -13,7 +11,9 @@ import {
   startUpstream,
   startWithBroker,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { mustPut } from "../../tools/rig/test-client.js";
 
 type Rig = { readonly agent: Agent; readonly at: string; readonly respond: (...responses: readonly string[]) => void };
 

@@ -1,8 +1,5 @@
 /** Which requests get which credential: bindings × hosts × methods × paths against an oracle, the upstreams as witness. */
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import type { TestServer } from "../support/server.js";
-import { mustPut } from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -11,7 +8,10 @@ import {
   startUpstream,
   startWithBroker,
   type Upstream,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustPut } from "../../tools/rig/test-client.js";
 
 /** Of 1,200; all in the long form. */
 const most = Number(process.env["STRONGROOM_BROKER_MATRIX"] ?? 200);

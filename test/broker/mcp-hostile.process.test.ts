@@ -5,12 +5,12 @@ import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { later, shared } from "../support/clean-up.js";
+import { bind, startUpstream, startWithBroker, type Upstream } from "../../tools/rig/broker-rig.js";
+import { later, shared } from "../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { closedGate } from "../support/latch.js";
-import { mainFile, node } from "../support/process.js";
-import type { TestServer } from "../support/server.js";
-import { mustPut, mustSucceed, send } from "../support/test-client.js";
-import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
 import { needsSandbox, ownEnvironment, user } from "./plain-user.js";
 
 const value = "Hx7q2RkV9mT4wZ8cLp3NsB6yDf1JgA5e";

@@ -4,11 +4,11 @@ import { join, resolve } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect } from "chai";
-import { later, shared } from "../support/clean-up.js";
-import { mainFile, node, run } from "../support/process.js";
-import type { TestServer } from "../support/server.js";
-import { mustGet, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
+import { bind, startUpstream, startWithBroker, type Upstream } from "../../tools/rig/broker-rig.js";
+import { later, shared } from "../../tools/rig/clean-up.js";
+import { mainFile, node, run } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { asUser, needsSandbox, ownDirectory, ownEnvironment } from "./plain-user.js";
 
 /** With characters that JSON, URLs and base64 write in another way. */

@@ -12,9 +12,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { later, shared } from "../support/clean-up.js";
-import type { TestServer } from "../support/server.js";
-import { mustPut } from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -27,7 +24,10 @@ import {
   startWithBroker,
   type Upstream,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { later, shared } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustPut } from "../../tools/rig/test-client.js";
 
 /** The table of hosts inside; null outside. */
 const hosts = process.env["STRONGROOM_TEST_HOSTS"] ?? null;

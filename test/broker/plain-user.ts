@@ -2,10 +2,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { chownSync, copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
-import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
-import type { TestServer } from "../support/server.js";
 
 const isRoot = process.getuid?.() === 0;
 /** Options of `spawn`. */

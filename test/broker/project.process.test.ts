@@ -2,10 +2,10 @@
 import { mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { bind, brokerRig } from "../../tools/rig/broker-rig.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../cli/run-command.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { mustPut } from "../support/test-client.js";
-import { bind, brokerRig } from "./broker-rig.js";
 
 describe("the table [agent] of a project file", function () {
   this.timeout(0);

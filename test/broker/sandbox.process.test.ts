@@ -13,11 +13,11 @@ import {
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
-import { mustCreateToken } from "../support/test-client.js";
-import { brokerRig } from "./broker-rig.js";
+import { brokerRig } from "../../tools/rig/broker-rig.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
+import { mustCreateToken } from "../../tools/rig/test-client.js";
 import { give, makeOwnHome, needsSandbox, ownDirectory, runAsUser } from "./plain-user.js";
 
 describe("the sandbox of agent run", function () {

@@ -5,11 +5,6 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { type Clock, systemClock } from "../../src/clock.js";
-import { shared } from "../support/clean-up.js";
-import { needsPostgres } from "../support/postgres.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
-import { type Json, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -20,7 +15,12 @@ import {
   startWithBroker,
   type Upstream,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { type Json, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
 
 /** In milliseconds: see `Header.startHeartbeat`. */
 const heartbeatMs = 30_000;

@@ -3,9 +3,6 @@ import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import type { TestServer } from "../support/server.js";
-import { mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 import {
   type Agent,
   bind,
@@ -16,7 +13,10 @@ import {
   startUpstream,
   startWithBroker,
   value,
-} from "./broker-rig.js";
+} from "../../tools/rig/broker-rig.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustLock, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 
 type Rig = {
   readonly server: TestServer;

@@ -3,10 +3,18 @@ import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import {
+  mustCreateToken,
+  mustGet,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustSucceed,
+  send,
+} from "../../tools/rig/test-client.js";
 import { parseLog, readLog, rebuilt, writeLog } from "../audit/sample-log.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustCreateToken, mustGet, mustInit, mustLock, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 import { start } from "./run-command.js";
 

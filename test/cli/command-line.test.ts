@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, openSync } from "node:fs";
 import { expect } from "chai";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
-import { helpOf, usageRefusal } from "../support/parser.js";
-import { mainFile, node, run } from "../support/process.js";
+import { helpOf, usageRefusal } from "../../tools/rig/parser.js";
+import { mainFile, node, run } from "../../tools/rig/process.js";
 
 describe("the command line", () => {
   it("lists every command and every exit code in its help", async () => {

@@ -1,8 +1,8 @@
 /** Table-driven tests of the command line; rows run a few at a time, since some are processes. */
 import { expect } from "chai";
 import pMap from "p-map";
+import type { Ended } from "../../tools/rig/process.js";
 import { runHere, runsHere } from "../support/command-here.js";
-import type { Ended } from "../support/process.js";
 import { runWithoutTerminal } from "../support/pseudo-terminal.js";
 
 export type Environment = Readonly<Record<string, string>>;

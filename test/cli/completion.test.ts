@@ -3,11 +3,19 @@ import { spawn, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { collect, environment, mainFile, node, run } from "../support/process.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, environment, mainFile, node, run } from "../../tools/rig/process.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import {
+  mustCreateToken,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];

@@ -3,9 +3,9 @@ import { spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { collect, environment, node, startProcess } from "../support/process.js";
-import { mustRefuse, send } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, environment, node, startProcess } from "../../tools/rig/process.js";
+import { mustRefuse, send } from "../../tools/rig/test-client.js";
 
 const damages: Readonly<Record<string, (file: string) => void>> = {
   missing: (file) => rmSync(file),

@@ -17,11 +17,11 @@ import {
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
-import { diskDirectory, later, temporaryDirectory } from "../support/clean-up.js";
-import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
+import { diskDirectory, later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustListPaths, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustListPaths, mustPut, mustUnlock } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 describe("strongroom edit", () => {

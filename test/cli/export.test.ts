@@ -6,10 +6,10 @@ import { expect } from "chai";
 import { parse } from "dotenv";
 import fc from "fast-check";
 import { dotenvLine, parseDotenv } from "../../src/cli/import/dotenv.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
-import { shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 /** Every format holds these. */

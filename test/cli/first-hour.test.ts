@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { mainFile, node } from "../support/process.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../tools/rig/process.js";
 import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
 const strong = "quiet lamp over 9 rivers";

@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustInit, mustList, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("folders", () => {

@@ -1,8 +1,8 @@
 /** `strongroom generate`: the shape of the value, where it is shown, and protection from overwriting. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { must, testRows } from "./command-rows.js";
 
 describe("strongroom generate", () => {

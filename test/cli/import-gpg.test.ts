@@ -3,10 +3,10 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment } from "../support/process.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustList } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment } from "../../tools/rig/process.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList } from "../../tools/rig/test-client.js";
 import { type Environment, strongroom } from "./command-rows.js";
 
 const entries: Readonly<Record<string, string>> = {

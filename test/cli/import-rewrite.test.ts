@@ -2,9 +2,9 @@
 import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 const before = `# the service

@@ -8,10 +8,10 @@ import { expect } from "chai";
 import { readOnePassword } from "../../src/cli/import/one-password.js";
 import { CommandFailure } from "../../src/cli/kit/errors.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node } from "../support/process.js";
-import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../support/test-client.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, mainFile, node } from "../../tools/rig/process.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 import { zipOf } from "./zip-archive.js";
 

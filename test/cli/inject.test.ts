@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom inject, through the real command", () => {

@@ -3,11 +3,11 @@ import { createHash } from "node:crypto";
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { mainFile, node } from "../support/process.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../tools/rig/process.js";
+import { passphrase, startLocalServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { passphrase, startLocalServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 const keyForm = /^SRK(?:-[0-9A-HJKMNP-TV-Z]{5}){13}\n$/;

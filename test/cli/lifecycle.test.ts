@@ -2,11 +2,11 @@
 import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { startLocalServer } from "../support/server.js";
-import { send } from "../support/test-client.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { startLocalServer } from "../../tools/rig/server.js";
+import { send } from "../../tools/rig/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 const passphrase = "quiet lamp river song";

@@ -2,10 +2,10 @@
 import { expect } from "chai";
 import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/listing.js";
 import { padded, shortened } from "../../src/cli/kit/output.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { stringIo } from "../../tools/rig/string-io.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer } from "../support/server.js";
-import { stringIo } from "../support/string-io.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must } from "./command-rows.js";
 
 function drawn(...paths: readonly string[]): string[] {

@@ -1,9 +1,9 @@
 /** Commands that meet a locked vault: on a terminal, they ask for the passphrase and continue. */
 import { expect } from "chai";
-import { mainFile, node } from "../support/process.js";
+import { mainFile, node } from "../../tools/rig/process.js";
+import { startLocalServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
-import { startLocalServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { strongroom } from "./command-rows.js";
 
 const passphrase = "quiet lamp river song";

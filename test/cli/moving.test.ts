@@ -2,9 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { type Json, mustGet, mustInit, mustList, mustListPaths, mustPut } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
-import { shareLocalServer, startLocalServer } from "../support/server.js";
-import { type Json, mustGet, mustInit, mustList, mustListPaths, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("mv, cp and rm", () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { sshPublicKey } from "../../src/cli/kit/ssh-public-key.js";
 import { type FileKeyType, readKeyFile, UnusableKey } from "../../src/cli/ssh/openssh-key.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 
 const passphrase = "a passphrase with ü";
 const asked = async () => new TextEncoder().encode(passphrase);

@@ -1,8 +1,8 @@
 /** `strongroom otp`: which secret the code is of, and how it is printed. */
 import { expect } from "chai";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
 import { must, testRows } from "./command-rows.js";
 
 const seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";

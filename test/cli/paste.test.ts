@@ -1,7 +1,6 @@
 /** Pastes at hidden prompts: stored whole or not at all, and nothing of them is left for the shell. */
 import { expect } from "chai";
-import { hasPython, type OnTerminal, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustInit,
@@ -11,7 +10,8 @@ import {
   mustStatus,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { hasPython, type OnTerminal, runOnTerminal } from "../support/pseudo-terminal.js";
 import { strongroom } from "./command-rows.js";
 
 const begin = "\u001b[200~";

@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 const content = 'prefix = "app/"\nenv-file = "more.env"\n[set]\nOWN_NAME = "other/key"\n';

@@ -1,8 +1,8 @@
 /** Commands that must not replace a secret, when another program creates it between their look and their write. */
 import { expect } from "chai";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { heldFiles } from "../support/held-files.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { strongroom } from "./command-rows.js";
 
 describe("a secret that another program creates while a command runs", () => {

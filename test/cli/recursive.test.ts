@@ -1,10 +1,10 @@
 /** mv, cp and rm of folders: all or nothing, what they keep, and what they refuse. */
 import { expect } from "chai";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
 import { clientOf } from "../support/library.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("mv, cp and rm of folders", () => {

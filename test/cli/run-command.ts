@@ -4,10 +4,10 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, mainArguments, node } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
 import { type Finished, runHere, runsHere } from "../support/command-here.js";
-import { environment, mainArguments, node } from "../support/process.js";
-import type { TestServer } from "../support/server.js";
 
 type Options = {
   readonly input?: string | Uint8Array;

@@ -4,12 +4,12 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { usageRefusal } from "../support/parser.js";
-import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
-import { scanProcess } from "../support/scanner.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { usageRefusal } from "../../tools/rig/parser.js";
+import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
+import { scanProcess } from "../../tools/rig/scanner.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
 const value = randomBytes(48).toString("base64");

@@ -7,10 +7,10 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import fc from "fast-check";
 import { Masker } from "../../src/cli/kit/output-mask.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node } from "../support/process.js";
-import { shareLocalServer, startLocalServer, type TestServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, mainFile, node } from "../../tools/rig/process.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
 const secrets: Readonly<Record<string, string>> = {

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { launchAgent, serviceManager, systemdUnit } from "../../src/cli/service/manager.js";
 import { withoutControls } from "../../src/cli/service/plan.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { mainFile, node } from "../support/process.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../tools/rig/process.js";
 import { hasPython } from "../support/pseudo-terminal.js";
 import { strongroom } from "./command-rows.js";
 

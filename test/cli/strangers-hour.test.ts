@@ -8,8 +8,8 @@ import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync
 import { join } from "node:path";
 import { expect } from "chai";
 import { stagePackage } from "../../packaging/packed-manifest.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { freePort, postgresPrograms, startPostgres, urlOf } from "../support/postgres.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { freePort, postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
 import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
 const strong = "quiet lamp over 9 rivers";

@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { mainFile, node } from "../support/process.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../tools/rig/process.js";
+import { passphrase, shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { passphrase, shareLocalServer } from "../support/server.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 /** A path may have these: bidi controls, a tag, and fillers, which are letters that no font shows. */
 const hidden = "\u202e\u{e0041}\u3164\u115f\uffa0";

@@ -3,10 +3,10 @@ import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
 import { pasteMode } from "../../src/cli/kit/hidden-line.js";
-import { mainFile, node } from "../support/process.js";
+import { mainFile, node } from "../../tools/rig/process.js";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { hasPython, type Reaction, runOnTerminal, runProgramOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../support/test-client.js";
 import { must } from "./command-rows.js";
 
 const strong = "quiet lamp river song";

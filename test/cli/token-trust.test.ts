@@ -4,11 +4,11 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node, startProcess } from "../support/process.js";
-import { shareLocalServer, startLocalServer } from "../support/server.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, mainFile, node, startProcess } from "../../tools/rig/process.js";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 import { whyNoStrace } from "../support/strace.js";
-import { mustInit } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("strongroom token", () => {

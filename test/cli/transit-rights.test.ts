@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import pMap from "p-map";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustPut } from "../support/test-client.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 const types = ["aes256-gcm96", "ed25519"] as const;

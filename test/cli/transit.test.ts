@@ -4,9 +4,9 @@ import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustCreateToken, mustInit } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit } from "../../tools/rig/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("transit keys on the command line", () => {

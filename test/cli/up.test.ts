@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { must, strongroom } from "./command-rows.js";
 
 /** A home of its own, whose server is stopped at the end in any case. */

@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import type { Finished } from "../support/command-here.js";
-import { passphrase, realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { mustDo, strongroom } from "./run-command.js";
 
 const day = 86_400_000;

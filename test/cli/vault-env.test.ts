@@ -2,9 +2,9 @@
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { realScryptCost, shareLocalServer, startLocalServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { realScryptCost, shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom vault-env", () => {

@@ -1,8 +1,8 @@
 /** history, undo and get --at: what they show, restore and delete, and what they refuse. */
 import { expect } from "chai";
+import { shareLocalServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareLocalServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("history, undo and get --at", () => {

@@ -2,11 +2,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { startProcess } from "../../tools/rig/process.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { onlyWith } from "../support/needs.js";
-import { startProcess } from "../support/process.js";
-import { shareLocalServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 import { mustRefuseWith, type Started, start, strongroom } from "./run-command.js";
 
 /** What the command has printed so far, and a wait for more of it. */

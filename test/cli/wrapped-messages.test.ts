@@ -1,7 +1,7 @@
 /** Messages on a terminal that is narrower than they are. */
 import { expect } from "chai";
 import { wrapped } from "../../src/cli/kit/output.js";
-import { mainFile, node } from "../support/process.js";
+import { mainFile, node } from "../../tools/rig/process.js";
 import { hasPython, runProgramOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
 
 const terminal = { isTTY: true, columns: 40 };

@@ -1,10 +1,10 @@
 /** getMany and batch of the client library. */
 import { expect } from "chai";
 import { type BatchOperation, StrongroomError } from "strongroom/client";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
 import { clientOf } from "../support/library.js";
-import { shareTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
 
 describe("the client's requests for many secrets", () => {
   const server = shareTestServer({ cacheBytes: 0, maxBatchBytes: 65_536 }, async (started) => {

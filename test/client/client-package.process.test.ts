@@ -4,10 +4,10 @@ import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, node } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, node } from "../../tools/rig/process.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 
 const execute = promisify(execFile);
 

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { untilWiped } from "../support/bytes.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
 
 const canary = "plaintext-canary";
 

@@ -1,9 +1,9 @@
 /** Conditions of the client's changes, and the put that keeps type and description while others write. */
 import { expect } from "chai";
 import { type PutOptions, StrongroomError } from "strongroom/client";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { clientOf } from "../support/library.js";
-import { shareTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 
 describe("the client's changes", () => {
   const server = shareTestServer({ keepVersions: 100 }, mustInit);

@@ -10,13 +10,13 @@ import { StrongroomClient } from "strongroom/client";
 import { Lifetime } from "../../src/client/lifetime.js";
 import { idleMs, Transport } from "../../src/client/transport.js";
 import { defaultLimits } from "../../src/http/listener.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { passphrase, shareTestServer, startTestServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
 import { clientOf, mustFail, proxiedClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { emptyHome } from "../support/prepared-home.js";
 import { startProxy } from "../support/proxy.js";
-import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/test-client.js";
 
 describe("the client library's errors", () => {
   const server = shareTestServer({}, async (fresh) => {

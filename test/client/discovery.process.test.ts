@@ -5,11 +5,11 @@ import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { freePort } from "../support/postgres.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-import { mustInit } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { freePort } from "../../tools/rig/postgres.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 
 type Environment = Readonly<Record<string, string>>;
 

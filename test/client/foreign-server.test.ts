@@ -5,8 +5,8 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { strongroom } from "../cli/run-command.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
 import { clientMethods, mustFail } from "../support/library.js";
 
 type Foreign = {

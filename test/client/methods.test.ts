@@ -6,10 +6,10 @@ import { inspect } from "node:util";
 import { expect } from "chai";
 import type { Secret, StrongroomClient } from "strongroom/client";
 import { operations } from "../../src/contract/operations.js";
-import { contract, ownCodesOf } from "../support/contract-judge.js";
+import { contract, ownCodesOf } from "../../tools/rig/contract-judge.js";
+import { passphrase, shareTestServer, startTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { clientMethods, clientOf, mustFail } from "../support/library.js";
-import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

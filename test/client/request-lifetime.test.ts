@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomError } from "strongroom/client";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { turns } from "../support/latch.js";
 import { clientOf, mustFail, proxiedClient } from "../support/library.js";
-import { shareTestServer } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
 
 /** The code of each request's error, or `done`. */
 async function outcomes(requests: readonly Promise<unknown>[]): Promise<string[]> {

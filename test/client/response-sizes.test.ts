@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { mustFail } from "../support/library.js";
 
 const MiB = 2 ** 20;

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, mainFile, node, run } from "../../tools/rig/process.js";
+import { startLocalServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
-import { collect, mainFile, node, run } from "../support/process.js";
-import { startLocalServer, startTestServer, type TestServer } from "../support/server.js";
 
 function fileWith(text: string): string {
   const file = join(temporaryDirectory(), "input");

@@ -5,9 +5,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { mustCreateToken } from "../support/test-client.js";
-import { startVaultServer, type VaultServer, vault } from "../vault-api/vault-client.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mustCreateToken } from "../../tools/rig/test-client.js";
+import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { baoCommands, comparable } from "./bao-commands.js";
 import { environmentOf, has, mustRun, needs, python, type Ran, run } from "./programs.js";
 

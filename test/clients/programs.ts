@@ -5,8 +5,8 @@ import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import type { VaultServer } from "../vault-api/vault-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import type { VaultServer } from "../../tools/rig/vault-client.js";
 
 /** Programs in `bin` here are used before those on PATH. Outside the repository, so that a new clone finds them too. */
 const directory = process.env["VAULT_CLIENTS"] ?? join(homedir(), ".cache", "strongroom-clients");

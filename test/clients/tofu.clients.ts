@@ -2,9 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { shared, temporaryDirectory } from "../support/clean-up.js";
-import { mustCreateToken, mustSucceed, send } from "../support/test-client.js";
-import { startVaultServer, vault } from "../vault-api/vault-client.js";
+import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mustCreateToken, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { startVaultServer, vault } from "../../tools/rig/vault-client.js";
 import { directoryOf, environmentOf, has, mustRun, needs, type Ran, run } from "./programs.js";
 
 /** The provider is named by its directory, so that no registry is asked for it. */

@@ -4,11 +4,11 @@
  */
 import { expect } from "chai";
 import { scopes } from "../../src/contract/names.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres } from "../../tools/rig/postgres.js";
+import { testScryptLogN } from "../../tools/rig/server.js";
+import { mustCreateToken, mustGet, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { paths, startEditedDatabase } from "../storage/postgres/edited-database.js";
-import { shared } from "../support/clean-up.js";
-import { needsPostgres, startPostgres } from "../support/postgres.js";
-import { testScryptLogN } from "../support/server.js";
-import { mustCreateToken, mustGet, mustSucceed, send } from "../support/test-client.js";
 import { requests } from "./requests.js";
 
 const noise = "decode(repeat('a7', 300), 'hex')";

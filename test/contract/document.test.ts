@@ -11,6 +11,9 @@ import { type ErrorCode, endReasons, statusOf } from "../../src/errors.js";
 import { credentials, lockReasons } from "../../src/observer.js";
 import { parseSecretPath } from "../../src/paths/secret-path.js";
 import { contractFiles } from "../../tools/contract/contract-files.js";
+import { contract, documented, judge, judgeRaw, takeViolations } from "../../tools/rig/contract-judge.js";
+import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
 import {
   maxDescriptionBytes,
   maxLabelBytes,
@@ -23,9 +26,6 @@ import {
 import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/operations/request-bodies.js";
 import { codePoint } from "../support/code-points.js";
-import { contract, documented, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
-import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../support/test-client.js";
 
 const request = { path: "/v1/openapi.json" };
 

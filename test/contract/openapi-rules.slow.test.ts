@@ -2,7 +2,7 @@
 import spectralCore, { type RulesetDefinition } from "@stoplight/spectral-core";
 import { oas } from "@stoplight/spectral-rulesets";
 import { expect } from "chai";
-import { contract } from "../support/contract-judge.js";
+import { contract } from "../../tools/rig/contract-judge.js";
 
 describe("the OpenAPI document", () => {
   it("passes Spectral's rules for OpenAPI", async () => {

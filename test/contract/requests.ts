@@ -1,6 +1,6 @@
 /** A request for each operation of the contract. */
-import { passphrase } from "../support/server.js";
-import type { Send } from "../support/test-client.js";
+import { passphrase } from "../../tools/rig/server.js";
+import type { Send } from "../../tools/rig/test-client.js";
 
 /** `get` and `delete` find their secret, `rotateToken` and `revokeToken` their token. */
 export const requests: Readonly<Record<string, Send>> = {

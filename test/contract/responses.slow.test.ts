@@ -5,12 +5,8 @@ import { get as httpGet } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { documented, judge, unseenResponses } from "../support/contract-judge.js";
-import { crashWhenAsked } from "../support/crash-key-worker.js";
-import { headerFile } from "../support/damage.js";
-import { deleting, mustCreateKey, mustRotate } from "../support/key-requests.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { documented, judge, unseenResponses } from "../../tools/rig/contract-judge.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   connectRaw,
@@ -23,7 +19,11 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { crashWhenAsked } from "../support/crash-key-worker.js";
+import { headerFile } from "../support/damage.js";
+import { deleting, mustCreateKey, mustRotate } from "../support/key-requests.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { requests } from "./requests.js";
 
 /** Also after a request has locked the vault or deleted the secret. */

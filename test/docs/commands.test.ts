@@ -4,12 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { environment, startProcess } from "../support/process.js";
+import { blocksIn, documentFiles } from "../../tools/docs/document-files.js";
+import { hasCommands, withSessions } from "../../tools/docs/sessions.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, startProcess } from "../../tools/rig/process.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 import { hasPython } from "../support/pseudo-terminal.js";
-import { mustInit } from "../support/test-client.js";
-import { blocksIn, documentFiles } from "./document-files.js";
-import { hasCommands, withSessions } from "./sessions.js";
 
 const execute = promisify(execFile);
 

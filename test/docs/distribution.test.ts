@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { commands } from "../../src/cli/command-table.js";
 import { readManifest } from "../../src/manifest.js";
-import { renderShare } from "./share-files.js";
+import { renderShare } from "../../tools/docs/share-files.js";
 
 function isInstalled(program: string, ...args: readonly string[]): boolean {
   return spawnSync(program, args).status === 0;

@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { Command } from "commander";
 import { commands } from "../../src/cli/command-table.js";
-import { stringIo } from "../support/string-io.js";
-import { anchorOf, blocksIn, documentFiles, headingsIn, type Link, linksIn } from "./document-files.js";
-import { renderTables, tableNamesIn, withTables } from "./generated-tables.js";
+import { anchorOf, blocksIn, documentFiles, headingsIn, type Link, linksIn } from "../../tools/docs/document-files.js";
+import { renderTables, tableNamesIn, withTables } from "../../tools/docs/generated-tables.js";
+import { stringIo } from "../../tools/rig/string-io.js";
 
 const texts = new Map(documentFiles.map((file) => [file, readFileSync(file, "utf8")]));
 

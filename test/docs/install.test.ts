@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readManifest } from "../../src/manifest.js";
-import { later } from "../support/clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
 
 const { version } = readManifest();
 const debian = process.env["STRONGROOM_INSTALL_ROOT"];

@@ -4,12 +4,12 @@ import { chownSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { blocksIn } from "../../tools/docs/document-files.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, mainFile, node } from "../../tools/rig/process.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
-import { collect, type Ended, mainFile, node } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustPut } from "../support/test-client.js";
-import { blocksIn } from "./document-files.js";
 
 const page = readFileSync("docs/python-and-go.md", "utf8");
 const value = 'p"ä\n€';

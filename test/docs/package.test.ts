@@ -8,10 +8,10 @@ import { expect } from "chai";
 import { extract, list } from "tar";
 import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { stagePackage } from "../../packaging/packed-manifest.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, startProcess } from "../support/process.js";
-import { mustInit, mustPut } from "../support/test-client.js";
-import { writeShare } from "./share-files.js";
+import { writeShare } from "../../tools/docs/share-files.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, startProcess } from "../../tools/rig/process.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 
 type Manifest = {
   readonly version: string;

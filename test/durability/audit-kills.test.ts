@@ -4,8 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Checkpoint, LogHead } from "../../src/audit/format.js";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { Random, runSeed } from "../support/random.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import {
   closeConnections,
   mustInit,
@@ -14,7 +13,8 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { Random, runSeed } from "../support/random.js";
 
 const kills = Number(process.env["STRONGROOM_AUDIT_KILLS"] ?? 1);
 const clients = 8;

@@ -1,10 +1,10 @@
 /** kill -9 and power cuts at random moments of changes of the trash, its sweep, single versions and transit keys. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { diskDirectory } from "../support/clean-up.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
+import { diskDirectory } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { closeConnections } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
-import { closeConnections } from "../support/test-client.js";
 import { BesideSubject } from "./beside-subject.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 

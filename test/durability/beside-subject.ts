@@ -5,9 +5,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { TestServer } from "../../tools/rig/server.js";
+import { type Json, mustInit, mustSucceed, mustUnlock, type Send, send } from "../../tools/rig/test-client.js";
 import type { Random } from "../support/random.js";
-import type { TestServer } from "../support/server.js";
-import { type Json, mustInit, mustSucceed, mustUnlock, type Send, send } from "../support/test-client.js";
 
 /** Values at one path: of the secret, and of the one in the trash; null: there is none. */
 type Pair = { readonly secret: string | null; readonly trashed: string | null };

@@ -4,9 +4,9 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../support/clean-up.js";
-import { mainFile, NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
-import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../support/test-client.js";
+import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mainFile, NotStarted, run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../../tools/rig/test-client.js";
 
 /** One in the normal suite; 100 in the long form. */
 const rounds = Number(process.env["STRONGROOM_CLAIM_ROUNDS"] ?? 1);

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, diskDirectory } from "../support/clean-up.js";
-import { needsPostgres } from "../support/postgres.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
+import { cleanUpMark, cleanUpTo, diskDirectory } from "../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../tools/rig/postgres.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
 import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
-import { mustInit } from "../support/test-client.js";
 import { inspect } from "./inspect-restart.js";
 import { forceInit, Subject, untilKilled, write } from "./writers.js";
 

@@ -1,8 +1,8 @@
 /** Checks of the crash loop after a restart: the vault over HTTP, and the home on disk. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
-import type { TestServer } from "../support/server.js";
-import { type Json, mustRefuse, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { type Json, mustRefuse, mustStatus, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { descriptionOf, type Subject } from "./writers.js";
 
 /** Checks a restarted server against the ledger, which then records what was found as certain. */

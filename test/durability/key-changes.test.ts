@@ -1,8 +1,8 @@
 /** kill -9 and power cuts at random moments of changes of the passphrase, the keys and the master key. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { diskDirectory } from "../support/clean-up.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
+import { diskDirectory } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { KeySubject } from "./key-subject.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";

@@ -1,6 +1,17 @@
 /** A vault whose passphrase, keys and master key change until its server dies: what must open it then, and what must not. */
 import { expect } from "chai";
-import { decodeHeader, headerText } from "../support/decoder.js";
+import { decodeHeader, headerText } from "../../tools/rig/decoder.js";
+import { passphrase, type TestServer } from "../../tools/rig/server.js";
+import {
+  type ApiResponse,
+  mustGet,
+  mustInit,
+  mustPut,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  send,
+} from "../../tools/rig/test-client.js";
 import {
   changing,
   creating,
@@ -12,17 +23,6 @@ import {
   untilRotated,
 } from "../support/key-requests.js";
 import type { Random } from "../support/random.js";
-import { passphrase, type TestServer } from "../support/server.js";
-import {
-  type ApiResponse,
-  mustGet,
-  mustInit,
-  mustPut,
-  mustSucceed,
-  mustUnlock,
-  type Send,
-  send,
-} from "../support/test-client.js";
 
 const paths = Array.from({ length: 12 }, (_, n) => `dir${n % 3}/secret${n}`);
 

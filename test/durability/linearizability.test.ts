@@ -1,10 +1,8 @@
 /** Linearizability of a pair of secrets: one order of operations explains what eight concurrent clients saw. */
 import { expect } from "chai";
-import { needsPostgres } from "../support/postgres.js";
-import { startProcess } from "../support/process.js";
-import { Random, runSeed } from "../support/random.js";
-import type { TestServer } from "../support/server.js";
-import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
+import { needsPostgres } from "../../tools/rig/postgres.js";
+import { startProcess } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   type Json,
@@ -14,7 +12,9 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { Random, runSeed } from "../support/random.js";
+import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
 import { type Act, type Cells, type Event, isLinearizable } from "./register.js";
 
 const clients = 8;

@@ -7,12 +7,12 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { closeConnections, type Json, mustInit, mustSucceed, type Send, send } from "../../tools/rig/test-client.js";
 import { rotating, unlockWith } from "../support/key-requests.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { closeConnections, type Json, mustInit, mustSucceed, type Send, send } from "../support/test-client.js";
 
 /** Short in the normal suite; 200 in the long form. */
 const kills = Number(process.env["STRONGROOM_MIXED_KILLS"] ?? 1);

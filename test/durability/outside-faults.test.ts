@@ -1,11 +1,11 @@
 /** Failing system calls in a server process: clear errors, whole values, full recovery. */
 
 import { expect } from "chai";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { passphrase } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
 import { isMissing } from "../support/needs.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
 import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
-import { mustGet, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
 import { change, kill, mustBeClear, mustHold, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
 
 /** The expected result of a put over a secret, and of a delete, while every such call fails. */

@@ -5,11 +5,19 @@ import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { systemCode } from "../../src/errors.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import {
+  mustInit,
+  mustLock,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
 import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
 import { isMissing } from "../support/needs.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { mustInit, mustLock, mustRefuse, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
 
 /** A server whose home is on a disk of its own. */

@@ -1,9 +1,9 @@
 /** Steps shared by the tests with faults from outside: requests, expected errors, temp files, restart. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
-import type { ServerProcess } from "../support/process.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { type ApiResponse, mustUnlock, secretTarget, send } from "../support/test-client.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { type ApiResponse, mustUnlock, secretTarget, send } from "../../tools/rig/test-client.js";
 
 /** A secret's value; null when there is no such secret. */
 export type State = string | null;

@@ -4,11 +4,11 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustInit, mustRefuse, mustUnlock, secretTarget, send } from "../../tools/rig/test-client.js";
 import { type FragileProxy, startFragileProxy } from "../support/fragile-proxy.js";
-import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
 import { Random, runSeed } from "../support/random.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { mustInit, mustRefuse, mustUnlock, secretTarget, send } from "../support/test-client.js";
 import { type Act, type Event, isLinearizable } from "./register.js";
 
 /** Short in the normal suite; 500 in the long form. */

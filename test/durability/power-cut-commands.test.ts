@@ -4,11 +4,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run, startProcess } from "../../tools/rig/process.js";
 import { start } from "../cli/run-command.js";
 import { backup, must, mustHold, restore, secrets, startFilled } from "../maintenance/archives.js";
-import { temporaryDirectory } from "../support/clean-up.js";
 import { isMissing } from "../support/needs.js";
-import { run, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 

@@ -16,9 +16,9 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
 import { canRun, mount, mustRun, unmount, whyNoMounts } from "../support/mounts.js";
-import type { ServerProcess } from "../support/process.js";
 
 /** Why such a disk is not possible here; null when it is. */
 export function whyNoDisk(): string | null {

@@ -1,7 +1,7 @@
 /** Ledger of acknowledged writes: the values that each secret may have after a power cut. */
 import { expect } from "chai";
-import type { TestServer } from "../support/server.js";
-import { type ApiResponse, type Json, mustList, secretTarget, send } from "../support/test-client.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { type ApiResponse, type Json, mustList, secretTarget, send } from "../../tools/rig/test-client.js";
 
 /** A value; null when there is no such secret. */
 type State = string | null;

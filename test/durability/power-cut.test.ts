@@ -4,9 +4,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { mustGet, mustInit, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { isMissing } from "../support/needs.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 import { Ledger } from "./power-cut-ledger.js";
 

@@ -1,8 +1,8 @@
 /** Load of the soak: clients at full speed on a fixed set of paths, and one that locks and unlocks each second. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ServerProcess } from "../support/process.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
+import { mustLock, mustUnlock, type Send, secretTarget, send } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
-import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/test-client.js";
 
 const clients = 16;
 const paths = 400;

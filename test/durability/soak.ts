@@ -5,9 +5,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cleanUpTo } from "../support/clean-up.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { closeConnections, mustGet, mustInit, mustPut } from "../support/test-client.js";
+import { cleanUpTo } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { closeConnections, mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { startLoad } from "./soak-load.js";
 import { rises, trendOf } from "./trend.js";
 

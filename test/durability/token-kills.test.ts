@@ -1,9 +1,9 @@
 /** A client token that is revoked stays so, whenever the server is killed; an acknowledged one is there after it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { type ServerProcess, startProcess } from "../support/process.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { type ApiResponse, closeConnections, mustCreateToken, mustInit, send } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
-import { type ApiResponse, closeConnections, mustCreateToken, mustInit, send } from "../support/test-client.js";
 
 const kills = Number(process.env["STRONGROOM_TOKEN_KILLS"] ?? 2);
 

@@ -1,8 +1,8 @@
 /** Writers of the crash loop: each puts and deletes at random on its own paths, in shared directories. */
 
-import type { ServerProcess } from "../support/process.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
+import { type ApiResponse, mustSucceed, type Send, secretTarget, send } from "../../tools/rig/test-client.js";
 import type { Random } from "../support/random.js";
-import { type ApiResponse, mustSucceed, type Send, secretTarget, send } from "../support/test-client.js";
 import { Ledger, type TextChange } from "./ledger.js";
 
 const pathsPerWriter = 20;

@@ -7,10 +7,10 @@ import type { AddressInfo } from "node:net";
 import { delimiter, join, resolve } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { collect, type Ended, environment } from "../support/process.js";
-import { realScryptCost, shareLocalServer } from "../support/server.js";
-import { mustGet, mustInit, mustListPaths, mustLock, mustPut, mustUnlock, send } from "../support/test-client.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, environment } from "../../tools/rig/process.js";
+import { realScryptCost, shareLocalServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustListPaths, mustLock, mustPut, mustUnlock, send } from "../../tools/rig/test-client.js";
 
 describe("credential helpers", () => {
   const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 
 const isLong = process.env["STRONGROOM_REMOVE_EXTRAS"] !== undefined;
 const leftBehind = new Set(["node_modules", "dist", ".git"]);

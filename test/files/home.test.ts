@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { openHome } from "../../src/files/home.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { startTestServer } from "../../tools/rig/server.js";
 import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
-import { startTestServer } from "../support/server.js";
 
 describe("a new home", () => {
   it("is synced with its parents and contents, and again at the next start in case the first was killed", async () => {

@@ -25,11 +25,11 @@ import { openHome } from "../../src/files/home.js";
 import { readLastProve } from "../../src/last-prove.js";
 import { runDoctor } from "../../src/maintenance/doctor/inspect-home.js";
 import { findHolder } from "../../src/storage/files/claim.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
-import { run } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
-import { mustInit } from "../support/test-client.js";
 
 function file(path: string, text: string, mode = 0o600): string {
   writeFileSync(path, text, { mode });

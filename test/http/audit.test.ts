@@ -3,10 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
-import { readLog } from "../audit/sample-log.js";
-import { failingFiles } from "../support/failing-files.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type Json,
   mustCreateToken,
@@ -20,7 +17,10 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { readLog } from "../audit/sample-log.js";
+import { failingFiles } from "../support/failing-files.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 type Page = { readonly records: readonly Json[]; readonly head: { readonly log: string; readonly seq: number } };
 

@@ -1,7 +1,12 @@
 /** docs/http-api.md, Authentication: token, lockout, passphrase counter. */
 import { expect } from "chai";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, realScryptCost, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import {
+  passphrase,
+  realScryptCost,
+  shareTestServer,
+  startTestServer,
+  type TestServer,
+} from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustInit,
@@ -12,7 +17,8 @@ import {
   parseRaw,
   send,
   sendRaw,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const endpoints: readonly (readonly [string, string])[] = [
   ["POST", "/v1/init"],
@@ -211,7 +217,7 @@ describe("lockout", () => {
   it("200 concurrent valid requests, half of them cancelled, never count", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
-    const { connectRaw } = await import("../support/test-client.js");
+    const { connectRaw } = await import("../../tools/rig/test-client.js");
     const cancelled = Array.from({ length: 100 }, () => {
       const socket = connectRaw(server);
       socket.on("error", () => {});

@@ -1,7 +1,7 @@
 /** Invalid input: each gets a clear 400 and changes nothing. */
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustInit,
@@ -11,7 +11,7 @@ import {
   mustStatus,
   mustSucceed,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 
 /** Every other JSON type where a string is expected. */
 const otherTypes: readonly (readonly [string, unknown])[] = [

@@ -1,9 +1,7 @@
 /** Batches (docs/http-api.md, Batches): gets each for itself, changes all or nothing. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { blobFile, damage, flipped } from "../support/damage.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { shareTestServer, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   type Json,
@@ -17,7 +15,9 @@ import {
   mustSucceed,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { blobFile, damage, flipped } from "../support/damage.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 type Operation = Readonly<Record<string, unknown>>;
 

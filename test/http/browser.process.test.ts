@@ -3,11 +3,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
+import { mustSucceed, send } from "../../tools/rig/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { environment } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
-import { mustSucceed, send } from "../support/test-client.js";
 
 const hasChromium = spawnSync("chromium", ["--version"], { stdio: "ignore" }).status === 0;
 

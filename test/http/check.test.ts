@@ -3,7 +3,7 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { shareTestServer, type TestServer, uncached } from "../support/server.js";
+import { shareTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type Json,
   mustCreateToken,
@@ -12,7 +12,7 @@ import {
   mustRefuse,
   mustSucceed,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 
 const key = randomBytes(32);
 const password = "hunter2";

@@ -3,10 +3,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { FileOperations } from "../../src/files/durable.js";
-import { failingFiles } from "../support/failing-files.js";
-import { lightFiles } from "../support/light-files.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type Json,
   mustCreateToken,
@@ -19,7 +17,9 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { failingFiles } from "../support/failing-files.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const daySeconds = 24 * 3600;
 const dayMs = daySeconds * 1000;

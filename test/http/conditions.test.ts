@@ -1,8 +1,7 @@
 /** Conditional requests (RFC 9110, section 13): tags, 304, 412, and exactly one success for each tag. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { blobFile, damage, flipped } from "../support/damage.js";
-import { shareTestServer, startTestServer, uncached } from "../support/server.js";
+import { shareTestServer, startTestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustGet,
@@ -13,7 +12,8 @@ import {
   mustSucceed,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { blobFile, damage, flipped } from "../support/damage.js";
 
 type Headers = Readonly<Record<string, string>>;
 

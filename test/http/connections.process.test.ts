@@ -5,11 +5,9 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
-import { later } from "../support/clean-up.js";
-import { canRun } from "../support/mounts.js";
-import { isMissing } from "../support/needs.js";
-import { builtHere, startProcess } from "../support/process.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { builtHere, startProcess } from "../../tools/rig/process.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   connectRaw,
   mustGet,
@@ -22,7 +20,9 @@ import {
   parseRaw,
   send,
   sendRaw,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { canRun } from "../support/mounts.js";
+import { isMissing } from "../support/needs.js";
 
 function requestTo(server: TestServer, line: string, body = "", token: string | null = server.token): string {
   const authorization = token === null ? "" : `Authorization: Bearer ${token}\r\n`;

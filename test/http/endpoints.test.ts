@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { readManifest } from "../../src/manifest.js";
-import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import {
   api,
   mustGet,
@@ -14,7 +14,7 @@ import {
   mustRefuse,
   mustStatus,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 
 const tag = /^[\w-]{16}$/;
 const isoMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -3,11 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
-import { keyWorkerAsked } from "../support/asked-worker.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { failingFiles } from "../support/failing-files.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   connectRaw,
   mustCreateToken,
@@ -24,7 +20,11 @@ import {
   type Send,
   send,
   sendRaw,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { keyWorkerAsked } from "../support/asked-worker.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { failingFiles } from "../support/failing-files.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 

@@ -4,11 +4,11 @@
  */
 import { expect } from "chai";
 import { scopes } from "../../src/contract/names.js";
-import { shared } from "../support/clean-up.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { uncached } from "../../tools/rig/server.js";
+import { mustCreateToken, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { startVaultServer, vault } from "../../tools/rig/vault-client.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { uncached } from "../support/server.js";
-import { mustCreateToken, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { startVaultServer, vault } from "../vault-api/vault-client.js";
 
 type Row = readonly [method: string, at: string, body?: object | undefined, headers?: Readonly<Record<string, string>>];
 

@@ -2,8 +2,7 @@
 import { expect } from "chai";
 import { endpoints } from "../../src/http/endpoints.js";
 import type { FinishedRequest } from "../../src/observer.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import {
   exchangeRaw,
   mustCreateToken,
@@ -14,8 +13,9 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
-import { vault, withPort } from "../vault-api/vault-client.js";
+} from "../../tools/rig/test-client.js";
+import { vault, withPort } from "../../tools/rig/vault-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 type Answer = Pick<Awaited<ReturnType<typeof send>>, "status" | "headers" | "text">;
 

@@ -1,6 +1,19 @@
 /** docs/http-api.md, Passphrase and keys: changes of the passphrase, further keys, and the upgrade of scrypt's cost. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { passphrase, restarted, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  send,
+} from "../../tools/rig/test-client.js";
 import { headerFile } from "../support/damage.js";
 import { failingFiles } from "../support/failing-files.js";
 import {
@@ -13,19 +26,6 @@ import {
   unlockWith,
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, restarted, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-import {
-  mustGet,
-  mustInit,
-  mustLock,
-  mustPut,
-  mustRefuse,
-  mustStatus,
-  mustSucceed,
-  mustUnlock,
-  type Send,
-  send,
-} from "../support/test-client.js";
 
 const another = "another passphrase";
 const aKey = "SRK-00000-00001-00002-00003-00004-00005-00006-00007-00008-00009-0000A-0000B-0000C";

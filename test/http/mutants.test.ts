@@ -7,14 +7,14 @@ import { once } from "node:events";
 import { connect } from "node:tls";
 import { expect } from "chai";
 import * as adapter from "../../src/http/adapter.js";
-import { shared } from "../support/clean-up.js";
-import { takeViolations } from "../support/contract-judge.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { takeViolations } from "../../tools/rig/contract-judge.js";
+import { passphrase, uncached } from "../../tools/rig/server.js";
+import { mustCreateToken, send } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
 import * as judges from "../support/request-judges.js";
 import { allRequests } from "../support/requests.js";
-import { passphrase, uncached } from "../support/server.js";
-import { mustCreateToken, send } from "../support/test-client.js";
 
 const files = { held: heldFiles(), failing: failingFiles() };
 

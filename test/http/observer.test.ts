@@ -3,10 +3,7 @@ import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import type { FinishedRequest, VaultEvent } from "../../src/observer.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { blobFile, damage } from "../support/damage.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, startTestServer, type TestOptions, type TestServer, uncached } from "../support/server.js";
+import { passphrase, startTestServer, type TestOptions, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   connectRaw,
   mustCreateToken,
@@ -17,7 +14,10 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { blobFile, damage } from "../support/damage.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 type Observed = { readonly server: TestServer; readonly requests: FinishedRequest[]; readonly events: VaultEvent[] };
 

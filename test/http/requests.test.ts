@@ -2,12 +2,12 @@
 import { expect } from "chai";
 import { endpoints } from "../../src/http/endpoints.js";
 import { vaultEndpoints } from "../../src/vault-api/endpoints.js";
-import { shared } from "../support/clean-up.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { uncached } from "../../tools/rig/server.js";
 import { failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
 import * as judges from "../support/request-judges.js";
 import { allRequests, nativeRequests, vaultRequests } from "../support/requests.js";
-import { uncached } from "../support/server.js";
 
 describe("every request", () => {
   const rig = shared(judges.startRig);

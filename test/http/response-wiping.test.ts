@@ -4,8 +4,8 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { sendWhole } from "../../src/http/response.js";
+import { later } from "../../tools/rig/clean-up.js";
 import { untilWiped } from "../support/bytes.js";
-import { later } from "../support/clean-up.js";
 
 describe("the bytes of a response", () => {
   it("are wiped once the client has received them", async () => {

@@ -5,10 +5,10 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { environment, run, type ServerProcess, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
-import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { passphrase } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
 
 const chromium = "/usr/bin/chromium";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

@@ -4,9 +4,8 @@ import { get } from "node:https";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   type Json,
@@ -16,7 +15,8 @@ import {
   mustRefuse,
   mustSucceed,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const page = { reviewPage: true };
 

@@ -4,9 +4,8 @@ import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
-import { later } from "../support/clean-up.js";
-import { heldFiles } from "../support/held-files.js";
-import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { passphrase, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   connectRaw,
   type Json,
@@ -17,7 +16,8 @@ import {
   mustRefuse,
   mustSucceed,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { heldFiles } from "../support/held-files.js";
 
 const secret = "/v1/secrets/app/a";
 const transitChanges: readonly (readonly [name: string, method: string, path: string, body: object])[] = [

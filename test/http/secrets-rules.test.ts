@@ -2,8 +2,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { shareTestServer, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
+import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 describe("secret paths", () => {
   const server = shareTestServer({}, mustInit);

@@ -4,7 +4,7 @@ import { Agent, createServer, type IncomingMessage, request, type ServerResponse
 import type { AddressInfo, Socket } from "node:net";
 import { expect } from "chai";
 import { type ResponseStart, sendOwned } from "../../src/http/sending.js";
-import { later } from "../support/clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
 
 const headers = ["Content-Type", "text/plain", "Cache-Control", "no-store"];
 

@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 const request = { method: "POST", path: "/v1/snapshot" };
 

@@ -3,8 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { untilDerivationsWait } from "../support/scrape.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustGet,
@@ -18,7 +17,8 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { untilDerivationsWait } from "../support/scrape.js";
 
 type State = "not initialized" | "locked" | "unlocked";
 

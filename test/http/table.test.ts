@@ -7,8 +7,8 @@ import { expect } from "chai";
 import { type Endpoint, EndpointTable, endpoint, none } from "../../src/http/endpoint.js";
 import { endpoints } from "../../src/http/endpoints.js";
 import { json } from "../../src/http/outcome.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { contract } from "../support/contract-judge.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { contract } from "../../tools/rig/contract-judge.js";
 
 type Documented = Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
 

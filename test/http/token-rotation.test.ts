@@ -4,12 +4,20 @@ import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { decodeHeader, decodeKeys, headerText, recordMac } from "../support/decoder.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { decodeHeader, decodeKeys, headerText, recordMac } from "../../tools/rig/decoder.js";
+import { passphrase, restarted, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import {
+  mustCreateToken,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { mustRotate, outcomeOf, rotating, untilRotated } from "../support/key-requests.js";
-import { passphrase, restarted, startTestServer, type TestServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustLock, mustPut, mustRefuse, mustUnlock, send } from "../support/test-client.js";
 
 const forgedValue = "src_forged-by-someone-with-the-old-key_AAAA";
 

@@ -10,11 +10,9 @@ import { connect, getCiphers, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { defaultLimits } from "../../src/http/listener.js";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { turns } from "../support/latch.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   connectRaw,
   mustInit,
@@ -26,7 +24,9 @@ import {
   parseRaw,
   send,
   sendRaw,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { turns } from "../support/latch.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const day = 24 * 3600 * 1000;
 

@@ -3,8 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { mustRotate, untilRotated } from "../support/key-requests.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustInit,
@@ -13,7 +12,8 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { mustRotate, untilRotated } from "../support/key-requests.js";
 
 const newPath = (() => {
   let paths = 0;

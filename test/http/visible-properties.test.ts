@@ -3,7 +3,7 @@
  * and never anything of a secret outside of its paths.
  */
 import { expect } from "chai";
-import { shareTestServer, type TestServer } from "../support/server.js";
+import { shareTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustCreateToken,
@@ -12,7 +12,7 @@ import {
   mustSucceed,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 
 /** Texts of a secret that a response may show; each is nowhere else. */
 const canaries = {

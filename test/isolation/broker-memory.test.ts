@@ -16,11 +16,11 @@ import {
   startUpstream,
   trustOf,
   type Upstream,
-} from "../broker/broker-rig.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { scanProcess, whatStays } from "../support/scanner.js";
-import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+} from "../../tools/rig/broker-rig.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { scanProcess, whatStays } from "../../tools/rig/scanner.js";
+import { mustInit, mustLock, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { scanProcess } from "../support/scanner.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { scanProcess } from "../../tools/rig/scanner.js";
 import {
   mustGet,
   mustInit,
@@ -14,8 +14,8 @@ import {
   mustSucceed,
   type Send,
   send,
-} from "../support/test-client.js";
-import { type VaultServer, vault } from "../vault-api/vault-client.js";
+} from "../../tools/rig/test-client.js";
+import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";

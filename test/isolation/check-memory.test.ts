@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { expect } from "chai";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { scanProcess } from "../support/scanner.js";
-import { closeConnections, mustInit, mustLock, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { scanProcess } from "../../tools/rig/scanner.js";
+import { closeConnections, mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 
 const canary = "canary-that-the-scanner-must-find";
 

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
-import { later, shared } from "../support/clean-up.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { scanProcess } from "../support/scanner.js";
+import { later, shared } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { scanProcess } from "../../tools/rig/scanner.js";
 
 const canary = "canary-that-the-scanner-must-find";
 

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { collect } from "../support/process.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect } from "../../tools/rig/process.js";
 
 const demonstration = fileURLToPath(new URL("../../demo/isolation.js", import.meta.url));
 

@@ -1,11 +1,11 @@
 /** Keys in the server's memory, searched for from outside, through changes of the passphrase, the keys and the master key. */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
-import { decodeHeader, decodeKeys, headerText } from "../support/decoder.js";
+import { decodeHeader, decodeKeys, headerText } from "../../tools/rig/decoder.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { type Found, scanProcess } from "../../tools/rig/scanner.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { changing, mustCreateKey, untilRotated } from "../support/key-requests.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { type Found, scanProcess } from "../support/scanner.js";
-import { mustInit, mustLock, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const another = "another passphrase that the scanner looks for";

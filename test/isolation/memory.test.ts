@@ -2,11 +2,11 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import { decodeKeys } from "../support/decoder.js";
-import { hitsIn, takeSnapshots } from "../support/heap-snapshot.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { type Found, scanProcess, whatStays } from "../support/scanner.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { decodeKeys } from "../../tools/rig/decoder.js";
+import { hitsIn, takeSnapshots } from "../../tools/rig/heap-snapshot.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { type Found, scanProcess, whatStays } from "../../tools/rig/scanner.js";
 import {
   closeConnections,
   mustGet,
@@ -20,7 +20,7 @@ import {
   openRaw,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { later } from "../support/clean-up.js";
-import { scanProcess } from "../support/scanner.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { scanProcess } from "../../tools/rig/scanner.js";
 
 describe("the scanner", function () {
   this.timeout(0);

@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { scanProcess } from "../../tools/rig/scanner.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { mustCreateKey } from "../support/key-requests.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { scanProcess } from "../support/scanner.js";
-import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustSucceed, send } from "../support/test-client.js";
-import { type VaultServer, vault } from "../vault-api/vault-client.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";

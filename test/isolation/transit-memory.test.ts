@@ -2,9 +2,9 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { expect } from "chai";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { type Found, scanProcess } from "../support/scanner.js";
-import { mustInit, mustLock, mustSucceed, send } from "../support/test-client.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { type Found, scanProcess } from "../../tools/rig/scanner.js";
+import { mustInit, mustLock, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 const gone: Found = { full: 0, half: 0 };
 const canary = randomBytes(32).toString("hex");

@@ -1,7 +1,7 @@
 /** The long forms run files that exist, with numbers that these files read. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { longForms } from "./long-forms.js";
+import { longForms } from "../../tools/docs/long-forms.js";
 
 describe("the long form", () => {
   for (const [name, { files, numbers = {} }] of Object.entries(longForms)) {

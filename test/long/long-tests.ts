@@ -1,7 +1,7 @@
 /** Long forms of the tests, with larger numbers than a normal run has: `npm run test:long -- crash`. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { type LongForm, longForms } from "./long-forms.js";
+import { type LongForm, longForms } from "../../tools/docs/long-forms.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const support = "dist/test/support";

@@ -4,10 +4,10 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Header } from "tar";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { type Ended, run } from "../support/process.js";
-import { realScryptCost, startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { type Ended, run } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 
 export const secrets: Readonly<Record<string, string>> = {
   "app/db/password": "s3cr3t",

@@ -2,8 +2,8 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
 import { tracedCommand, whyNoStrace } from "../support/strace.js";
 import { backup, must, startFilled } from "./archives.js";
 

@@ -8,14 +8,14 @@ import { startTime } from "../../src/files/process-identity.js";
 import { directFiles } from "../../src/maintenance/backup/direct-files.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { startProcess } from "../../tools/rig/process.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { mount, mustRun, whyNoMounts } from "../support/mounts.js";
 import { isMissing } from "../support/needs.js";
-import { startProcess } from "../support/process.js";
-import { startTestServer, type TestServer } from "../support/server.js";
 import { write } from "../support/store-changes.js";
-import { mustInit, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
 import { backup, must, mustHold, restore, secrets } from "./archives.js";
 
 const fromTheVault = /^6 secrets saved in \S+ \(from the vault itself: its disk is full or read-only/;

@@ -20,11 +20,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { backUp } from "../../src/maintenance/backup/write-backup.js";
 import { enterHolder, removeHolder } from "../../src/storage/files/claim.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { start } from "../cli/run-command.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
-import { mustGet, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
 
 describe("a backup", () => {

@@ -7,12 +7,10 @@ import { databaseEngine } from "../../src/engines/postgres.js";
 import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-store.js";
 import { migrate } from "../../src/maintenance/migrate.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
-import { bytes } from "../support/bytes.js";
-import { shared, temporaryDirectory } from "../support/clean-up.js";
-import { MemoryStore, nothingKept } from "../support/memory-store.js";
-import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
-import { type Ended, run } from "../support/process.js";
-import { passphrase, realScryptCost, startTestServer, type TestServer } from "../support/server.js";
+import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { type Ended, run } from "../../tools/rig/process.js";
+import { passphrase, realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustCount,
   mustCreateToken,
@@ -22,7 +20,9 @@ import {
   mustPut,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { bytes } from "../support/bytes.js";
+import { MemoryStore, nothingKept } from "../support/memory-store.js";
 import { headerOfVersion1 } from "../vectors/frozen-headers.js";
 
 function passphraseFile(text = passphrase): string {

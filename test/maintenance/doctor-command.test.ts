@@ -3,12 +3,12 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, mainFile, node, run, startProcess } from "../../tools/rig/process.js";
+import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustLock, mustPut, send } from "../../tools/rig/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { environment, mainFile, node, run, startProcess } from "../support/process.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
-import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
 import { copyOf, doctor, inspect, makeHome } from "./doctor-homes.js";
 
 function fileWith(bytes: string | Uint8Array): string {

@@ -22,10 +22,10 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
 import { parseLog, rebuilt } from "../audit/sample-log.js";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
 import { contentsOf, copyOf, inspect, makeHome, type Report } from "./doctor-homes.js";
 
 const isRoot = process.getuid?.() === 0;

@@ -3,10 +3,10 @@ import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { asJson, exitCodeOf } from "../../src/cli/commands/doctor.js";
 import { runDoctor } from "../../src/maintenance/doctor/inspect-home.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
-import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 export type Json = { readonly [name: string]: unknown };
 

@@ -8,10 +8,10 @@ import { migrate } from "../../src/maintenance/migrate.js";
 import { enterHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
-import { realScryptCost, startTestServer } from "../support/server.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 import { inspect, makeHome } from "./doctor-homes.js";
 

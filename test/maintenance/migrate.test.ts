@@ -6,12 +6,12 @@ import { migrate } from "../../src/maintenance/migrate.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustGet, mustInit, mustPut, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { bytes } from "../support/bytes.js";
-import { temporaryDirectory } from "../support/clean-up.js";
 import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
-import { run } from "../support/process.js";
-import { realScryptCost, startTestServer } from "../support/server.js";
-import { mustCreateToken, mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
 import { WeakDisk } from "../support/weak-disk.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 

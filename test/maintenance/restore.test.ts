@@ -21,12 +21,12 @@ import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
+import { cleanUpMark, cleanUpTo, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 import { start } from "../cli/run-command.js";
-import { cleanUpMark, cleanUpTo, shared, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
-import { run } from "../support/process.js";
-import { realScryptCost, startTestServer } from "../support/server.js";
-import { mustInit } from "../support/test-client.js";
 import {
   archiveOf,
   backup,

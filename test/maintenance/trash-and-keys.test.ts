@@ -2,11 +2,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { shared, temporaryDirectory } from "../support/clean-up.js";
-import { changing } from "../support/key-requests.js";
-import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
-import { type Ended, run } from "../support/process.js";
-import { passphrase, realScryptCost, startTestServer, type TestServer } from "../support/server.js";
+import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { type Ended, run } from "../../tools/rig/process.js";
+import { passphrase, realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type Json,
   mustGet,
@@ -16,7 +15,8 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { changing } from "../support/key-requests.js";
 
 const plaintext = Buffer.from("kept").toString("base64");
 const key = "/v1/transit/keys/app/key";

@@ -5,10 +5,9 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { StartError } from "../../src/errors.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
-import { unlockWith } from "../support/key-requests.js";
-import { preparedHome } from "../support/prepared-home.js";
-import { NotStarted, run, startProcess } from "../support/process.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { preparedHome } from "../../tools/rig/prepared-home.js";
+import { NotStarted, run, startProcess } from "../../tools/rig/process.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustLock,
@@ -18,7 +17,8 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { unlockWith } from "../support/key-requests.js";
 import { type FrozenHome, frozenHomes } from "../vectors/frozen-homes.js";
 
 function homeOf({ files }: FrozenHome): string {

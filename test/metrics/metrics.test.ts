@@ -3,12 +3,7 @@ import { spawnSync } from "node:child_process";
 import { expect } from "chai";
 import { endpointTable } from "../../src/http/endpoints.js";
 import { storageCalls } from "../../src/observer.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { failingFiles } from "../support/failing-files.js";
-import { clientOf } from "../support/library.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { mustScrape, type Scrape } from "../support/scrape.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import {
   mustCreateToken,
   mustInit,
@@ -19,7 +14,12 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { failingFiles } from "../support/failing-files.js";
+import { clientOf } from "../support/library.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { mustScrape, type Scrape } from "../support/scrape.js";
 
 const requests = (route: string, method: string, status: number | string) =>
   `strongroom_http_requests_total{route="${route}",method="${method}",status="${status}"}`;

@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut, send } from "../../tools/rig/test-client.js";
 import { mustScrape, namesIn, type Scrape } from "../support/scrape.js";
-import { shareTestServer } from "../support/server.js";
-import { mustInit, mustPut, send } from "../support/test-client.js";
 
 type Rule = { readonly alert: string; readonly expr: string };
 type Panel = { readonly title: string; readonly targets: readonly { readonly expr: string }[] };

@@ -4,14 +4,20 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { BatchOperation, StrongroomClient } from "../../src/client/client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { run } from "../../tools/rig/process.js";
+import {
+  passphrase,
+  realScryptCost,
+  shareTestServer,
+  startTestServer,
+  type TestServer,
+} from "../../tools/rig/server.js";
+import { mustInit, mustStatus, mustUnlock } from "../../tools/rig/test-client.js";
+import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { mustDo, strongroom } from "../cli/run-command.js";
-import { temporaryDirectory } from "../support/clean-up.js";
 import { clientOf } from "../support/library.js";
-import { postgresPrograms, startPostgres, urlOf } from "../support/postgres.js";
-import { run } from "../support/process.js";
-import { passphrase, realScryptCost, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-import { mustInit, mustStatus, mustUnlock } from "../support/test-client.js";
-import { type VaultServer, vault } from "../vault-api/vault-client.js";
 
 const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 10);
 

@@ -1,9 +1,7 @@
 /** Fuzzing of the HTTP interface: no 500, no hang, no response without JSON, no canary in a response or the log. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { codePoint } from "../support/code-points.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   connectRaw,
@@ -12,7 +10,9 @@ import {
   mustStatus,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { codePoint } from "../support/code-points.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 /** A response may name the path, the log may not. */
 const pathCanary = "canary-of-a-path";

@@ -1,7 +1,7 @@
 /** The history of secrets compared with a model over random sequences of changes, batches of them, restarts and settings. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type Json,
   mustGet,
@@ -11,7 +11,7 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 import { overRandomSteps } from "./random-steps.js";
 
 type Content = { readonly value: string; readonly description?: string };

@@ -4,11 +4,9 @@
  */
 import { expect } from "chai";
 import fc from "fast-check";
-import { shared } from "../support/clean-up.js";
-import { changing, outcomeOf, rotating, untilRotated } from "../support/key-requests.js";
-import { needsPostgres } from "../support/postgres.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { startSharedDatabase, startSharedServers, storeOf } from "../support/shared-servers.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type Entry,
   mustGet,
@@ -21,7 +19,9 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { changing, outcomeOf, rotating, untilRotated } from "../support/key-requests.js";
+import { startSharedDatabase, startSharedServers, storeOf } from "../support/shared-servers.js";
 import { overRandomSteps } from "./random-steps.js";
 
 type Secret = { readonly value: string; readonly type?: string; readonly description?: string };

@@ -1,7 +1,7 @@
 /** Random sequences of steps, each on a server of its own. */
 import fc from "fast-check";
-import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { cleanUpMark, cleanUpTo } from "../../tools/rig/clean-up.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 
 type Runs = { readonly minLength: number; readonly maxLength: number; readonly numRuns: number };
 

@@ -4,9 +4,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { copyMemory } from "../../prove/memory.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import type { ServerProcess } from "../support/process.js";
-import { pythonFile } from "../support/python.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
+import { pythonFile } from "../../tools/rig/python.js";
 import { passphraseFile, prove } from "./run-prove.js";
 
 const python = "tools/prove.py";

@@ -3,10 +3,10 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "nod
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { headerText } from "../support/decoder.js";
-import { mainFile, type ServerProcess, startProcess } from "../support/process.js";
-import { mustInit, mustLock, mustPut } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { headerText } from "../../tools/rig/decoder.js";
+import { mainFile, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
 import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
 
 const root = resolve(dirname(mainFile), "..", "..");

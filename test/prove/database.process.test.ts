@@ -4,9 +4,9 @@ import { checkDisk } from "../../prove/disk.js";
 import { Home } from "../../prove/home.js";
 import { databaseSource } from "../../prove/source.js";
 import { databaseEngine } from "../../src/engines/postgres.js";
-import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../support/postgres.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
 
 describe("strongroom prove of a vault in PostgreSQL", function () {

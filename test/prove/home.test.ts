@@ -22,10 +22,10 @@ import { leaveLast } from "../../prove/last.js";
 import { prove as proveServer } from "../../prove/prove.js";
 import type { Report } from "../../prove/report.js";
 import { openHome } from "../../src/files/home.js";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, mainFile, node, startProcess } from "../../tools/rig/process.js";
+import { mustInit } from "../../tools/rig/test-client.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
-import { collect, mainFile, node, startProcess } from "../support/process.js";
-import { mustInit } from "../support/test-client.js";
 import { needsForeignMemory, passphraseFile, prove } from "./run-prove.js";
 
 /** What each of them says of a home; null when it is content. */

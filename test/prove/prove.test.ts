@@ -8,11 +8,9 @@ import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { weaknessesOf } from "../../prove/weaknesses.js";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { changing, rotating, untilRotated } from "../support/key-requests.js";
-import { needsOtherUser, otherUser } from "../support/needs.js";
-import { mainFile, node, type ServerProcess, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { mainFile, node, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { passphrase } from "../../tools/rig/server.js";
 import {
   type Json,
   mustInit,
@@ -24,7 +22,9 @@ import {
   type Send,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { changing, rotating, untilRotated } from "../support/key-requests.js";
+import { needsOtherUser, otherUser } from "../support/needs.js";
 import { dumpOf, proveDump, pythonDump } from "./both-programs.js";
 import { attackerFound, failuresOf, needsForeignMemory, type Proven, passphraseFile, prove } from "./run-prove.js";
 

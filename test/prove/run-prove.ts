@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Check, Report } from "../../prove/report.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
-import { passphrase } from "../support/server.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { passphrase } from "../../tools/rig/server.js";
 
 export type Proven = { readonly code: number | null; readonly report: Report };
 

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { StartError } from "../../src/errors.js";
 import { isPair } from "../../src/server/certificate-rules.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 
 /** Long form: 200. */
 const flips = Number(process.env["STRONGROOM_PAIR_FLIPS"] ?? 10);

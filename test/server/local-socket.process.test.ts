@@ -5,10 +5,10 @@ import { Agent, request as httpRequest } from "node:http";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { run, startProcess } from "../support/process.js";
-import { startLocalServer, type TestServer } from "../support/server.js";
-import { connectRaw, mustGet, mustInit, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run, startProcess } from "../../tools/rig/process.js";
+import { startLocalServer, type TestServer } from "../../tools/rig/server.js";
+import { connectRaw, mustGet, mustInit, mustPut, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
 
 type LocalAnswer = { readonly status: number; readonly json: { readonly [name: string]: unknown } };
 

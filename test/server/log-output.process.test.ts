@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemCode } from "../../src/errors.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { mustInit, mustStatus } from "../../tools/rig/test-client.js";
 import { canRun, mustRun } from "../support/mounts.js";
 import { isMissing } from "../support/needs.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
 import { hasPython, openTerminal } from "../support/pseudo-terminal.js";
-import { mustInit, mustStatus } from "../support/test-client.js";
 
 type Reader = { readonly descriptor: number; pause(): void; resume(): void; readonly shown: () => string };
 

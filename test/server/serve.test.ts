@@ -20,11 +20,11 @@ import { expect } from "chai";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
 import { StartError } from "../../src/errors.js";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { collect, environment, mainFile, node, run, startProcess } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
+import { collect, environment, mainFile, node, run, startProcess } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 
 const programDirectory = dirname(dirname(dirname(mainFile)));
 
@@ -486,7 +486,7 @@ describe("stopping", () => {
 
   it("by POST /v1/shutdown returns 200, exits 0, and does not wait for a client that never ends its request", async () => {
     const server = await startProcess();
-    const { connectRaw } = await import("../support/test-client.js");
+    const { connectRaw } = await import("../../tools/rig/test-client.js");
     const socket = connectRaw(server);
     socket.on("error", () => {});
     await new Promise((resolve) => socket.once("secureConnect", resolve));

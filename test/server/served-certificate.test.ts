@@ -5,12 +5,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type PeerCertificate } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run, startProcess } from "../../tools/rig/process.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { closeConnections, mustInit, mustStatus, openRaw } from "../../tools/rig/test-client.js";
 import { clientOf } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { run, startProcess } from "../support/process.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { closeConnections, mustInit, mustStatus, openRaw } from "../support/test-client.js";
 
 const day = 24 * 3600 * 1000;
 

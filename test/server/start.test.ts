@@ -3,10 +3,10 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { expect } from "chai";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { freePort } from "../support/postgres.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { mustInit, mustStatus } from "../support/test-client.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { freePort } from "../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustInit, mustStatus } from "../../tools/rig/test-client.js";
 
 type Opened = "connected" | "refused";
 

@@ -6,12 +6,12 @@ import { type FileOperations, OpenFile, systemFiles } from "../../src/files/dura
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { decodeJournal, encodeJournal } from "../../src/storage/files/journal.js";
 import type { Change } from "../../src/storage/secret-store.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 import type { Bytes } from "../../workers/protocol.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
 import { everyDamage } from "../support/damage.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/latch.js";
-import { lightFiles } from "../support/light-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
 import { write } from "../support/store-changes.js";
 

@@ -3,9 +3,9 @@ import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/files/claim.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { startProcess } from "../support/process.js";
-import { mustSucceed, send } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { startProcess } from "../../tools/rig/process.js";
+import { mustSucceed, send } from "../../tools/rig/test-client.js";
 
 describe("the holder of a vault, a process of its own,", () => {
   it("is found with its pid and address while it serves, and not after it has stopped", async () => {

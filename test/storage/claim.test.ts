@@ -3,8 +3,8 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/files/claim.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { startTestServer } from "../support/server.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { startTestServer } from "../../tools/rig/server.js";
 
 describe("the holder of a vault", () => {
   it("is not another process that reuses its pid", async () => {

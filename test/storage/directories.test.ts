@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { namesOf } from "../../src/storage/files/name-index.js";
 import { Tree } from "../../src/storage/files/tree.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate, turns } from "../support/latch.js";
 

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { DirectorySyncs } from "../../src/storage/files/directories.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 
 /** Directories whose fsyncs end when the test says so. */
 function heldUpSyncs() {

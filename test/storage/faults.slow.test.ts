@@ -2,9 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { faults as allFaults, type FailingFiles, type Fault, failingFiles } from "../support/failing-files.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   connectRaw,
@@ -17,7 +16,8 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { faults as allFaults, type FailingFiles, type Fault, failingFiles } from "../support/failing-files.js";
 
 const another = "another passphrase";
 

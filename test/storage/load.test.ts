@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { expect } from "chai";
 import { FileStore } from "../../src/storage/files/file-store.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
 import { remove, write } from "../support/store-changes.js";

@@ -7,9 +7,9 @@ import { expect } from "chai";
 import type { FileOperations } from "../../src/files/durable.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { type Change, type SecretStore, spaces } from "../../src/storage/secret-store.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 import { bytes } from "../support/bytes.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { lightFiles } from "../support/light-files.js";
 import { Random, runSeed } from "../support/random.js";
 import { VolatileDisk } from "../support/volatile-disk.js";
 

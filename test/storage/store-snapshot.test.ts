@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { enterHolder, removeHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { closedGate, turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { remove, write } from "../support/store-changes.js";

@@ -1,7 +1,7 @@
 /** Moments at which a key worker of this process is sent an operation: a latch for what a test does while it runs. */
 import { MessagePort } from "node:worker_threads";
+import { later } from "../../tools/rig/clean-up.js";
 import type { Call } from "../../workers/protocol.js";
-import { later } from "./clean-up.js";
 
 /** Resolves once a key worker has been sent the operation. Call it before the request. */
 export function keyWorkerAsked(op: string): Promise<void> {

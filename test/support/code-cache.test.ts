@@ -3,17 +3,17 @@ import { copyFileSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSy
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { temporaryDirectory } from "./clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 
-const compiled = fileURLToPath(new URL("./code-cache.cjs", import.meta.url));
+const compiled = fileURLToPath(new URL("../../tools/rig/code-cache.cjs", import.meta.url));
 
 describe("the code cache of the tests' processes", () => {
   it("keeps each file of the program once, and compiles it again once the file has changed", () => {
     const root = temporaryDirectory();
-    const cache = join(root, "test/support/code-cache.cjs");
+    const cache = join(root, "tools/rig/code-cache.cjs");
     const program = join(root, "program/main.cjs");
     const kept = join(root, "code-cache", process.version);
-    for (const folder of ["test/support", "program"]) mkdirSync(join(root, folder), { recursive: true });
+    for (const folder of ["tools/rig", "program"]) mkdirSync(join(root, folder), { recursive: true });
     copyFileSync(compiled, cache);
     const run = () => execFileSync(process.execPath, ["--require", cache, program], { env: {}, encoding: "utf8" });
 

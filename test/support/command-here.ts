@@ -5,9 +5,9 @@
 import { closeSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommandLine } from "../../src/cli/command-line.js";
-import { temporaryDirectory } from "./clean-up.js";
-import { environment, isInstalled } from "./process.js";
-import { stringIo } from "./string-io.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { environment, isInstalled } from "../../tools/rig/process.js";
+import { stringIo } from "../../tools/rig/string-io.js";
 
 export type Finished = {
   readonly code: number | null;

@@ -2,7 +2,7 @@
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { directoryName, secretFileName } from "../../src/paths/file-name.js";
-import type { TestServer } from "./server.js";
+import type { TestServer } from "../../tools/rig/server.js";
 
 /** The file of a secret, in the current vault by default. */
 export function blobFile(

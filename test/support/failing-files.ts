@@ -1,6 +1,6 @@
 /** File operations that fail on demand: simulates a full or failing disk. */
 import { type FileOperations, type OpenFile, systemFiles } from "../../src/files/durable.js";
-import { lightFiles } from "./light-files.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 
 type HandleStep = "writeFile" | "sync" | "truncate" | "read" | "stat" | "close";
 type Step = keyof FileOperations | HandleStep;

@@ -1,7 +1,7 @@
 /** A TCP proxy in front of a database: breaks connections at the k-th message to it, cuts all, holds one, or falls silent. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { later } from "./clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
 import { closedGate } from "./latch.js";
 
 export type FragileProxy = {

@@ -1,7 +1,7 @@
 /** File operations that block: opening a file chosen by a test waits until the test releases it. */
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 import { closedGate } from "./latch.js";
-import { lightFiles } from "./light-files.js";
 
 export type Hold = {
   /** Resolves once an open is blocked. */

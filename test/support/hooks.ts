@@ -1,6 +1,6 @@
 /** Mocha hooks: files in memory, clean-up after every test and suite; a response that violated the contract fails its file. */
-import { beginRun, cleanUpMark, cleanUpTo, endRun, preferMemory } from "./clean-up.js";
-import { takeViolations } from "./contract-judge.js";
+import { beginRun, cleanUpMark, cleanUpTo, endRun, preferMemory } from "../../tools/rig/clean-up.js";
+import { takeViolations } from "../../tools/rig/contract-judge.js";
 
 preferMemory();
 process.env["TZ"] = "UTC"; // tables show local times

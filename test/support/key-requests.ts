@@ -1,7 +1,7 @@
 /** Requests on the passphrase and the keys of a test server. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { passphrase, type TestServer } from "./server.js";
-import { type ApiResponse, mustStatus, mustSucceed, type Send, send } from "./test-client.js";
+import { passphrase, type TestServer } from "../../tools/rig/server.js";
+import { type ApiResponse, mustStatus, mustSucceed, type Send, send } from "../../tools/rig/test-client.js";
 
 /** `key`: its text. */
 export type Key = { readonly id: string; readonly label: string; readonly key: string };

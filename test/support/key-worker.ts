@@ -6,11 +6,11 @@ import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
 import { VaultError } from "../../src/errors.js";
 import { KeyWorker } from "../../src/vault/key-worker.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { passphrase, testScryptLogN } from "../../tools/rig/server.js";
 import { newContext } from "../../workers/operations/key-worker.js";
 import { adopt, init, load } from "../../workers/operations/lifecycle.js";
 import type { Bytes, ResultOf, SharedBytes } from "../../workers/protocol.js";
-import { later } from "./clean-up.js";
-import { passphrase, testScryptLogN } from "./server.js";
 
 const settings = { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: testScryptLogN };
 

@@ -1,9 +1,9 @@
 /** Clients from the package's own library, closed when their test ends. */
 import { expect } from "chai";
 import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
-import { later } from "./clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
 import { startProxy } from "./proxy.js";
-import type { TestServer } from "./server.js";
 
 /** The names of the client's methods. */
 export function clientMethods(): string[] {

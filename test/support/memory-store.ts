@@ -18,8 +18,8 @@ import {
   type StoredSnapshot,
   spaces,
 } from "../../src/storage/secret-store.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import type { Bytes } from "../../workers/protocol.js";
-import { temporaryDirectory } from "./clean-up.js";
 
 export type Kept = {
   header: Bytes | null;

@@ -1,6 +1,6 @@
 /** File operations of which one read gets a wrong bit, as from a failing disk or memory. */
 import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
-import { lightFiles } from "./light-files.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 
 export type MisreadingFiles = {
   readonly files: FileOperations;

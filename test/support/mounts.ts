@@ -1,6 +1,6 @@
 /** File systems mounted for tests, and always unmounted. Needs Linux and root. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { later } from "./clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
 
 /** Runs a system tool. @throws Error with its output when it fails. */
 export function mustRun(tool: string, ...args: readonly string[]): void {

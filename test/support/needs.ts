@@ -1,6 +1,6 @@
 /** Tests that need more than every machine has: where it is missing, a pending test says what it is. */
 import { spawnSync } from "node:child_process";
-import { mainFile } from "./process.js";
+import { mainFile } from "../../tools/rig/process.js";
 
 /** The kernel's unprivileged user, who owns no files. */
 export const otherUser = 65_534;

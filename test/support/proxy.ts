@@ -1,8 +1,8 @@
 /** A TCP proxy between client and server that counts connections and can break them. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { later } from "./clean-up.js";
-import type { TestServer } from "./server.js";
+import { later } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
 
 export type Proxy = {
   readonly port: number;

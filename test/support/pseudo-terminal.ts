@@ -2,9 +2,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, openSync } from "node:fs";
-import { later } from "./clean-up.js";
-import { collect, type Ended, environment, mainArguments, node } from "./process.js";
-import { pythonFile } from "./python.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, environment, mainArguments, node } from "../../tools/rig/process.js";
+import { pythonFile } from "../../tools/rig/python.js";
 
 type Environment = Readonly<Record<string, string>>;
 

@@ -1,7 +1,7 @@
 /** File operations that record creations, renames and syncs in order. */
 import { constants } from "node:fs";
 import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
-import { lightFiles } from "./light-files.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 
 export type RecordedFiles = {
   readonly files: FileOperations;

@@ -8,12 +8,7 @@ import { connect, type TLSSocket } from "node:tls";
 import type { Scope } from "../../src/access/scopes.js";
 import { scopes } from "../../src/contract/names.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
-import { type VaultServer, vault, withPort } from "../vault-api/vault-client.js";
-import type { FailingFiles } from "./failing-files.js";
-import type { HeldFiles } from "./held-files.js";
-import { type ApiRequest, type Port, there } from "./requests.js";
-import { startTestServer, type TestOptions } from "./server.js";
-import { ShiftedClock } from "./shifted-clock.js";
+import { startTestServer, type TestOptions } from "../../tools/rig/server.js";
 import {
   type Json,
   mustCreateToken,
@@ -23,7 +18,12 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "./test-client.js";
+} from "../../tools/rig/test-client.js";
+import { type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
+import type { FailingFiles } from "./failing-files.js";
+import type { HeldFiles } from "./held-files.js";
+import { type ApiRequest, type Port, there } from "./requests.js";
+import { ShiftedClock } from "./shifted-clock.js";
 
 /** Nothing but the value has it. */
 export const canary = "canary-of-the-value";

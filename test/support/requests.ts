@@ -4,7 +4,7 @@
  * every request.
  */
 import type { Scope } from "../../src/access/scopes.js";
-import { passphrase } from "./server.js";
+import { passphrase } from "../../tools/rig/server.js";
 
 export type Port = "native" | "vault";
 

@@ -1,7 +1,7 @@
 /** Scrapes of a server's metrics, parsed. */
 import { expect } from "chai";
-import type { TestServer } from "./server.js";
-import { send } from "./test-client.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { send } from "../../tools/rig/test-client.js";
 
 /** `series`: name and labels as printed. */
 export type Scrape = {

@@ -1,8 +1,8 @@
 /** Servers in the tests' own process that share one database, through a proxy that can break. */
 import { randomBytes } from "node:crypto";
+import { startPostgres, type TestPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { type FragileProxy, startFragileProxy } from "./fragile-proxy.js";
-import { startPostgres, type TestPostgres, urlOf } from "./postgres.js";
-import { startTestServer, type TestServer } from "./server.js";
 
 export type SharedDatabase = {
   readonly cluster: TestPostgres;

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { later } from "./clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
 
 /** Keys, typed once the terminal shows the question; a newline at the end is the Enter key. */
 export type Reaction = readonly [question: RegExp, keys: string];

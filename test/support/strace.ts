@@ -3,9 +3,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { later, temporaryDirectory } from "./clean-up.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, environment, mainFile, node } from "../../tools/rig/process.js";
 import { canRun } from "./mounts.js";
-import { collect, environment, mainFile, node } from "./process.js";
 
 /** Why processes cannot be traced here; null when they can. */
 export function whyNoStrace(): string | null {

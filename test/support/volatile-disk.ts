@@ -6,7 +6,7 @@ import { constants, cpSync, existsSync, mkdirSync, readFileSync, rmSync, truncat
 import { dirname, join, relative } from "node:path";
 import { systemCode } from "../../src/errors.js";
 import { type FileOperations, type OpenFile, systemFiles } from "../../src/files/durable.js";
-import { lightFiles } from "./light-files.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 
 /** The store may remove an empty folder between two looks at it, in the background: then all is copied again. */
 function copyWhole(directory: string, copy: string): void {

@@ -2,7 +2,7 @@
 import { constants, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { lightFiles } from "./light-files.js";
+import { lightFiles } from "../../tools/rig/light-files.js";
 
 /** `lost`: the fsync fails, and no later one covers the names; `late`: the process is killed before it, a later one does. */
 export type Fault = "lost" | "late";

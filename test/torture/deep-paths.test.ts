@@ -2,10 +2,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { backup, must, restore } from "../maintenance/archives.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { run } from "../support/process.js";
-import { realScryptCost, startTestServer, type TestServer } from "../support/server.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { run } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustInit,
@@ -15,7 +14,8 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { backup, must, restore } from "../maintenance/archives.js";
 
 /** 32 segments, 1,024 bytes; `letter` is ASCII. */
 function deepest(letter: string): string {

@@ -4,12 +4,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "../durability/outside.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
-import { isMissing, onlyWith } from "../support/needs.js";
-import { startProcess } from "../support/process.js";
-import { whyNoStrace, withFault } from "../support/strace.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { startProcess } from "../../tools/rig/process.js";
 import {
   mustGet,
   mustInit,
@@ -19,7 +15,11 @@ import {
   mustStatus,
   mustSucceed,
   mustUnlock,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "../durability/outside.js";
+import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
+import { isMissing, onlyWith } from "../support/needs.js";
+import { whyNoStrace, withFault } from "../support/strace.js";
 
 /** Too slow for the normal suite. */
 const expensively = onlyWith("STRONGROOM_TORTURE");

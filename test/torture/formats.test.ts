@@ -2,10 +2,10 @@
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { NotStarted, run, startProcess } from "../support/process.js";
-import { realScryptCost, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { NotStarted, run, startProcess } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustUnlock, send } from "../../tools/rig/test-client.js";
 
 type Row = {
   /** Below the home. */

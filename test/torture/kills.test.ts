@@ -3,12 +3,12 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { type Ended, run } from "../../tools/rig/process.js";
+import { realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { start } from "../cli/run-command.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { type Ended, run } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
-import { realScryptCost, startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../support/test-client.js";
 
 /** Short in the normal suite; 20 in the long form. */
 const kills = Number(process.env["STRONGROOM_TORTURE_KILLS"] ?? 2);

@@ -10,12 +10,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import pMap from "p-map";
 import { findHolder } from "../../src/storage/files/claim.js";
-import { later, temporaryDirectory } from "../support/clean-up.js";
-import { canRun, mustRun } from "../support/mounts.js";
-import { isMissing, onlyWith } from "../support/needs.js";
-import { preparedHome } from "../support/prepared-home.js";
-import { environment, mainFile, node, run, type ServerProcess, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { preparedHome } from "../../tools/rig/prepared-home.js";
+import { environment, mainFile, node, run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { passphrase } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustInit,
@@ -26,7 +24,9 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { canRun, mustRun } from "../support/mounts.js";
+import { isMissing, onlyWith } from "../support/needs.js";
 
 /** Short in the normal suite; 30 s in the long form. */
 const stoppedMs = Number(process.env["STRONGROOM_STOPPED_MS"] ?? 3_000);

@@ -10,9 +10,17 @@ import {
   verify,
 } from "node:crypto";
 import { expect } from "chai";
+import { shareTestServer } from "../../tools/rig/server.js";
+import {
+  type Json,
+  mustInit,
+  mustLock,
+  mustRefuse,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
 import { mustRotate, untilRotated } from "../support/key-requests.js";
-import { shareTestServer } from "../support/server.js";
-import { type Json, mustInit, mustLock, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 const base64 = (data: string | Uint8Array) => Buffer.from(data).toString("base64");
 const rawOf = (text: unknown) => Buffer.from(String(text).replace(/^vault:v\d+:/, ""), "base64");

@@ -4,10 +4,10 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { pythonFile } from "../support/python.js";
-import { shareTestServer } from "../support/server.js";
-import { type Json, mustInit, mustSucceed, send } from "../support/test-client.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { pythonFile } from "../../tools/rig/python.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { type Json, mustInit, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 const base64 = (data: string | Uint8Array) => Buffer.from(data).toString("base64");
 const rawOf = (text: unknown) => Buffer.from(String(text).replace(/^vault:v\d+:/, ""), "base64");

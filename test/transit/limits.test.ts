@@ -2,13 +2,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { XaesKey } from "../../workers/crypto/xaes.js";
-import { withScratch } from "../../workers/memory.js";
-import { openKey, sealKey } from "../../workers/transit/key-format.js";
-import { mostMessages } from "../../workers/transit/messages.js";
-import { strongroom } from "../cli/command-rows.js";
-import { decodeKeys, headerText } from "../support/decoder.js";
-import { passphrase, realScryptCost, shareTestServer, uncached } from "../support/server.js";
+import { decodeKeys, headerText } from "../../tools/rig/decoder.js";
+import { passphrase, realScryptCost, shareTestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   type Json,
@@ -18,8 +13,13 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/test-client.js";
-import { vault, withPort } from "../vault-api/vault-client.js";
+} from "../../tools/rig/test-client.js";
+import { vault, withPort } from "../../tools/rig/vault-client.js";
+import { XaesKey } from "../../workers/crypto/xaes.js";
+import { withScratch } from "../../workers/memory.js";
+import { openKey, sealKey } from "../../workers/transit/key-format.js";
+import { mostMessages } from "../../workers/transit/messages.js";
+import { strongroom } from "../cli/command-rows.js";
 
 const plaintext = Buffer.from("hello").toString("base64");
 

@@ -4,8 +4,7 @@
  */
 import { createPrivateKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { Random, runSeed } from "../support/random.js";
-import { shareTestServer } from "../support/server.js";
+import { shareTestServer } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustCreateToken,
@@ -14,7 +13,8 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { Random, runSeed } from "../support/random.js";
 
 /** The long form sends 10,000. */
 const randomRequests = Number(process.env["STRONGROOM_TRANSIT_REQUESTS"] ?? 200);

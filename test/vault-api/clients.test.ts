@@ -4,11 +4,11 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { realScryptCost } from "../../tools/rig/server.js";
+import { mustGet, mustPut } from "../../tools/rig/test-client.js";
+import { startVaultServer, type VaultServer } from "../../tools/rig/vault-client.js";
 import { strongroom } from "../cli/run-command.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { realScryptCost } from "../support/server.js";
-import { mustGet, mustPut } from "../support/test-client.js";
-import { startVaultServer, type VaultServer } from "./vault-client.js";
 
 const run = promisify(execFile);
 

@@ -2,9 +2,9 @@
 import { expect } from "chai";
 import type { Scope } from "../../src/access/scopes.js";
 import { scopes } from "../../src/contract/names.js";
-import { shareTestServer } from "../support/server.js";
-import { mustCreateToken, mustInit, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
-import { type VaultServer, vault, withPort } from "./vault-client.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustInit, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
 
 type Asked = { readonly method: string; readonly at: string; readonly body?: object };
 

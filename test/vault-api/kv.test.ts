@@ -1,9 +1,15 @@
 /** KV, version 2, on the port for Vault's clients: the engine's rules, and what the native API makes of them. */
 import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
-import { shareTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut, mustSucceed, send } from "../support/test-client.js";
-import { startVaultServer, type VaultResponse, type VaultServer, vault, withPort } from "./vault-client.js";
+import { shareTestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustList, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import {
+  startVaultServer,
+  type VaultResponse,
+  type VaultServer,
+  vault,
+  withPort,
+} from "../../tools/rig/vault-client.js";
 
 describe("KV on the port for Vault's clients", () => {
   const shared = shareTestServer({ vaultPort: 0 }, mustInit);

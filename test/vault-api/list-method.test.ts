@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from "node:net";
 import { expect } from "chai";
 import fc from "fast-check";
 import { addPipeline, inTurn } from "../../src/http/connections.js";
-import { later } from "../support/clean-up.js";
+import { later } from "../../tools/rig/clean-up.js";
 
 type Sent = {
   readonly method: string;

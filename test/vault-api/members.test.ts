@@ -1,9 +1,9 @@
 /** Every parameter and member that OpenBao's API documents name: honoured, harmless, or refused with a reason. */
 import { expect } from "chai";
+import { shared } from "../../tools/rig/clean-up.js";
+import { passphrase } from "../../tools/rig/server.js";
+import { startVaultServer, type VaultResponse, vault } from "../../tools/rig/vault-client.js";
 import { type Fate, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
-import { shared } from "../support/clean-up.js";
-import { passphrase } from "../support/server.js";
-import { startVaultServer, type VaultResponse, vault } from "./vault-client.js";
 
 type Body = Readonly<Record<string, unknown>>;
 

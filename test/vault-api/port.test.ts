@@ -1,6 +1,6 @@
 /** The port for Vault's clients: its listener, tokens, lockout, errors, and the method LIST. */
 import { expect } from "chai";
-import { startTestServer } from "../support/server.js";
+import { startTestServer } from "../../tools/rig/server.js";
 import {
   exchangeRaw,
   mustCreateToken,
@@ -10,8 +10,8 @@ import {
   mustStatus,
   mustSucceed,
   send,
-} from "../support/test-client.js";
-import { startVaultServer, type VaultServer, vault, withPort } from "./vault-client.js";
+} from "../../tools/rig/test-client.js";
+import { startVaultServer, type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
 
 describe("the port for Vault's clients", () => {
   it("is off by default, and status says where it is when it is on", async () => {

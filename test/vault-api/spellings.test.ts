@@ -1,8 +1,8 @@
 /** Spellings of a path on the port for Vault's clients: none leads a token outside of its paths, or a response to another's secret. */
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import { mustCreateToken, mustPut } from "../support/test-client.js";
-import { startVaultServer, vault } from "./vault-client.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { mustCreateToken, mustPut } from "../../tools/rig/test-client.js";
+import { startVaultServer, vault } from "../../tools/rig/vault-client.js";
 
 const canary = "canary-of-the-other-folder";
 

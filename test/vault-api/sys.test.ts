@@ -1,8 +1,8 @@
 /** `sys` on the port for Vault's clients: seal and unseal, and mounts without state. */
 import { expect } from "chai";
-import { passphrase } from "../support/server.js";
-import { mustCreateToken, mustPut, mustStatus, mustSucceed, send } from "../support/test-client.js";
-import { startVaultServer, type VaultServer, vault } from "./vault-client.js";
+import { passphrase } from "../../tools/rig/server.js";
+import { mustCreateToken, mustPut, mustStatus, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
 
 const unseal = (server: VaultServer, body: object, token?: string | null) =>
   vault(server, "PUT", "sys/unseal", { body, ...(token !== undefined && { token }) });

@@ -1,11 +1,11 @@
 /** Tokens for Vault's clients: what they are, child tokens, the login, and their ends. */
 import { expect } from "chai";
 import { newChildValue } from "../../src/access/token-value.js";
-import { shared } from "../support/clean-up.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { type Json, mustCreateToken, mustList, mustLock, mustPut, send } from "../../tools/rig/test-client.js";
+import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { type Json, mustCreateToken, mustList, mustLock, mustPut, send } from "../support/test-client.js";
-import { startVaultServer, type VaultServer, vault } from "./vault-client.js";
 
 const hour = 3600;
 

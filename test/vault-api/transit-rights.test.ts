@@ -2,11 +2,11 @@
 import { expect } from "chai";
 import type { Scope } from "../../src/access/scopes.js";
 import { scopes } from "../../src/contract/names.js";
-import { shared } from "../support/clean-up.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { uncached } from "../../tools/rig/server.js";
+import { mustCreateToken, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { startVaultServer, vault } from "../../tools/rig/vault-client.js";
 import { heldFiles } from "../support/held-files.js";
-import { uncached } from "../support/server.js";
-import { mustCreateToken, mustSucceed, send } from "../support/test-client.js";
-import { startVaultServer, vault } from "./vault-client.js";
 
 const message = "aGVsbG8=";
 

@@ -1,8 +1,8 @@
 /** Transit for Vault's clients: names of fields, forms of results, errors. */
 import { createHash, createPublicKey, createVerify, verify } from "node:crypto";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import { startVaultServer, type VaultRequest, vault } from "./vault-client.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { startVaultServer, type VaultRequest, vault } from "../../tools/rig/vault-client.js";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const message = base64("attack at dawn");

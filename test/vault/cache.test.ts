@@ -3,12 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { systemFiles } from "../../src/files/durable.js";
 import { BlobCache, cachedBlob } from "../../src/vault/cache.js";
-import { blobFile, damage, flipped } from "../support/damage.js";
-import { heldFiles } from "../support/held-files.js";
-import { closedGate, turns } from "../support/latch.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { Random } from "../support/random.js";
-import { passphrase, restarted, startTestServer, uncached } from "../support/server.js";
+import { passphrase, restarted, startTestServer, uncached } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustInit,
@@ -18,7 +13,12 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { blobFile, damage, flipped } from "../support/damage.js";
+import { heldFiles } from "../support/held-files.js";
+import { closedGate, turns } from "../support/latch.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { Random } from "../support/random.js";
 
 const get = { path: "/v1/secrets/a" };
 const ofBytes = (length: number) => cachedBlob({ blob: new Uint8Array(length) });

@@ -1,9 +1,7 @@
 /** Damaged blobs: always refused, without harm to others, and with a remedy for each. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { blobFile, damage, everyDamage, flipped, headerFile } from "../support/damage.js";
-import { startKeyWorker, verdict } from "../support/key-worker.js";
-import { shareTestServer, startTestServer, uncached } from "../support/server.js";
+import { shareTestServer, startTestServer, uncached } from "../../tools/rig/server.js";
 import {
   mustGet,
   mustList,
@@ -15,7 +13,9 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { blobFile, damage, everyDamage, flipped, headerFile } from "../support/damage.js";
+import { startKeyWorker, verdict } from "../support/key-worker.js";
 import { allPaths, kinds, mustRefuseGet, prepare, put, startPrepared, witness } from "./damaged-secrets.js";
 
 /** The normal suite gets some of the damaged secrets, the long form all. */

@@ -3,11 +3,11 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { KeyWorker } from "../../src/vault/key-worker.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { blobFile, damage, everyDamage, headerFile } from "../support/damage.js";
 import { mustCreateKey } from "../support/key-requests.js";
 import { startKeyWorker, unlockKeyWorker, verdict } from "../support/key-worker.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/test-client.js";
 import { type FrozenHeader, headerOfVersion1 } from "../vectors/frozen-headers.js";
 
 /** Each valid-looking header costs a derivation: the normal suite tries some, the long form all. */

@@ -1,6 +1,6 @@
 /** Secrets for the integrity tests: three kinds that are damaged, and a witness that must stay readable. */
 import { expect } from "chai";
-import { startTestServer, type TestServer, uncached } from "../support/server.js";
+import { startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustGet,
@@ -9,7 +9,7 @@ import {
   mustRefuse,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
 
 export const kinds: Readonly<Record<string, { readonly path: string; readonly body: object }>> = {
   "an empty value without metadata": { path: "empty", body: { value: "" } },

@@ -2,10 +2,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { passphrase, restarted, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { type Json, mustGet, mustList, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { untilRotated } from "../support/key-requests.js";
-import { passphrase, restarted, startTestServer, type TestServer } from "../support/server.js";
-import { type Json, mustGet, mustList, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 
 /** Files by name below the vault's directory. */

@@ -3,8 +3,19 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Observer } from "../../src/observer.js";
+import { decodeKeys, headerText } from "../../tools/rig/decoder.js";
+import { passphrase, restarted, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { decodeKeys, headerText } from "../support/decoder.js";
 import { type FailingFiles, failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
 import {
@@ -18,17 +29,6 @@ import {
   unlockWith,
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, restarted, startTestServer, type TestServer } from "../support/server.js";
-import {
-  mustGet,
-  mustInit,
-  mustLock,
-  mustPut,
-  mustStatus,
-  mustSucceed,
-  mustUnlock,
-  send,
-} from "../support/test-client.js";
 
 const another = "another passphrase";
 

@@ -1,10 +1,7 @@
 /** Earlier versions of a secret: what is kept, listed, opened and removed, and what damage to them does. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { blobFile, damage, flipped } from "../support/damage.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { misreadingFiles } from "../support/misreading-files.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   type Json,
@@ -15,7 +12,10 @@ import {
   mustSucceed,
   secretTarget,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { blobFile, damage, flipped } from "../support/damage.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { misreadingFiles } from "../support/misreading-files.js";
 
 const target = (path: string) => `/v1/versions/${encodeURIComponent(path)}`;
 

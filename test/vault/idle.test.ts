@@ -1,7 +1,6 @@
 /** Idle lock, and what counts as activity. */
 import { expect } from "chai";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustCreateToken,
   mustInit,
@@ -11,7 +10,8 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const idleTimeoutMs = 60_000;
 

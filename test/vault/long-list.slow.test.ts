@@ -3,11 +3,11 @@ import { expect } from "chai";
 import { filledHome, pathOf } from "../../bench/vaults.js";
 import type { FileOperations } from "../../src/files/durable.js";
 import type { FinishedRequest } from "../../src/observer.js";
-import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo } from "../../tools/rig/clean-up.js";
+import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustLock, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { heldFiles } from "../support/held-files.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { mustCreateToken, mustLock, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 /** Three parts. */
 const count = 17_000;

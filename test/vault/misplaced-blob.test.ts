@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { startTestServer, uncached } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
-import { startTestServer, uncached } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { allPaths, kinds, mustRefuseGet, put, startPrepared, witness } from "./damaged-secrets.js";
 
 /** Returns where the value box begins; see the format in workers/crypto/blob.ts. */

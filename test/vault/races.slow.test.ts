@@ -2,12 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ReadWriteLock } from "../../src/locks.js";
-import { keyWorkerAsked } from "../support/asked-worker.js";
-import { crashKeyWorkers, lastThread, threadsAlive } from "../support/crash-key-worker.js";
-import { heldFiles } from "../support/held-files.js";
-import { turns } from "../support/latch.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { passphrase, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   connectRaw,
@@ -24,7 +19,12 @@ import {
   type Send,
   send,
   sendRaw,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { keyWorkerAsked } from "../support/asked-worker.js";
+import { crashKeyWorkers, lastThread, threadsAlive } from "../support/crash-key-worker.js";
+import { heldFiles } from "../support/held-files.js";
+import { turns } from "../support/latch.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const lock = { method: "POST", path: "/v1/lock" };
 const second = "the second vault's passphrase";

@@ -2,9 +2,9 @@
 import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { startTestServer, uncached } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { mustRotate } from "../support/key-requests.js";
-import { startTestServer, uncached } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
 describe("remembered metadata and values", () => {
   it("are not those of another path, another space or an earlier key", async () => {

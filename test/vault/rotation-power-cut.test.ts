@@ -1,11 +1,11 @@
 /** Rotation of the master key on a disk that loses names: the old key goes only once no blob under it can come back. */
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, mustUnlock, type Send, send } from "../../tools/rig/test-client.js";
 import { blobFile } from "../support/damage.js";
 import { mustRotate, outcomeOf, untilRotated } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustUnlock, type Send, send } from "../support/test-client.js";
 import { WeakDisk } from "../support/weak-disk.js";
 
 const paths = ["a/x", "b/x"];

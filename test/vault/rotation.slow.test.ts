@@ -4,9 +4,31 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
 import { Keys } from "../../src/maintenance/offline-keys.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { decodeHeader, headerText } from "../../tools/rig/decoder.js";
+import {
+  passphrase,
+  realScryptCost,
+  restarted,
+  startTestServer,
+  type TestOptions,
+  type TestServer,
+} from "../../tools/rig/server.js";
+import {
+  type Json,
+  mustGet,
+  mustInit,
+  mustList,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  send,
+} from "../../tools/rig/test-client.js";
 import { blobFile, damage, headerFile } from "../support/damage.js";
-import { decodeHeader, headerText } from "../support/decoder.js";
 import { type FailingFiles, failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
 import {
@@ -22,28 +44,6 @@ import {
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { Random, runSeed } from "../support/random.js";
-import {
-  passphrase,
-  realScryptCost,
-  restarted,
-  startTestServer,
-  type TestOptions,
-  type TestServer,
-} from "../support/server.js";
-import {
-  type Json,
-  mustGet,
-  mustInit,
-  mustList,
-  mustLock,
-  mustPut,
-  mustRefuse,
-  mustStatus,
-  mustSucceed,
-  mustUnlock,
-  type Send,
-  send,
-} from "../support/test-client.js";
 
 const another = "another passphrase";
 const paths = ["a", "b/c", "m", "n", "x/y/z", "z"];

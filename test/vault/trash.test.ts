@@ -3,13 +3,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { shared } from "../support/clean-up.js";
-import { blobFile } from "../support/damage.js";
-import { mustRotate, untilRotated } from "../support/key-requests.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { needsPostgres } from "../support/postgres.js";
-import { restarted, startTestServer, type TestOptions, type TestServer, uncached } from "../support/server.js";
-import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../tools/rig/postgres.js";
+import { restarted, startTestServer, type TestOptions, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
   type ApiResponse,
   type Json,
@@ -24,7 +20,11 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/test-client.js";
+} from "../../tools/rig/test-client.js";
+import { blobFile } from "../support/damage.js";
+import { mustRotate, untilRotated } from "../support/key-requests.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
 
 const trashing = (path: string, ifMatch?: string): Send => ({
   method: "POST",

@@ -1,8 +1,8 @@
 /** A lock and the requests that wait in front of it: the key worker refuses them, and wipes the key. */
 import { expect } from "chai";
 import type { KeyWorker } from "../../src/vault/key-worker.js";
+import { passphrase } from "../../tools/rig/server.js";
 import { sharedBytes, startNewVault, unlockKeyWorker, verdict } from "../support/key-worker.js";
-import { passphrase } from "../support/server.js";
 
 describe("a lock of the key worker", () => {
   const costly = sharedBytes(`{"x":"${"\\\\n".repeat(20_000)}","operations":[]}`);

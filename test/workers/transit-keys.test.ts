@@ -1,7 +1,7 @@
 /** Transit keys in the key worker's real thread: what their sealed form binds, counts and lets out. */
 import { expect } from "chai";
+import { shared } from "../../tools/rig/clean-up.js";
 import type { Bytes, SharedBytes, TransitUse } from "../../workers/protocol.js";
-import { shared } from "../support/clean-up.js";
 import { sharedBytes, startNewVault, verdict } from "../support/key-worker.js";
 
 const now = Date.UTC(2026, 0, 1);

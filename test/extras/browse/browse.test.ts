@@ -3,9 +3,11 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../../tools/rig/process.js";
+import { shareLocalServer, startLocalServer, type TestServer } from "../../../tools/rig/server.js";
+import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../../../tools/rig/test-client.js";
 import { must } from "../../cli/command-rows.js";
-import { temporaryDirectory } from "../../support/clean-up.js";
-import { mainFile, node } from "../../support/process.js";
 import {
   hasPython,
   type OnTerminal,
@@ -16,8 +18,6 @@ import {
   type TerminalSize,
 } from "../../support/pseudo-terminal.js";
 import { heldAfter } from "../../support/screen-emulator.js";
-import { shareLocalServer, startLocalServer, type TestServer } from "../../support/server.js";
-import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../../support/test-client.js";
 
 const canary = "canary-s3cr3t-value";
 const entered = "\u001b[?1049h";

@@ -6,12 +6,12 @@ import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { breachedIn } from "../../../src/extras/check/breaches.js";
 import { judgementsOf } from "../../../src/extras/check/judge.js";
+import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { shareLocalServer, startLocalServer } from "../../../tools/rig/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../../cli/run-command.js";
-import { temporaryDirectory } from "../../support/clean-up.js";
 import { clientOf } from "../../support/library.js";
 import { hasPython, runOnTerminal } from "../../support/pseudo-terminal.js";
-import { shareLocalServer, startLocalServer } from "../../support/server.js";
-import { mustInit, mustPut, mustSucceed, send } from "../../support/test-client.js";
 
 const strong = () => randomBytes(24).toString("base64url");
 const sha1 = (text: string) => createHash("sha1").update(text).digest("hex").toUpperCase();

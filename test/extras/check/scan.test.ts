@@ -4,12 +4,12 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { mainFile, node } from "../../../tools/rig/process.js";
+import { shareLocalServer } from "../../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../../cli/run-command.js";
-import { temporaryDirectory } from "../../support/clean-up.js";
 import type { Finished } from "../../support/command-here.js";
-import { mainFile, node } from "../../support/process.js";
-import { shareLocalServer } from "../../support/server.js";
-import { mustInit, mustPut } from "../../support/test-client.js";
 
 const value = () => randomBytes(20).toString("base64url");
 const [password, token, other] = [value(), value(), value()];

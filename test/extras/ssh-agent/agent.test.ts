@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { signingFor, sshPublicKey, sshSignature } from "../../../src/cli/kit/ssh-public-key.js";
 import { agentServer } from "../../../src/extras/ssh-agent/agent.js";
-import { later, temporaryDirectory } from "../../support/clean-up.js";
+import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 
 const run = promisify(execFile);
 

@@ -5,11 +5,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { freePort } from "../../../tools/rig/postgres.js";
+import { shareLocalServer } from "../../../tools/rig/server.js";
+import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
 import { must, strongroom } from "../../cli/command-rows.js";
-import { later, temporaryDirectory } from "../../support/clean-up.js";
-import { freePort } from "../../support/postgres.js";
-import { shareLocalServer } from "../../support/server.js";
-import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../support/test-client.js";
 
 describe("strongroom ssh-agent", () => {
   const server = shareLocalServer({}, async (started) => {

@@ -5,11 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemCode } from "../../../src/errors.js";
-import { shared } from "../../support/clean-up.js";
-import { needsPostgres } from "../../support/postgres.js";
-import { Random, runSeed } from "../../support/random.js";
-import type { TestServer } from "../../support/server.js";
-import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import { shared } from "../../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../../tools/rig/postgres.js";
+import type { TestServer } from "../../../tools/rig/server.js";
 import {
   type ApiResponse,
   mustGet,
@@ -21,7 +19,9 @@ import {
   type Send,
   secretTarget,
   send,
-} from "../../support/test-client.js";
+} from "../../../tools/rig/test-client.js";
+import { Random, runSeed } from "../../support/random.js";
+import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 
 /** Short in the normal suite; 50 in the long form. */
 const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 2);

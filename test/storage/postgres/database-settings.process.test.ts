@@ -1,11 +1,19 @@
 /** Settings that an operator has made for a database, or for all of a cluster: none changes what is stored, read or refused. */
 import { expect } from "chai";
 import { Client } from "pg";
-import { shared } from "../../support/clean-up.js";
+import { shared } from "../../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../../tools/rig/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustListPaths,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  send,
+} from "../../../tools/rig/test-client.js";
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
-import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
-import { startTestServer, type TestServer } from "../../support/server.js";
-import { mustGet, mustInit, mustListPaths, mustPut, mustRefuse, mustSucceed, send } from "../../support/test-client.js";
 
 const settings = [
   "bytea_output = escape",

@@ -6,12 +6,12 @@ import { homeAt } from "../../../src/files/home.js";
 import { examineStore } from "../../../src/maintenance/doctor/check-store.js";
 import type { Finding } from "../../../src/maintenance/doctor/finding.js";
 import { Keys } from "../../../src/maintenance/offline-keys.js";
+import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { type TestPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { passphrase, realScryptCost, type TestOptions } from "../../../tools/rig/server.js";
+import { type Json, mustCreateToken, mustPut, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
+import { startVaultServer, type VaultServer, vault } from "../../../tools/rig/vault-client.js";
 import { bytes } from "../../support/bytes.js";
-import { later, temporaryDirectory } from "../../support/clean-up.js";
-import { type TestPostgres, urlOf } from "../../support/postgres.js";
-import { passphrase, realScryptCost, type TestOptions } from "../../support/server.js";
-import { type Json, mustCreateToken, mustPut, mustSucceed, mustUnlock, send } from "../../support/test-client.js";
-import { startVaultServer, type VaultServer, vault } from "../../vault-api/vault-client.js";
 
 export const paths = ["a", "b/c", "b/d", "b/e", "kv/doc"] as const;
 const deleted = ["b/c", "gone/1"];

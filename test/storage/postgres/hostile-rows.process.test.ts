@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { databaseEngine } from "../../../src/engines/postgres.js";
 import { VaultError } from "../../../src/errors.js";
-import { shared, temporaryDirectory } from "../../support/clean-up.js";
-import { needsPostgres, startPostgres } from "../../support/postgres.js";
+import { shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
+import { mustCreateToken, mustGet, mustPut, send } from "../../../tools/rig/test-client.js";
 import { Random, runSeed } from "../../support/random.js";
-import { mustCreateToken, mustGet, mustPut, send } from "../../support/test-client.js";
 import { type EditedDatabase, paths, startEditedDatabase } from "./edited-database.js";
 
 const randomEdits = Number(process.env["STRONGROOM_HOSTILE_EDITS"] ?? 10);

@@ -1,22 +1,9 @@
 /** Changes by several servers that meet in an unlucky order: nothing is lost, and nothing that was deleted comes back. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { keyWorkerAsked } from "../../support/asked-worker.js";
-import { shared } from "../../support/clean-up.js";
-import type { Held } from "../../support/fragile-proxy.js";
-import {
-  changing,
-  creating,
-  mustCreateKey,
-  mustListKeys,
-  mustRotate,
-  outcomeOf,
-  unlockWith,
-  untilRotated,
-} from "../../support/key-requests.js";
-import { needsPostgres } from "../../support/postgres.js";
-import { passphrase, type TestServer } from "../../support/server.js";
-import { goBackToCopy, keepCopy, startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import { shared } from "../../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../../tools/rig/postgres.js";
+import { passphrase, type TestServer } from "../../../tools/rig/server.js";
 import {
   mustCount,
   mustGet,
@@ -31,7 +18,20 @@ import {
   type Send,
   secretTarget,
   send,
-} from "../../support/test-client.js";
+} from "../../../tools/rig/test-client.js";
+import { keyWorkerAsked } from "../../support/asked-worker.js";
+import type { Held } from "../../support/fragile-proxy.js";
+import {
+  changing,
+  creating,
+  mustCreateKey,
+  mustListKeys,
+  mustRotate,
+  outcomeOf,
+  unlockWith,
+  untilRotated,
+} from "../../support/key-requests.js";
+import { goBackToCopy, keepCopy, startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 
 /** In the first statement of a sweep, and in the one that finishes a rotation. */
 const sweeping = "pg_try_advisory_lock";

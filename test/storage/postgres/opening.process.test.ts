@@ -8,10 +8,10 @@ import { generate } from "selfsigned";
 import { databaseEngine } from "../../../src/engines/postgres.js";
 import { findPassword } from "../../../src/storage/postgres/pass-file.js";
 import type { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
+import { later, shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { freePort, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
+import { run, startProcess } from "../../../tools/rig/process.js";
 import { bytes } from "../../support/bytes.js";
-import { later, shared, temporaryDirectory } from "../../support/clean-up.js";
-import { freePort, needsPostgres, startPostgres } from "../../support/postgres.js";
-import { run, startProcess } from "../../support/process.js";
 
 const password = "a:b\\c ü";
 

@@ -3,9 +3,9 @@ import { expect } from "chai";
 import { createLog } from "../../../src/log.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
+import { later, shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
 import { bytes } from "../../support/bytes.js";
-import { later, shared, temporaryDirectory } from "../../support/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
 
 const secrets = 20_000;
 

@@ -6,10 +6,10 @@ import { databaseEngine } from "../../../src/engines/postgres.js";
 import { createLog } from "../../../src/log.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
+import { shared } from "../../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { run } from "../../../tools/rig/process.js";
 import { bytes } from "../../support/bytes.js";
-import { shared } from "../../support/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
-import { run } from "../../support/process.js";
 
 const tables = ["schema_version", "vault", "current", "secret", "secret_count", "document", "blob"];
 const functionNames = [

@@ -3,11 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
 import { lockClass, locks } from "../../../src/storage/postgres/migrations.js";
-import { shared } from "../../support/clean-up.js";
-import { mustRotate, untilRotated } from "../../support/key-requests.js";
-import { needsPostgres } from "../../support/postgres.js";
-import { passphrase, startTestServer, type TestServer } from "../../support/server.js";
-import { startSharedDatabase, startSharedServers, storeOf } from "../../support/shared-servers.js";
+import { shared } from "../../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../../tools/rig/postgres.js";
+import { passphrase, startTestServer, type TestServer } from "../../../tools/rig/server.js";
 import {
   mustCount,
   mustCreateToken,
@@ -21,7 +19,9 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../../support/test-client.js";
+} from "../../../tools/rig/test-client.js";
+import { mustRotate, untilRotated } from "../../support/key-requests.js";
+import { startSharedDatabase, startSharedServers, storeOf } from "../../support/shared-servers.js";
 
 /** Of each of the 16 writers; more in the long form. */
 const updates = Number(process.env["STRONGROOM_UPDATES"] ?? 2);

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
 import { databaseEngine } from "../../../src/engines/postgres.js";
-import { shared, temporaryDirectory } from "../../support/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
-import { startTestServer, type TestServer } from "../../support/server.js";
-import { type Json, mustGet, mustInit, mustPut, mustRefuse, mustStatus, send } from "../../support/test-client.js";
+import { shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { startTestServer, type TestServer } from "../../../tools/rig/server.js";
+import { type Json, mustGet, mustInit, mustPut, mustRefuse, mustStatus, send } from "../../../tools/rig/test-client.js";
 
 async function untilStatus(server: TestServer, isAsWanted: (status: Json) => boolean): Promise<Json> {
   for (;;) {

@@ -7,9 +7,9 @@ import { type AddressInfo, connect, isIP, type Socket } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { generate } from "selfsigned";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { startTestServer, type TestOptions, type TestServer } from "../support/server.js";
-import { type Json, mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { later, shared, temporaryDirectory } from "./clean-up.js";
+import { startTestServer, type TestOptions, type TestServer } from "./server.js";
+import { type Json, mustInit, mustPut, mustSucceed, send } from "./test-client.js";
 
 type Seen = {
   readonly method: string;

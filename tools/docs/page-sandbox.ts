@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pasteMode } from "../../src/cli/kit/hidden-line.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { collect, environment, mainArguments, node, startProcess } from "../support/process.js";
-import { pythonFile } from "../support/python.js";
-import { mustInit, mustPut, mustStatus } from "../support/test-client.js";
+import { temporaryDirectory } from "../rig/clean-up.js";
+import { collect, environment, mainArguments, node, startProcess } from "../rig/process.js";
+import { pythonFile } from "../rig/python.js";
+import { mustInit, mustPut, mustStatus } from "../rig/test-client.js";
 import { blocksIn } from "./document-files.js";
 
 /** What a document's commands expect to be there besides what the document itself shows. */

@@ -14,10 +14,10 @@ import { statusOf } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { ServerMetrics } from "../../src/metrics/server-metrics.js";
 import { gaugesOf, type Measured } from "../../src/server/gauges.js";
-import { longForms } from "../long/long-forms.js";
-import { contract } from "../support/contract-judge.js";
-import { run } from "../support/process.js";
+import { contract } from "../rig/contract-judge.js";
+import { run } from "../rig/process.js";
 import { loadedByServer } from "./loaded-packages.js";
+import { longForms } from "./long-forms.js";
 
 type Row = readonly string[];
 

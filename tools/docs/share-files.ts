@@ -9,8 +9,8 @@ import { commands } from "../../src/cli/command-table.js";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { definitions } from "../../src/config/definitions.js";
 import { readManifest } from "../../src/manifest.js";
-import { helpOf } from "../support/parser.js";
-import { run } from "../support/process.js";
+import { helpOf } from "../rig/parser.js";
+import { run } from "../rig/process.js";
 
 const completions = { bash: "strongroom.bash", zsh: "_strongroom", fish: "strongroom.fish" } as const;
 

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { foldersIn } from "../../packaging/bundled-packages.js";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { emptyHome } from "../support/prepared-home.js";
-import { mainFile, startProcess } from "../support/process.js";
-import { mustGet, mustInit, mustList, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+import { temporaryDirectory } from "../rig/clean-up.js";
+import { emptyHome } from "../rig/prepared-home.js";
+import { mainFile, startProcess } from "../rig/process.js";
+import { mustGet, mustInit, mustList, mustLock, mustPut, mustUnlock } from "../rig/test-client.js";
 
-const recorder = fileURLToPath(new URL("../support/loaded-files.cjs", import.meta.url));
+const recorder = fileURLToPath(new URL("../rig/loaded-files.cjs", import.meta.url));
 
 /** All files of the key worker's thread; the second is our own code. */
 const threadFiles = ["dist/program/piscina-thread.cjs", "dist/workers/key-worker.cjs"] as const;

@@ -1,5 +1,5 @@
 /** `npm run share`: writes the manual page and the completion scripts for the package. */
-import { cleanUpTo } from "../support/clean-up.js";
+import { cleanUpTo } from "../rig/clean-up.js";
 import { writeShare } from "./share-files.js";
 
 try {

@@ -1,6 +1,6 @@
 /** `npm run docs`: writes the tables and the sessions of all documents as the code has them now. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { cleanUpTo } from "../support/clean-up.js";
+import { cleanUpTo } from "../rig/clean-up.js";
 import { documentFiles } from "./document-files.js";
 import { renderTables, withTables } from "./generated-tables.js";
 import { hasCommands, withSessions } from "./sessions.js";

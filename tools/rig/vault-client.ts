@@ -1,9 +1,9 @@
 /** Requests to the port for Vault's clients, exactly as given, and servers that have one. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { Agent, request } from "node:https";
-import { later } from "../support/clean-up.js";
-import { startTestServer, type TestOptions, type TestServer } from "../support/server.js";
-import { mustInit } from "../support/test-client.js";
+import { later } from "./clean-up.js";
+import { startTestServer, type TestOptions, type TestServer } from "./server.js";
+import { mustInit } from "./test-client.js";
 
 export type VaultServer = TestServer & { readonly vaultPort: number };
 
