@@ -422,7 +422,6 @@ describe("strongroom import, through the real command", () => {
       MYKI: "url,username,password,additionalInfo,nickname,twofaSecret",
       Dashlane: "username,username2,username3,title,password,note,url,category,otpSecret",
       NordPass: "name,url,username,password,note,cardholdername,cardnumber,cvc,folder",
-      "a column twice": "url,username,password,password",
     };
     for (const [what, header] of Object.entries(foreign)) {
       it(`refuses the CSV of ${what} as a browser's, and names its columns`, async () => {
@@ -430,6 +429,19 @@ describe("strongroom import, through the real command", () => {
         const refused = await strongroom(server(), ["import", "--prefix", newFolder(), "-"], { input });
         mustRefuseWith(refused, 2, "does not write", header.split(",").at(-1) ?? "", "--drop");
         expect(refused.stderr).to.not.contain("secret");
+      });
+    }
+
+    const lossy: readonly (readonly [what: string, input: string, flags: readonly string[], message: string])[] = [
+      ["a column that is there twice", "url,username,password,note,note\nu,m,p,a,b\n", ["--drop", "note"], "twice"],
+      ["a last row that is cut off", "name,url,username,password\na,https://a,m", [], "ends within its last row"],
+      ["--drop of a column that is stored", "url,username,password\nu,m,p\n", ["--drop", "password"], "is stored"],
+      ["--drop of a column that is missing", "url,username,password\nu,m,p\n", ["--drop", "x"], "not in the file"],
+    ];
+    for (const [what, input, flags, message] of lossy) {
+      it(`refuses CSV with ${what}`, async () => {
+        const refused = await strongroom(server(), ["import", "--prefix", newFolder(), ...flags, "-"], { input });
+        mustRefuseWith(refused, 2, message);
       });
     }
 
@@ -442,6 +454,11 @@ describe("strongroom import, through the real command", () => {
         "a row of a group",
         "url,username,password,totp,extra,name,grouping,fav\nhttp://group,,,,,,G,0\nhttps://a,,p,,,A,G,0\n",
         { "G/A/password": "password: p" },
+      ],
+      [
+        "a group's address and a user's name",
+        "url,username,password,totp,extra,name,grouping,fav\nhttp://group,me,,,,A,G,0\n",
+        { "G/A/username": "me" },
       ],
       [
         "a bin in Russian",

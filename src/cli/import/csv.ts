@@ -107,6 +107,7 @@ const recycleBins = [
 export function readCsv(text: string, file: string, format: CsvFormat, options: CsvOptions): ParsedSource {
   const dialect: Dialect = dialects[format];
   const [header = [], ...rows] = parseCsv(text, file);
+  refuseUnreadable(header, rows, text, file);
   const missing = dialect.needed.filter((name) => !header.includes(name));
   if (missing.length > 0) {
     const problem = `${file} has no column ${missing.join(", ")}: it is not a CSV export of ${dialect.program}`;
@@ -123,6 +124,21 @@ export function readCsv(text: string, file: string, format: CsvFormat, options: 
   };
 }
 
+/** @throws CommandFailure usage, for a column that is there twice, and a last row that is cut off */
+function refuseUnreadable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  text: string,
+  file: string,
+): void {
+  const twice = header.find((name, i) => header.indexOf(name) !== i);
+  if (twice !== undefined)
+    throw new CommandFailure("usage", `${file} has the column ${printable(twice)} twice: rename one of the two`);
+  const isCut = !/[\r\n]$/.test(text) && (rows.at(-1)?.length ?? header.length) < header.length;
+  if (isCut)
+    throw new CommandFailure("usage", `${file} is not valid CSV: it ends within its last row; export it again`);
+}
+
 export type CsvOptions = { readonly isGuessed: boolean; readonly dropped: readonly string[] };
 
 /** Returns the columns that are left out. @throws CommandFailure usage, for those that would be lost without a word */
@@ -136,10 +152,14 @@ function columnsOf(
   const { secrets, needed, ignored, title, group, created } = dialect;
   const kept: readonly (string | undefined)[] = [...Object.values(secrets), ...needed, title, group?.column, created];
   const hasValues = (name: string, i: number) => rows.some((row) => (row[i] ?? "") !== "") && header[i] === name;
-  const twice = header.filter((name, i) => header.indexOf(name) !== i);
   const isLost = (name: string, i: number) =>
     !kept.includes(name) && !ignored.includes(name) && (isGuessed || hasValues(name, i));
-  const lost = header.filter((name, i) => (isLost(name, i) || twice.includes(name)) && !dropped.includes(name));
+  const foreign = dropped.find((name) => kept.includes(name) || !header.includes(name));
+  if (foreign !== undefined) {
+    const why = header.includes(foreign) ? "is stored" : "is not in the file";
+    throw new CommandFailure("usage", `--drop ${printable(foreign)}: that column ${why}; leave the flag out`);
+  }
+  const lost = header.filter((name, i) => isLost(name, i) && !dropped.includes(name));
   if (lost.length > 0) {
     const named = lost.map((name) => printable(name)).join(", ");
     const remedy = "export another format, or leave them out with  --drop COLUMN  for each";
@@ -158,12 +178,17 @@ function readRow(record: Row, number: number, depth: number, dialect: Dialect): 
   const title = titleOf(record, dialect);
   const origin = `row ${number}${title === "" ? "" : ` (${title})`}`;
   const groups = groupOf(record, dialect).slice(depth);
-  if (record.get("url") === "http://group" && (record.get("password") ?? "") === "")
-    return { leftOut: `${origin}: it is a group without a secret` };
+  if (isGroup(record, dialect)) return { leftOut: `${origin}: it is a group without a secret` };
   if (title === "") return { refused: { origin, problem: "it has no title" } };
   if (recycleBins.includes(groups[0] ?? "")) return { leftOut: `${origin}: it is in the recycle bin` };
   const secrets = secretsOf(record, { path: pathOfNames(...groups, title), origin }, dialect);
   return secrets.length === 0 ? { leftOut: `${origin}: it has only a title` } : { secrets };
+}
+
+/** LastPass writes a row for each group, with this address and nothing else. */
+function isGroup(record: Row, { secrets }: Dialect): boolean {
+  const others = Object.values(secrets).filter((column) => column !== secrets["url"]);
+  return record.get("url") === "http://group" && others.every((column) => (record.get(column) ?? "") === "");
 }
 
 function parseCsv(text: string, file: string): string[][] {
