@@ -49,7 +49,8 @@ formats:
   lastpass   the .csv: group/name/username, password, url, notes, totp
   safari     the .csv: title or host, then /username, password, url, notes, totp
   1password-csv
-             the .csv: title/username, password, url, notes, totp, tags, archived
+             the .csv: title/username, password, url, notes, totp, tags,
+             archived
   browser    the .csv of Chrome, Edge or Firefox: name or host, then /username,
              password, url, notes
 

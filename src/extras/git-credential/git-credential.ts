@@ -25,8 +25,8 @@ git runs it; set it up once, for all repositories:
 The password of USER at HOST is the secret git/HOST/USER; with
 credential.useHttpPath, git/HOST/REPOSITORY/USER. It is used only over https.
 A time at which the password expires is kept with it, and an OAuth refresh token
-in git/HOST/USER/+oauth_refresh_token. What git erases goes to the trash. A locked vault is never unlocked here: git
-then asks on the terminal.`;
+in git/HOST/USER/+oauth_refresh_token. What git erases goes to the trash. A
+locked vault is never unlocked here: git then asks on the terminal.`;
 
 export function define(command: Command, io: Io): void {
   command
