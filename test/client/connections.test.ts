@@ -12,7 +12,7 @@ import { idleMs, Transport } from "../../src/client/transport.js";
 import { defaultLimits } from "../../src/http/listener.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
-import { passphrase, shareTestServer, startTestServer } from "../../tools/rig/server.js";
+import { passphrase, shareTestServer, startTestServer, uncached } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
 import { clientOf, mustFail, proxiedClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -84,7 +84,7 @@ describe("the client library's errors", () => {
   });
 
   it("INTEGRITY has the request id of the log", async () => {
-    const fresh = await startTestServer();
+    const fresh = await startTestServer(uncached);
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
     writeFileSync(join(fresh.vaultPath, "gen-1", "secrets", "a.sealed"), "not a blob");

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   statSync,
   symlinkSync,
@@ -82,14 +83,14 @@ describe("where other users can write", () => {
     await writeNewFile(["x"], join(place, "real", "file"), false);
   });
 
-  it("trust --bundle replaces a link, and does not write to what it leads to", async () => {
+  it("trust --bundle refuses a link, and does not write to what it leads to", async () => {
     const server = await startTestServer();
     const place = temporaryDirectory();
     const victim = file(join(place, "victim"), "kept");
     symlinkSync(victim, join(place, "roots.pem"));
     const { code } = await run(["trust", "--bundle", join(place, "roots.pem")], { STRONGROOM_HOME: server.home });
-    expect([code, readFileSync(victim, "utf8")]).to.deep.equal([0, "kept"]);
-    expect(statSync(join(place, "roots.pem")).mode & 0o777).to.equal(0o644);
+    expect([code, readFileSync(victim, "utf8")]).to.deep.equal([2, "kept"]);
+    expect(readlinkSync(join(place, "roots.pem"))).to.equal(victim);
   });
 
   it("import --rewrite keeps no setuid bit, and refuses a directory in which others can swap its file", async () => {

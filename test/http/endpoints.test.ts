@@ -72,13 +72,14 @@ describe("lifecycle endpoints", () => {
 describe("GET /v1/status", () => {
   const server = shareTestServer({ idleTimeoutMs: 123_456 });
 
-  it("returns exactly the fields of the vault status object and two more, each of its type", async () => {
+  it("returns exactly the fields of the vault status object and three more, each of its type", async () => {
     const status = await mustStatus(server());
     expect(status).to.have.all.keys(
       ...["initialized", "locked", "secretCount", "vaultPath"],
       ...["serverRunning", "port", "idleTimeoutMs", "lastActivity"],
-      ...["version", "lastLock"],
+      ...["version", "lastLock", "certificate"],
     );
+    expect(status["certificate"]).to.have.keys("endsAt");
     expect(status["version"]).to.equal(readManifest().version);
     expect(status["lastLock"]).to.have.keys("reason", "at").and.include({ reason: "start" });
     expect(status["vaultPath"]).to.equal(join(server().home, "vault"));

@@ -57,11 +57,17 @@ const servesPage: Check = async ({ usual: { server, clock } }) => {
   return status === 200 ? [] : [`the page: ${status}`];
 };
 
-/** Wrong passphrases at the same time: only ten are told apart from right ones. */
-const limitsAttempts: Check = async ({ usual: { server, clock } }) => {
-  const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
-  const attempts = [...Array.from({ length: 12 }, () => wrong), { ...wrong, body: { passphrase } }];
-  const statuses = (await Promise.all(attempts.map((attempt) => send(server, attempt)))).map(({ status }) => status);
+/** Attempts that were all admitted before one has failed: only ten wrong passphrases are told apart from right ones. */
+const limitsAttempts: Check = async ({ usual }) => {
+  const { server, clock } = usual;
+  const unlock = allRequests.find(({ at }) => at === "POST /v1/unlock");
+  if (unlock === undefined) return ["there is no unlock"];
+  const passphrases = [...Array.from({ length: 12 }, () => "wrong"), passphrase];
+  const begun = await Promise.all(
+    passphrases.map((text) => judges.beginBody(usual, { ...unlock, body: { passphrase: text } }, server.token)),
+  );
+  const statuses: number[] = [];
+  for (const attempt of begun) statuses.push(await attempt.send());
   clock.advance(400_000);
   return statuses.at(-1) === 429 ? [] : [`a right passphrase after twelve wrong ones: ${statuses.at(-1)}`];
 };

@@ -312,7 +312,7 @@ export const judgeUnreadBodies: Judge = async (rig, requests) => {
 };
 
 /** Sends a head that expects 100 Continue. `asked`: whether the server wants the body. */
-async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
+export async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
   const { server } = rig;
   const { target, body = "" } = textsOf(rig, sample, { token });
   const length = Buffer.byteLength(body);
