@@ -72,7 +72,7 @@ describe("the certificate of a running server", () => {
   it("is read again after a change, for the connections of every port that follow", async () => {
     const files = new Files().write(await make("old"));
     const clock = new FakeClock(Date.now());
-    const server = await startTestServer({ ...files.settings, clock, vaultPort: 0 });
+    const server = await startTestServer({ ...files.settings, clock, vaultPort: 0, idleTimeoutMs: 0 });
     await mustInit(server);
     const kept = await openRaw(server);
     const { cert, key } = await make("new", 100);
