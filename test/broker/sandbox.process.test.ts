@@ -154,6 +154,23 @@ for place in sys.argv[1:]:
       expect(ended.stdout, ended.stderr).to.equal("end\n");
     });
 
+    it("reads no token of Vault's client, and no vault in the usual place when variables name another", async () => {
+      const user = newUser();
+      const other = ownDirectory("data");
+      const file = join(user.home, ".vault-token");
+      writeFileSync(file, rig().server.token, { mode: 0o600 });
+      give(file);
+      makeOwnHome(rig().server, join(other, "home"));
+      const env = { STRONGROOM_HOME: join(other, "home"), XDG_DATA_HOME: join(other, "data") };
+      for (const [hidden, cwd] of [file, join(user.vault, "token")].flatMap((path) =>
+        [user.home, user.project].map((directory) => [path, directory] as const),
+      )) {
+        const ended = await sandboxed(user, `cat ${hidden}; echo end`, { cwd, env });
+        mustNotShow(ended);
+        expect(ended.stdout, ended.stderr).to.equal("end\n");
+      }
+    });
+
     it("writes nothing but its working directory, /tmp and --write", async () => {
       const user = newUser();
       const other = ownDirectory("given", "kept");

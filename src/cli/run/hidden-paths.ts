@@ -25,11 +25,12 @@ export async function hiddenPaths(io: Io, place: Place, writable: readonly strin
   const files = [
     ...[homeAt(home).token, homeAt(home).privateKey, homeAt(home).socket],
     ...[read("tokenFile", place.tokenFile), read("tokenFile"), read("tlsKey"), read("storePasswordFile")],
-    ...[environment["PGPASSFILE"] ?? "", join(homedir(), ".pgpass")],
+    ...[environment["PGPASSFILE"] ?? "", join(homedir(), ".pgpass"), join(homedir(), ".vault-token")],
     ...[named === "off" ? "" : (named ?? ""), ...(await announcedFiles(home).catch(() => []))],
   ];
+  const usualHome = defaultHome({}); // an earlier vault may be there, whatever the variables name now
   const directories = [
-    ...[home, defaultHome(environment), environment["XDG_RUNTIME_DIR"] ?? ""],
+    ...[home, defaultHome(environment), exists(usualHome) ? usualHome : "", environment["XDG_RUNTIME_DIR"] ?? ""],
     await makeAllowedDirectory().catch(() => ""),
   ];
   return [
