@@ -108,26 +108,36 @@ export class Batches {
     steps: readonly (Step | VaultError)[],
     budget: ResponseBudget,
   ): Promise<PromiseSettledResult<StepResult>[]> {
+    const order = new BeginOrder();
     const results = steps.map(async (step) => {
+      const place = order.next();
       try {
         if (step instanceof VaultError) throw step;
-        return await this.#gotten(step, this.#openWithin(budget, step.path));
+        return await this.#gotten(step, this.#openWithin(budget, step.path, place));
       } catch (error) {
         if (isRefusal(error)) return this.#failed(error);
         throw error;
+      } finally {
+        place.begun();
       }
     });
     return Promise.allSettled(results);
   }
 
-  /** Opens the current version; large ones are opened one after the other. */
-  async #openWithin(budget: ResponseBudget, path: string): Promise<TaggedResponse> {
+  /**
+   * Opens the current version; large ones are opened one after the other. DANGER: in the order of the steps, whichever is read
+   * first: a client that is refused what is beyond the budget asks again from there on, and needs the first one in any case.
+   */
+  async #openWithin(budget: ResponseBudget, path: string, { before, begun }: Place): Promise<TaggedResponse> {
     budget.mustLast();
     return this.#space.use(path, async (found) => {
+      await before;
       const open = () => this.#space.openFound(path, found);
-      if (found !== null && found.currentLength > smallBytes) return budget.take(open);
-      const opened = await open();
-      budget.spend(opened.response);
+      const isLarge = found !== null && found.currentLength > smallBytes;
+      const opening = isLarge ? budget.take(open) : open();
+      begun();
+      const opened = await opening;
+      if (!isLarge) budget.spend(opened.response);
       return opened;
     });
   }
@@ -274,6 +284,23 @@ function expectedAsRead(change: Change, tag: string | undefined): Change {
   const isOther = expected === "absent" || (typeof expected === "object" && expected.tag !== tag);
   if (isOther) throw conflictAt(unconditional, path);
   return typeof expected === "object" ? change : { ...change, expected: { tag } };
+}
+
+/** `before` resolves once the step before has begun, or has failed; `begun` says so to the next one. */
+type Place = { readonly before: Promise<void>; readonly begun: () => void };
+
+/** Order in which the steps of a slice begin, however long each waits for storage. */
+class BeginOrder {
+  #last: Promise<void> = Promise.resolve();
+
+  next(): Place {
+    const before = this.#last;
+    let begun = () => {};
+    this.#last = new Promise((resolve) => {
+      begun = resolve;
+    });
+    return { before, begun };
+  }
 }
 
 /** Bytes that the gets of a batch may return: those beyond are refused. */
