@@ -27,7 +27,7 @@ const write = 0o022;
 
 /** A home that could be another user's trap. */
 export class UntrustedHome extends CouldNotLook {
-  /** What others can use, in the home or on the way to it; null when something else is wrong. */
+  /** Place in the home, or on the way to it, that others can use; null when something else is wrong. */
   readonly shared: string | null;
 
   constructor(problem: string, shared: string | null = null) {

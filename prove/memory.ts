@@ -294,7 +294,7 @@ function loadSegments(file: Buffer): Pick<MemoryCopy, "regions" | "missing"> | n
     if (file.readUInt32LE(at) !== loadType) continue;
     const present = Math.max(0, Math.min(length, file.length - offset));
     if (present > 0) regions.push({ address, offset, length: present });
-    // What is not writable may be left out: it is in the program's files.
+    // Memory that is not writable may be left out: it is in the program's files.
     const isWritable = (file.readUInt32LE(at + 4) & writable) !== 0;
     missing += (isWritable ? Math.max(length, inMemory) : length) - present;
   }

@@ -148,7 +148,7 @@ class Run {
     const judged = judge(copy, wanted, this.#options.state, null, this.#progress("memory"));
     copy.bytes.fill(0);
     this.#looks.push({ ...judged, stoodStillMs: 0, copiedBytes: copy.bytes.length });
-    // What is not in such a dump shows nothing; what is in it does.
+    // A value missing from such a dump shows nothing; one that is found does.
     this.#checks.push(...judged.checks.filter(({ holds, found }) => problem === null || (!holds && Number(found) > 0)));
     if (problem !== null) throw new CouldNotLook(`${file}: ${problem}. Make a dump with  ${gcore("PID")}`);
     if (this.#options.state === null) {

@@ -24,7 +24,7 @@ export type Report = {
   readonly at: string;
   readonly checks: readonly Check[];
   readonly notShown: readonly string[];
-  /** What no promise covers, but decides what the promises are worth. */
+  /** Weaknesses that no promise covers, but that decide what the promises are worth. */
   readonly weaknesses: readonly string[];
   readonly machine: Readonly<Record<string, string | number | null>>;
 };

@@ -1,7 +1,7 @@
 /**
  * First bytes of each connection that the relay of a sandbox makes to the broker, in the form of a request: on that connection
  * the broker takes one token only. The relay's end outside the sandbox writes them, so that no program inside can leave them
- * out; they narrow what a connection may do and hold no secret, so that nobody gains anything by sending them.
+ * out; they narrow what a connection may do and hold no secret, so that sending them gains nothing.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 

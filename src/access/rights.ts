@@ -1,4 +1,4 @@
-/** What a caller may reach and see, beside the scopes of its token. */
+/** Paths that a caller may reach and metadata that it may see, beside the scopes of its token. */
 import { VaultError } from "../errors.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
 import type { Caller } from "./credentials.js";

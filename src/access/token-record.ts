@@ -40,9 +40,9 @@ export type UnsignedRecord = {
   readonly former: readonly FormerValue[];
   /** Only of child tokens. */
   readonly parent?: Parent;
-  /** Of a child token whose `paths` are its parent's, and are not stored: they may be longer than all the rest. */
+  /** Whether a child token has its parent's `paths`, which are not stored: they may be longer than all the rest. */
   readonly inherits?: true;
-  /** Of a token that a program has for its run: forgotten when it ends, as a child token is. */
+  /** Whether a program has the token for its run: it is forgotten when it ends, as a child token is. */
   readonly session?: true;
 };
 

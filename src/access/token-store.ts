@@ -551,7 +551,7 @@ function rememberedOf(all: readonly EndedToken[], now: number): readonly EndedTo
   return [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];
 }
 
-/** Of those that expired nothing is kept: their values say that they did. */
+/** Nothing is kept of tokens that expired: their values say that they did. */
 function isExpiredChild(record: TokenRecord, now: number): boolean {
   return isShortLived(record) && record.expiresAt !== null && now >= record.expiresAt;
 }

@@ -29,7 +29,7 @@ export type ServerRecord =
   | { readonly event: "lockout"; readonly credential: Credential; readonly address?: string; readonly count?: number }
   /** A secret is about to go out with a request. DANGER: never the request's path, query or body. */
   | ({ readonly event: "use-begin" } & UseOfSecret)
-  /** What a use led to, as soon as the status is known: the response's body may still be on its way. */
+  /** Result of a use, as soon as the status is known: the response's body may still be on its way. */
   | ({ readonly event: "use"; readonly status: number } & UseOfSecret)
   /** A secret had been in the trash for long enough. */
   | { readonly event: "destroy"; readonly path: string; readonly reason: "age" }

@@ -52,7 +52,7 @@ type Waiting = {
 export class Approvals {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Waiting>();
-  /** What needs no further approval: since when, in monotonic milliseconds, and for how long; by token, path, host and port. */
+  /** Approvals that are remembered: since when, in monotonic milliseconds, and for how long; by token, path, host and port. */
   readonly #remembered = new Map<string, { readonly at: number; readonly seconds: number }>();
 
   constructor(clock: Clock) {

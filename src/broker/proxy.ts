@@ -236,7 +236,7 @@ async function serveWithCredential(
   }
 }
 
-/** As `serveWithCredential`, for a request that gets none. */
+/** Like `serveWithCredential`, for a request that gets no credential. */
 async function servePlain(
   client: ByteStream,
   head: RequestHead,
@@ -277,7 +277,7 @@ class UpstreamConnection {
     return this.#open(`https ${bound.host} ${bound.port}`, () => this.#upstreams.open(bound));
   }
 
-  /** As `open`, without TLS, to a public address only. */
+  /** Like `open`, without TLS, to a public address only. */
   openPlain(host: string, port: number): Promise<ByteStream> {
     const target = { host, port, allowsPrivate: false };
     return this.#open(

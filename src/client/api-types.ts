@@ -524,7 +524,7 @@ export interface Program {
   readonly name: string;
 }
 
-/** What stands for a query of more than 1,024 bytes. */
+/** Stands for a query of more than 1,024 bytes. */
 export interface QueryDigest {
   /** Length of the query in bytes. */
   readonly length: number;

@@ -4,7 +4,7 @@
  *
  * - A home, and all in it, belongs to the user; others have no access to it, except to read the certificate.
  * - A home may be a link; nothing in it may.
- * - Each directory and each link on the way to it belongs to the user or to root, and nobody else can write to the
+ * - Each directory and each link on the way to it belongs to the user or to root, and no other user can write to the
  *   directory, unless it is sticky, as /tmp is. Otherwise another user could put a directory of theirs in its place.
  */
 import { lstat, readFile, readlink } from "node:fs/promises";
@@ -61,7 +61,7 @@ async function walk(at: string, parts: readonly string[], trust: Trust, links: n
   if (weak !== null) return { ...weak, rest: parts };
   const next = join(at, part);
   const found = await lstat(next).catch(() => null);
-  if (found === null) return null; // whoever uses the path learns what is wrong with it
+  if (found === null) return null; // the use of the path then says what is wrong with it
   if (!found.isSymbolicLink()) return walk(next, rest, trust, links);
   if (!trust.trusted.includes(found.uid) || links === 0) return { path: next, why: "foreign" };
   const target = await readlink(next);
@@ -91,7 +91,7 @@ async function judgeDirectory(path: string, { user, trusted }: Trust): Promise<W
 }
 
 /**
- * Whether nobody but the user and root is in a group: many systems give each user such a group, and make directories writable
+ * Whether a group has no members but the user and root: many systems give each user such a group, and make directories writable
  * for it. A group that is in none of this machine's files must be this process's own, as the groups of volumes in containers.
  */
 async function isGroupOf(gid: number, user: number): Promise<boolean> {

@@ -69,7 +69,7 @@ export async function refuseReplaceable(path: string): Promise<void> {
 
 /**
  * Makes a missing directory: durable, since puts in it are acknowledged, and private whatever the umask. DANGER: the mode is
- * changed by name, so nobody else may be able to replace the directory.
+ * changed by name, so no other user may be able to replace the directory.
  */
 async function makePrivate(files: FileOperations, path: string): Promise<void> {
   if (await makeDirectory(files, path)) await chmod(path, 0o700);

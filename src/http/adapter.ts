@@ -18,7 +18,7 @@ import type { Lines, Outcome, Page, Parts, Whole } from "./outcome.js";
 import { conditionOf, contextOf, type RequestContext, reportFinished, unlessTagged } from "./request.js";
 import { type ErrorForm, sendError, sendLines, sendPage, sendParts, sendWhole } from "./response.js";
 
-/** What differs between the APIs of one server. */
+/** Differences between the APIs of one server. */
 export type Api = TokenRules & {
   readonly table: Pick<EndpointTable, "find" | "methodsOf">;
   /** Returns the method as the table and the report have it. */
@@ -32,7 +32,7 @@ export type Api = TokenRules & {
   readonly page: (service: Service, method: string, path: string) => Page | null;
 };
 
-/** What the requests of one port are checked with. */
+/** Collaborators that check the requests of one port. */
 export type Port = {
   readonly api: Api;
   readonly service: Service;

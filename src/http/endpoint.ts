@@ -189,7 +189,7 @@ export const key: Subject<{ readonly key: string }> = {
 /** A client token. DANGER: not recorded before there is one; the text may be a token's value. */
 export const token: Subject<{ readonly token: string }> = { read: (name) => ({ token: name }), pathOf: () => null };
 
-/** What the server has given the id to. */
+/** A thing with an id that the server has given it: a key of the vault, or an approval. */
 export const id: Subject<{ readonly id: string }> = { read: (text) => ({ id: text }), pathOf: () => null };
 
 /** @throws VaultError BAD_REQUEST */

@@ -83,27 +83,19 @@ export const secretRows = [
     subject: none, body: batch, conditional: false, reads: true,
     handle: runBatch,
   }),
-  endpoint({
-    operation: "list", at: "GET /v1/secrets", scope: "list", guard: "unlocked", audit: read("list"),
-    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
-    handle: listSecrets,
-  }),
-  endpoint({
-    operation: "list", at: "GET /v1/secrets?background", scope: "list", guard: "background", audit: read("list"),
-    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
-    handle: listSecrets,
-  }),
-  endpoint({
-    operation: "list", at: "GET /v1/secrets/", scope: "list", guard: "unlocked", audit: read("list"),
-    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
-    handle: listSecrets,
-  }),
-  endpoint({
-    operation: "list", at: "GET /v1/secrets/?background", scope: "list", guard: "background", audit: read("list"),
-    subject: none, body: null, conditional: false, query: readListQuery, reads: true,
-    handle: listSecrets,
-  }),
+  ...(["/v1/secrets", "/v1/secrets/"] as const).flatMap((path) => [
+    listRow(`GET ${path}`, "unlocked"),
+    listRow(`GET ${path}?background`, "background"),
+  ]),
 ];
+
+function listRow(at: `GET /v1/${string}`, guard: "unlocked" | "background") {
+  return endpoint({
+    ...{ operation: "list", at, scope: "list", guard, audit: read("list") },
+    ...{ subject: none, body: null, conditional: false, query: readListQuery, reads: true },
+    handle: listSecrets,
+  });
+}
 
 /** @throws VaultError BAD_REQUEST */
 function readVersion(text: string): number {

@@ -12,7 +12,7 @@ export function data(bytes: Uint8Array, status = 200, warnings: readonly string[
   return { status, pieces: [Buffer.from(start), bytes, Buffer.from(end)], type: jsonType };
 }
 
-/** As `data`, of an object that is not secret. `beside`: members next to `data`, such as `auth`. */
+/** Like `data`, for an object that is not secret. `beside`: members next to `data`, such as `auth`. */
 export function object(members: object | null, beside: object = {}): Whole {
   const envelope = { request_id: randomUUID(), lease_id: "", renewable: false, lease_duration: 0, data: members };
   return plain({ ...envelope, wrap_info: null, warnings: null, auth: null, ...beside });

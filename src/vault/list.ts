@@ -92,7 +92,7 @@ function describeAll(
   return pMap(slicesOf(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
 }
 
-/** As `SecretStore.list`. */
+/** Like `SecretStore.list`. */
 type List = (prefix: string, after: string, limit: number) => Promise<readonly string[]>;
 
 /** Lists names as if nothing existed outside the ranges. */

@@ -142,7 +142,7 @@ export class VaultSecrets {
     return space.whileUnlocked(async () => space.ask(requestOf(space.must(path, await space.stored(path)))));
   }
 
-  /** As `askAbout`, about the current version, from memory or storage. */
+  /** Like `askAbout`, about the current version, from memory or storage. */
   #askAboutCurrent<R extends Request>(path: string, requestOf: (blob: Bytes) => R): Promise<Success<R>> {
     const { space } = this;
     return space.whileUnlocked(async () => space.ask(requestOf(space.must(path, await space.current(path)))));

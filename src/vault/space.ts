@@ -73,7 +73,7 @@ export type SpaceParts = {
   readonly keepsHistory: boolean;
 };
 
-/** What the key worker has made of the blob before it, which has not been stored yet. */
+/** New blob that the key worker has made of the one before it, not stored yet. */
 export type Made = { readonly result: Extract<WriteResult, { ok: true }>; readonly previous: Bytes | Head | null };
 
 export class SealedSpace {
@@ -359,7 +359,7 @@ export class SealedSpace {
     }
   }
 
-  /** As `SecretStore.list`; fills `heads` where storage returns them in the same round trip. */
+  /** Like `SecretStore.list`; fills `heads` where storage returns them in the same round trip. */
   async namesWithHeads(prefix: string, after: string, limit: number, heads: Heads): Promise<readonly string[]> {
     const { space, headBytes } = this.#kind;
     const { shared } = this.#cached.store;

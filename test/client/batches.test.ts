@@ -4,10 +4,12 @@ import { type BatchOperation, StrongroomError } from "strongroom/client";
 import { shareTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
+import { heldFiles } from "../support/held-files.js";
 import { clientOf } from "../support/library.js";
 
 describe("the client's requests for many secrets", () => {
-  const server = shareTestServer({ cacheBytes: 0, maxBatchBytes: 65_536 }, async (started) => {
+  const { files, hold } = heldFiles();
+  const server = shareTestServer({ files, cacheBytes: 0, maxBatchBytes: 65_536 }, async (started) => {
     await mustInit(started);
     for (let i = 0; i < 12; i++) await mustPut(started, `large/${i}`, `${i}:${"x".repeat(20_000)}`);
     for (const path of ["a", "é"]) await mustPut(started, path, { value: `value of ${path}`, type: "other" });
@@ -42,6 +44,16 @@ describe("the client's requests for many secrets", () => {
     const paths = Array.from({ length: 12 }, (_, i) => `large/${i}`);
     const large = await client().getMany(paths);
     expect(large.map((secret) => secret?.reveal().split(":")[0])).to.deep.equal(paths.map((_, i) => `${i}`));
+  });
+
+  it("getMany reads the first of several large secrets, also when its file is read last", async () => {
+    const paths = Array.from({ length: 12 }, (_, i) => `large/${i}`);
+    const first = hold("/large/0.");
+    const reading = client().getMany(paths);
+    await first.reached;
+    await mustGet(server(), "large/11"); // whose read of the batch has ended by then
+    first.release();
+    expect((await reading).map((secret) => secret?.reveal().split(":")[0])).to.deep.equal(paths.map((_, i) => `${i}`));
   });
 
   it("getMany throws for an invalid path and for a damaged secret", async () => {

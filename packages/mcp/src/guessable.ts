@@ -3,7 +3,7 @@
  * do not recognize costs its owner the output, and one that a person made up would tell an agent when a guess is right.
  */
 
-/** Of a random part; fewer characters hold less than 100 bits. */
+/** Fewest characters of a random part: fewer hold less than 100 bits. */
 const minLength = 20;
 
 /** Only this many characters at a part's end are examined: what is fixed in a token, such as `ghp_`, is at its start. */

@@ -29,12 +29,12 @@ export class StdioTransport implements Transport {
   onclose?: Transport["onclose"];
   readonly #input: Readable;
   readonly #output: Writable;
-  /** Of a line that has not ended yet. */
+  /** Bytes of a line that has not ended yet. */
   #pieces: Buffer[] = [];
   #length = 0;
-  /** Of the request `initialize`, until its response. */
+  /** Id of the request `initialize`, until its response. */
   #initializing: RequestId | null = null;
-  /** What `initialize` has agreed upon. */
+  /** Protocol version that `initialize` has agreed upon. */
   #version: unknown = null;
   readonly #batches = new Set<Batch>();
   readonly #take = (chunk: Buffer) => this.#read(chunk);

@@ -91,7 +91,7 @@ function bytesOf(secret: Secret | null): Bytes {
 type ValueLimit = Pick<Limits, "value">;
 type Edited = { readonly after: Bytes; readonly changed: boolean; readonly hint: string };
 
-/** Milliseconds in which nobody has edited anything. */
+/** An editor that ends sooner, in milliseconds, cannot have been used. */
 const atOnceMs = 1_000;
 const hintOfWaiting = ". The editor returned at once: if its window is open, it needs a flag such as --wait";
 

@@ -37,9 +37,9 @@ export type Mount = {
   readonly isWritable?: boolean;
 };
 
-/** What must be true before the program starts. */
+/** Conditions that must hold before the program starts. */
 export type Expected = {
-  /** Seen from outside: whoever moved one of them may have moved it away from under its cover. Null: it is missing. */
+  /** Seen from outside: one that was moved may no longer be under its cover. Null: it is missing. */
   readonly unchanged: readonly (readonly [path: string, identity: Identity | null])[];
   /** Inside, these directories are the host's. */
   readonly same: readonly (readonly [path: string, identity: Identity])[];
@@ -51,7 +51,7 @@ export type Expected = {
   /** Directories above what is hidden: no entry of another name is one of them. */
   readonly above: readonly (readonly [path: string, identity: Identity])[];
   readonly hidden: readonly Identity[];
-  /** What was covered itself, so that whoever replaces it outside uncovers it. */
+  /** Paths that were covered themselves: replacing one outside uncovers it. */
   readonly exposed: readonly string[];
 };
 

@@ -56,7 +56,7 @@ export const sessionFiles = {
   relay: "broker.sock",
   /** The socket at which the sandbox asks whether the program may start. */
   start: "start.sock",
-  /** What must be true inside before it starts. */
+  /** Conditions that must hold inside before it starts. */
   expected: "sandbox.json",
   /** Which system calls are denied. */
   filter: "filter.bpf",
