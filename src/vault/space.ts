@@ -28,7 +28,7 @@ import {
   type TaggedResponse,
   unconditional,
 } from "./conditions.js";
-import type { Success } from "./key-worker.js";
+import { type Success, wipingAfter } from "./key-worker.js";
 import {
   type Described,
   type Heads,
@@ -262,8 +262,10 @@ export class SealedSpace {
     previous: Bytes | Head | null,
     reread: boolean,
   ): Promise<Made> {
-    const own = "body" in write ? { ...write, body: sendable(write.body) } : write;
-    const result = await this.#lockState.ask({ op: "write", path, previous, reread, ...own });
+    const asked = { op: "write", path, previous, reread } as const;
+    const result = await ("body" in write && !isShared(write.body)
+      ? askWithCopy(write.body, (body) => this.#lockState.ask({ ...asked, ...write, body }))
+      : this.#lockState.ask({ ...asked, ...write }));
     requireOf(condition, path, previous);
     return { result, previous };
   }
@@ -429,10 +431,14 @@ function isDamage(error: unknown): boolean {
   return error instanceof VaultError && error.code === "INTEGRITY";
 }
 
-/** Returns a copy of a body that is not shared, which is moved when it is sent: it may have to be sent again. */
-function sendable(body: Bytes | SharedBytes): Bytes | SharedBytes {
-  if (body.buffer instanceof SharedArrayBuffer) return body;
+/** Whether both threads see the body: any other is moved when it is sent, and may have to be sent again. */
+function isShared(body: Bytes | SharedBytes): body is SharedBytes {
+  return body.buffer instanceof SharedArrayBuffer;
+}
+
+/** The copy is moved with the message. DANGER: one that is refused before it is sent would keep the value. */
+function askWithCopy<T>(body: Uint8Array, ask: (copy: Bytes) => Promise<T>): Promise<T> {
   const copy = new Uint8Array(new ArrayBuffer(body.length)); // unlike that of a short `slice`, it can be moved and wiped
   copy.set(body);
-  return copy;
+  return wipingAfter(copy, ask(copy));
 }
