@@ -38,7 +38,7 @@ export default defineConfig([
     output: { dir: "dist/program", cleanDir: true, format: "cjs", entryFileNames: "[name].cjs" },
   },
   {
-    input: ["dist/src/cli/entry.cjs", "dist/src/cli/kit/clipboard-clear.js", "dist/src/broker/broker-thread.js"],
+    input: ["dist/src/cli/entry.cjs", "dist/src/cli/kit/output/clipboard-clear.js", "dist/src/broker/broker-thread.js"],
     platform: "node",
     external: absent,
     plugins: [piscinaThread],

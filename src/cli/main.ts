@@ -4,8 +4,8 @@ import { reasonOf } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { runCommandLine } from "./command-line.js";
 import { exitCodes } from "./kit/errors.js";
-import { memoryPlaces, removeStaleScratch } from "./kit/scratch.js";
-import "./kit/hang-up.js";
+import { memoryPlaces, removeStaleScratch } from "./kit/prompts/scratch.js";
+import "./kit/programs/hang-up.js";
 import { processIo } from "./kit/io.js";
 
 /** Whether this file was not empty: a command would succeed without a word. */

@@ -12,7 +12,7 @@ import {
   problemOf,
   refuseRepeatedFlags,
   usageFailure,
-} from "./kit/args.js";
+} from "./kit/args/args.js";
 import { exitCodesText } from "./kit/errors.js";
 import type { Io } from "./kit/io.js";
 

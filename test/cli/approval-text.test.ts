@@ -1,7 +1,7 @@
 /** What a person sees of a request that waits: one fact a line, whatever the program has put into it. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { approvalText } from "../../src/cli/kit/approval-text.js";
+import { approvalText } from "../../src/cli/kit/output/approval-text.js";
 import type { Approval } from "../../src/client/client.js";
 
 const approval: Approval = {

@@ -1,6 +1,6 @@
 /** Lists of secrets on a terminal: the tree, and a table that fits. */
 import { expect } from "chai";
-import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/listing.js";
+import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/output/listing.js";
 import { padded, shortened } from "../../src/cli/kit/output.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";

@@ -4,8 +4,8 @@ import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { sshPublicKey } from "../../src/cli/kit/ssh-public-key.js";
-import { type FileKeyType, readKeyFile, UnusableKey } from "../../src/cli/ssh/openssh-key.js";
+import { type FileKeyType, readKeyFile, UnusableKey } from "../../src/cli/kit/ssh/openssh-key.js";
+import { sshPublicKey } from "../../src/cli/kit/ssh/ssh-public-key.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 
 const passphrase = "a passphrase with ü";

@@ -1,7 +1,7 @@
 /** Progress bar: amounts, rate and time left, on terminals only. */
 import { expect } from "chai";
 import type { OutputStream } from "../../src/cli/kit/io.js";
-import { type ProgressUnit, progressBar } from "../../src/cli/kit/progress.js";
+import { type ProgressUnit, progressBar } from "../../src/cli/kit/output/progress.js";
 
 /** What a bar shows that began at 0 and is updated at `ms`. */
 function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "items", isTTY = true): string {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import fc from "fast-check";
-import { Masker } from "../../src/cli/kit/output-mask.js";
+import { Masker } from "../../src/cli/kit/programs/output-mask.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { environment, mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";

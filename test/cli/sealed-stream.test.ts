@@ -1,7 +1,14 @@
 /** Files that `strongroom encrypt` makes: every change of them is noticed, however they arrive. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { chunkBytes, DamagedFile, headOf, openStream, readHead, sealStream } from "../../src/cli/kit/sealed-stream.js";
+import {
+  chunkBytes,
+  DamagedFile,
+  headOf,
+  openStream,
+  readHead,
+  sealStream,
+} from "../../src/cli/kit/output/sealed-stream.js";
 
 const key = randomBytes(32);
 const wrapped = "vault:v1:AAAA";

@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
-import { pasteMode } from "../../src/cli/kit/hidden-line.js";
+import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../../tools/rig/test-client.js";

@@ -1,6 +1,6 @@
 /** `strongroom top`: its figures, one snapshot through a pipe, and the live screen on a terminal. */
 import { expect } from "chai";
-import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/kit/server-load.js";
+import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/kit/connection/server-load.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";

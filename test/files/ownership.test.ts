@@ -16,8 +16,8 @@ import {
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { processIo } from "../../src/cli/kit/io.js";
-import { writeNewFile } from "../../src/cli/kit/new-file.js";
-import { Scratch } from "../../src/cli/kit/scratch.js";
+import { writeNewFile } from "../../src/cli/kit/output/new-file.js";
+import { Scratch } from "../../src/cli/kit/prompts/scratch.js";
 import { allow, isAllowed } from "../../src/cli/run/project.js";
 import { installService } from "../../src/cli/service/install.js";
 import { serviceManager } from "../../src/cli/service/manager.js";

@@ -2,7 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { writeNewFile } from "../../src/cli/kit/new-file.js";
+import { writeNewFile } from "../../src/cli/kit/output/new-file.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { migrate } from "../../src/maintenance/migrate.js";
 import { enterHolder } from "../../src/storage/files/claim.js";

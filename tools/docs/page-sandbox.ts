@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { pasteMode } from "../../src/cli/kit/hidden-line.js";
+import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
 import { temporaryDirectory } from "../rig/clean-up.js";
 import { collect, environment, mainArguments, node, startProcess } from "../rig/process.js";
 import { pythonFile } from "../rig/python.js";

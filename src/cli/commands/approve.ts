@@ -2,13 +2,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { approvalText } from "../kit/approval-text.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { approvalText } from "../kit/output/approval-text.js";
 import { type OutputFlags, printJson, say, withResult } from "../kit/output.js";
-import { askPassphrase } from "../kit/passphrase.js";
-import { choose, terminalColumns } from "../kit/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { askPassphrase } from "../kit/prompts/passphrase.js";
+import { choose, terminalColumns } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly once?: true };
 

@@ -18,10 +18,12 @@ import { VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { nonEmpty, onlyForActions } from "../kit/args.js";
+import { nonEmpty, onlyForActions } from "../kit/args/args.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
-import { readInputFile, textOfInput } from "../kit/input.js";
 import type { Io } from "../kit/io.js";
+import { breakable } from "../kit/output/progress.js";
 import {
   counted,
   localMillisecond,
@@ -32,12 +34,10 @@ import {
   printJson,
   withOutput,
 } from "../kit/output.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/passphrase.js";
-import { isInPath } from "../kit/programs.js";
-import { breakable } from "../kit/progress.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/server.js";
-import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
-import { withoutTokens } from "../kit/without-tokens.js";
+import { isInPath } from "../kit/programs/programs.js";
+import { withoutTokens } from "../kit/programs/without-tokens.js";
+import { readInputFile, textOfInput } from "../kit/prompts/input.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
 
 type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 

@@ -11,13 +11,13 @@ import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup
 import { Keys } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
-import { nonEmpty } from "../kit/args.js";
+import { nonEmpty } from "../kit/args/args.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
+import { type ConnectionFlags, namesServer, withConnection, withPatientClient } from "../kit/connection/server.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { breakable, phasedBar } from "../kit/output/progress.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
-import { breakable, phasedBar } from "../kit/progress.js";
-import { type ConnectionFlags, namesServer, withConnection, withPatientClient } from "../kit/server.js";
-import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 

@@ -4,7 +4,7 @@ import { bashScript } from "../completion/bash-script.js";
 import type { BehindAction, CommandSpec, Completable, FlagSpec } from "../completion/command-spec.js";
 import { fishScript } from "../completion/fish-script.js";
 import { zshScript } from "../completion/zsh-script.js";
-import { EarlierOption, leadingOptions } from "../kit/args.js";
+import { EarlierOption, leadingOptions } from "../kit/args/args.js";
 import type { Io } from "../kit/io.js";
 
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };

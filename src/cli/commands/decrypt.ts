@@ -1,14 +1,14 @@
 /** `strongroom decrypt`: what `strongroom encrypt` made, or any ciphertext of a transit key. */
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { continued, type Input, openInput, readStart, withProgress } from "../kit/connection/transit.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output/output-file.js";
+import { DamagedFile, magic, openStream, readHead } from "../kit/output/sealed-stream.js";
 import { report } from "../kit/output.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
-import { mustBePath } from "../kit/paths.js";
-import { DamagedFile, magic, openStream, readHead } from "../kit/sealed-stream.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { continued, type Input, openInput, readStart, withProgress } from "../kit/transit.js";
 
 type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
 

@@ -2,12 +2,12 @@
 import { type Command, Option } from "commander";
 import type { Metadata, MetadataChange, SecretEntry, StrongroomClient } from "../../client/client.js";
 import { secretTypes } from "../../contract/names.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { lookAt, noSecretsAt } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { lookAt, noSecretsAt } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { expiresOption, given, type MetadataFlags } from "./put.js";
 
 type Flags = OutputFlags &

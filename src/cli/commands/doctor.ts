@@ -7,8 +7,11 @@ import { engineFor } from "../../engines/engines.js";
 import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
+import { type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
+import { withClient, withHome } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { progressBar } from "../kit/output/progress.js";
 import {
   certificateEndText,
   certificateRemedy,
@@ -20,10 +23,7 @@ import {
   printJson,
   withOutput,
 } from "../kit/output.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/passphrase.js";
-import { progressBar } from "../kit/progress.js";
-import { withClient, withHome } from "../kit/server.js";
-import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
 
 type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
 

@@ -2,18 +2,18 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Metadata, Secret, Stored, StrongroomClient } from "../../client/client.js";
-import { isConflict } from "../kit/changes.js";
-import { editBytes } from "../kit/editor.js";
+import { textOf } from "../kit/args/fields.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { isConflict } from "../kit/connection/changes.js";
+import { getIfThere } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { type Limits, limitsOf, problemOfSize } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
-import { textOf } from "../kit/fields.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { confirm } from "../kit/prompt.js";
-import { getIfThere } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { type Limits, limitsOf, problemOfSize } from "../kit/server-limits.js";
-import { problemOfBytes, withoutFinalNewline } from "../kit/value.js";
+import { editBytes } from "../kit/prompts/editor.js";
+import { confirm } from "../kit/prompts/prompt.js";
+import { problemOfBytes, withoutFinalNewline } from "../kit/prompts/value.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 

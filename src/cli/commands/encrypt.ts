@@ -1,13 +1,13 @@
 /** `strongroom encrypt`: short input by the server, longer input here with a data key that the server encrypts. */
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { continued, type Input, inlineBytes, openInput, readStart, withProgress } from "../kit/connection/transit.js";
 import type { Io } from "../kit/io.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output/output-file.js";
+import { sealStream } from "../kit/output/sealed-stream.js";
 import { report } from "../kit/output.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
-import { mustBePath } from "../kit/paths.js";
-import { sealStream } from "../kit/sealed-stream.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { continued, type Input, inlineBytes, openInput, readStart, withProgress } from "../kit/transit.js";
 
 type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
 

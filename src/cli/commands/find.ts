@@ -1,10 +1,10 @@
 /** `strongroom find`: case-insensitive search of paths and descriptions. */
 import type { Command } from "commander";
 import type { SecretEntry } from "../../client/client.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { asPaths, type ListingFlags, printList, withListing } from "../kit/listing.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { asPaths, type ListingFlags, printList, withListing } from "../kit/output/listing.js";
 
 type Flags = ListingFlags & ConnectionFlags;
 

@@ -1,6 +1,6 @@
 /** `strongroom help flags`: a page of the help about the connection's flags, which every command that needs the server accepts. */
 import { type Command, Help } from "commander";
-import { connectionOptions } from "../kit/args.js";
+import { connectionOptions } from "../kit/args/args.js";
 
 export function define(command: Command): void {
   command

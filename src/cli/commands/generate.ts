@@ -3,22 +3,22 @@
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import { integer, Problem } from "../../config/readers.js";
-import { EarlierOption, onlyWith } from "../kit/args.js";
-import { creating, refuseOverwriting } from "../kit/changes.js";
+import { EarlierOption, onlyWith } from "../kit/args/args.js";
+import { canonical } from "../kit/args/paths.js";
+import { creating, refuseOverwriting } from "../kit/connection/changes.js";
+import { lookAt } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { refuseTooLarge } from "../kit/connection/server-limits.js";
+import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import {
   type Clipboard,
   type ClipboardFlags,
   copyAndClear,
   mustFindClipboard,
   withClipboard,
-} from "../kit/clipboard.js";
-import { CommandFailure } from "../kit/errors.js";
-import type { Io } from "../kit/io.js";
+} from "../kit/output/clipboard.js";
 import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../kit/output.js";
-import { canonical } from "../kit/paths.js";
-import { lookAt } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { refuseTooLarge } from "../kit/server-limits.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 
 type Shape = {

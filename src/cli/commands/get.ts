@@ -1,16 +1,16 @@
 /** `strongroom get`: prints values, secrets as JSON, or copies a value to the clipboard. */
 import type { Command } from "commander";
 import type { Secret } from "../../client/client.js";
-import { EarlierOption, nonEmpty } from "../kit/args.js";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/clipboard.js";
+import { EarlierOption, nonEmpty } from "../kit/args/args.js";
+import { fieldOf, textOf } from "../kit/args/fields.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
-import { fieldOf, textOf } from "../kit/fields.js";
 import type { Io } from "../kit/io.js";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/output/clipboard.js";
+import { checkTarget, type OutputFileFlags, withNewFile, writeOut } from "../kit/output/output-file.js";
 import { counted, printable, printJson, printValue, report, withResult } from "../kit/output.js";
-import { checkTarget, type OutputFileFlags, withNewFile, writeOut } from "../kit/output-file.js";
-import { mustBePath } from "../kit/paths.js";
-import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFileFlags & ConnectionFlags & ClipboardFlags & { readonly at?: number; readonly field?: string };
 

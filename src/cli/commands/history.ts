@@ -1,8 +1,11 @@
 /** `strongroom history`: a secret's versions as a table, and the deletion of the earlier ones. */
 import type { Command } from "commander";
 import type { SecretHistory, StrongroomClient } from "../../client/client.js";
-import { onlyWith } from "../kit/args.js";
-import { isConflict } from "../kit/changes.js";
+import { onlyWith } from "../kit/args/args.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { isConflict } from "../kit/connection/changes.js";
+import { mustGetHistory } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import {
@@ -16,10 +19,7 @@ import {
   shortened,
   withResult,
 } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { mustConfirm, withYes } from "../kit/prompt.js";
-import { mustGetHistory } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly prune?: true; readonly yes?: true; readonly dryRun?: true };
 

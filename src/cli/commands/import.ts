@@ -5,12 +5,12 @@ import type { ImportEntry } from "../import/entry.js";
 import { type Format, folderOf, formats, planPaths, type ReadSource, readSource } from "../import/plan.js";
 import { isReference, rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
-import { EarlierOption } from "../kit/args.js";
+import { EarlierOption } from "../kit/args/args.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { breakable, progressBar } from "../kit/output/progress.js";
 import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../kit/output.js";
-import { breakable, progressBar } from "../kit/progress.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 import { steersPrograms } from "../run/steering.js";
 import { problemOfName } from "../run/variables.js";
 

@@ -1,14 +1,19 @@
 /** `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import { onlyWith } from "../kit/args.js";
-import { createKeyWith, keyAdvice } from "../kit/create-key.js";
+import { onlyWith } from "../kit/args/args.js";
+import { createKeyWith, keyAdvice } from "../kit/connection/create-key.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printLine, report, say, withDryRun, withOutput } from "../kit/output.js";
-import { type PassphraseSource, readNewPassphrase, withPassphrase, withRawPassphrase } from "../kit/passphrase.js";
-import { confirm, mustConfirm, withYes } from "../kit/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import {
+  type PassphraseSource,
+  readNewPassphrase,
+  withPassphrase,
+  withRawPassphrase,
+} from "../kit/prompts/passphrase.js";
+import { confirm, mustConfirm, withYes } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

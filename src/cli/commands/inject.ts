@@ -1,15 +1,15 @@
 /** `strongroom inject`: a template filled with secrets. */
 import type { Command } from "commander";
+import { type Reference, revealReference } from "../kit/args/fields.js";
+import { folderPrefix } from "../kit/args/paths.js";
+import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn, referencesIn } from "../kit/args/references.js";
+import { fetchSecrets } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
-import { type Reference, revealReference } from "../kit/fields.js";
-import { readInput } from "../kit/input.js";
 import type { Io } from "../kit/io.js";
+import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output/output-file.js";
 import { counted, printable, printJson } from "../kit/output.js";
-import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../kit/output-file.js";
-import { folderPrefix } from "../kit/paths.js";
-import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn, referencesIn } from "../kit/references.js";
-import { fetchSecrets } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { readInput } from "../kit/prompts/input.js";
 import { findProject } from "../run/project.js";
 
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };

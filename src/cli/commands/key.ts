@@ -3,11 +3,12 @@ import { hostname, userInfo } from "node:os";
 import { Argument, type Command, Option } from "commander";
 import type { CreatedKey, Key } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
-import { nonEmpty, onlyForActions } from "../kit/args.js";
-import { createKey, keyAdvice } from "../kit/create-key.js";
+import { nonEmpty, onlyForActions } from "../kit/args/args.js";
+import { createKey, keyAdvice } from "../kit/connection/create-key.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { findKeyring } from "../kit/keyring.js";
+import { checkTarget, writeOut } from "../kit/output/output-file.js";
 import {
   localDate,
   type OutputFlags,
@@ -20,11 +21,10 @@ import {
   widthOf,
   withResult,
 } from "../kit/output.js";
-import { checkTarget, writeOut } from "../kit/output-file.js";
-import { type PassphraseSource, withPassphrase } from "../kit/passphrase.js";
-import { mustConfirm, withYes } from "../kit/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { splitKey } from "../kit/shares.js";
+import { findKeyring } from "../kit/programs/keyring.js";
+import { type PassphraseSource, withPassphrase } from "../kit/prompts/passphrase.js";
+import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
+import { splitKey } from "../kit/prompts/shares.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -1,8 +1,8 @@
 /** `strongroom lock`. */
 import type { Command } from "commander";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, report, withOutput } from "../kit/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

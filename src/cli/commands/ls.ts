@@ -2,12 +2,12 @@
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
+import { explainEmptyFolder, pagesOf } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { asPaths, asTree, type ListingFlags, printList, withListing } from "../kit/listing.js";
+import { asPaths, asTree, type ListingFlags, printList, withListing } from "../kit/output/listing.js";
 import { say } from "../kit/output.js";
-import { explainEmptyFolder, pagesOf } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ListingFlags & ConnectionFlags & { readonly expiring?: number };
 

@@ -12,8 +12,8 @@ import { Keys } from "../../maintenance/offline-keys.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { breakable, phasedBar } from "../kit/output/progress.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
-import { breakable, phasedBar } from "../kit/progress.js";
 
 type Flags = OutputFlags & {
   readonly from: string;

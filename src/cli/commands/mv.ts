@@ -1,12 +1,9 @@
 /** `strongroom mv`, and what `strongroom cp` has in common with it: moves and copies of a secret or a folder, all or nothing. */
 import type { Command } from "commander";
 import type { BatchOperation, StrongroomClient } from "../../client/client.js";
-import { EarlierOption } from "../kit/args.js";
-import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../kit/changes.js";
-import { CommandFailure } from "../kit/errors.js";
-import type { Io } from "../kit/io.js";
-import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
-import { folderPrefix, mustBePath, targetPath } from "../kit/paths.js";
+import { EarlierOption } from "../kit/args/args.js";
+import { folderPrefix, mustBePath, targetPath } from "../kit/args/paths.js";
+import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../kit/connection/changes.js";
 import {
   explainEmptyFolder,
   explainMissing,
@@ -16,8 +13,11 @@ import {
   listFolder,
   lookAt,
   pathsInTrash,
-} from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+} from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 
 export function define(command: Command, io: Io): void {
   command.description(

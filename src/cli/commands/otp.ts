@@ -1,11 +1,11 @@
 /** `strongroom otp`: the current one-time code (TOTP, RFC 6238) of a secret. The server computes it: the seed stays there. */
 import type { Command } from "commander";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/clipboard.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { codeHereOrInside } from "../kit/connection/one-time-code.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import type { Io } from "../kit/io.js";
-import { codeHereOrInside } from "../kit/one-time-code.js";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../kit/output/clipboard.js";
 import { type OutputFlags, printJson, printValue, report, say, withResult } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 

@@ -1,6 +1,7 @@
 /** `strongroom passphrase`. */
 import { Argument, type Command, Option } from "commander";
 import { integer } from "../../config/readers.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, noVaultYet } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, report, withOutput } from "../kit/output.js";
@@ -10,8 +11,7 @@ import {
   readPassphrase,
   withPassphrase,
   withRawPassphrase,
-} from "../kit/passphrase.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+} from "../kit/prompts/passphrase.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

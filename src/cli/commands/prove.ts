@@ -6,13 +6,13 @@ import { integer } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { engineFor } from "../../engines/engines.js";
 import { packageDirectory } from "../../program-files.js";
-import { nonEmpty, onlyWith, usageFailure } from "../kit/args.js";
+import { nonEmpty, onlyWith, usageFailure } from "../kit/args/args.js";
+import { type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
+import { withHome } from "../kit/connection/server.js";
 import type { Io } from "../kit/io.js";
+import { phasedBar } from "../kit/output/progress.js";
 import { painter, printJson } from "../kit/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/passphrase.js";
-import { phasedBar } from "../kit/progress.js";
-import { withHome } from "../kit/server.js";
-import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
 
 type Form = "json" | "markdown" | "html";
 

@@ -10,15 +10,15 @@ import {
 } from "../../client/client.js";
 import { duration, Problem } from "../../config/readers.js";
 import { secretTypes } from "../../contract/names.js";
-import { creating, refuseOverwriting } from "../kit/changes.js";
+import { canonical } from "../kit/args/paths.js";
+import { creating, refuseOverwriting } from "../kit/connection/changes.js";
+import { lookAt } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { refuseTooLarge } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, report, withDryRun, withOutput } from "../kit/output.js";
-import { canonical } from "../kit/paths.js";
-import { lookAt } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { refuseTooLarge } from "../kit/server-limits.js";
-import { readValue, type Value, type ValueSource, withValue } from "../kit/value.js";
+import { readValue, type Value, type ValueSource, withValue } from "../kit/prompts/value.js";
 
 export type MetadataFlags = {
   readonly type?: SecretType;

@@ -11,12 +11,12 @@ import { judge, restore as restoreVault } from "../../maintenance/backup/restore
 import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
 import { type HeaderCheck, Keys } from "../../maintenance/offline-keys.js";
 import type { SecretStore } from "../../storage/secret-store.js";
-import { nonEmpty } from "../kit/args.js";
+import { nonEmpty } from "../kit/args/args.js";
+import { type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
+import { withHome } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, printJson, withDryRun, withOutput } from "../kit/output.js";
-import { withHome } from "../kit/server.js";
-import { type StoreFlags, storeSettings, withStore } from "../kit/settings-flags.js";
 import { watched } from "./backup.js";
 
 type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRun?: true };

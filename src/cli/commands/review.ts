@@ -2,11 +2,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Command } from "commander";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printLine } from "../kit/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { withoutTokens } from "../kit/without-tokens.js";
+import { withoutTokens } from "../kit/programs/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly printUrl?: true };
 

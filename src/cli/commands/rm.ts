@@ -1,15 +1,22 @@
 /** `strongroom rm`: moves to the trash or, with --permanent, asks first and deletes; all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { EarlierOption } from "../kit/args.js";
-import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../kit/changes.js";
+import { EarlierOption } from "../kit/args/args.js";
+import { folderPrefix, mustBePath } from "../kit/args/paths.js";
+import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../kit/connection/changes.js";
+import {
+  explainEmptyFolder,
+  fateInTrash,
+  listFolder,
+  lookAt,
+  noSecretsAt,
+  pathsInTrash,
+} from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
-import { folderPrefix, mustBePath } from "../kit/paths.js";
-import { mustConfirm, withYes } from "../kit/prompt.js";
-import { explainEmptyFolder, fateInTrash, listFolder, lookAt, noSecretsAt, pathsInTrash } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -3,9 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
-import { RepeatableOption } from "../kit/args.js";
+import { RepeatableOption } from "../kit/args/args.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, noVaultYet } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { progressBar } from "../kit/output/progress.js";
 import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
 import {
   keyProblem,
@@ -13,10 +15,8 @@ import {
   readPassphrase,
   readPassphraseFile,
   withPassphrase,
-} from "../kit/passphrase.js";
-import { progressBar } from "../kit/progress.js";
-import { askHidden, mustConfirm, withYes } from "../kit/prompt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+} from "../kit/prompts/passphrase.js";
+import { askHidden, mustConfirm, withYes } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

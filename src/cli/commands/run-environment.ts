@@ -5,13 +5,13 @@
 import { spawn } from "node:child_process";
 import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
-import { maskPipe, notStarted, runChild } from "../kit/child-process.js";
-import { findProgram, isSurelyExecutable } from "../kit/find-program.js";
+import { withClient } from "../kit/connection/server.js";
 import type { Io, OutputStream } from "../kit/io.js";
 import { printable, wrapped } from "../kit/output.js";
-import { frame, minMaskedBytes } from "../kit/output-mask.js";
-import { withClient } from "../kit/server.js";
-import { withoutTokens } from "../kit/without-tokens.js";
+import { maskPipe, notStarted, runChild } from "../kit/programs/child-process.js";
+import { findProgram, isSurelyExecutable } from "../kit/programs/find-program.js";
+import { frame, minMaskedBytes } from "../kit/programs/output-mask.js";
+import { withoutTokens } from "../kit/programs/without-tokens.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
 import type { LaunchRequest } from "../run/launch.js";
 

@@ -7,8 +7,8 @@ import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
+import { givenSettings, withSettings } from "../kit/args/settings-flags.js";
 import type { Io } from "../kit/io.js";
-import { givenSettings, withSettings } from "../kit/settings-flags.js";
 
 const details = `
 STRONGROOM_TOKEN is the bearer token itself. It has no flag, since other users

@@ -1,12 +1,12 @@
 /** `strongroom service`: the server as the user's service, by systemd or launchd. */
 import { Argument, type Command } from "commander";
 import { definitions, shownDefaultOf } from "../../config/definitions.js";
-import { nonEmpty, onlyForActions } from "../kit/args.js";
+import { nonEmpty, onlyForActions } from "../kit/args/args.js";
+import { warnOfUnknownVariables } from "../kit/args/settings-flags.js";
+import { withHome } from "../kit/connection/server.js";
 import { exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
-import { withHome } from "../kit/server.js";
-import { warnOfUnknownVariables } from "../kit/settings-flags.js";
 import { installService, isInstalled, isRunning, serviceFile, uninstallService } from "../service/install.js";
 import { type ServiceManager, serviceManager } from "../service/manager.js";
 import { planService } from "../service/plan.js";

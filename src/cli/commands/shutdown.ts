@@ -5,10 +5,10 @@ import type { VaultStatus } from "../../client/client.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, report, withOutput } from "../kit/output.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

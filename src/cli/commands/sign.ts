@@ -1,10 +1,10 @@
 /** `strongroom sign`: a signature of standard input, or a file, by a transit key. */
 import type { Command } from "commander";
+import { mustBePath } from "../kit/args/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { messageToSign, openInput, type SigningFlags, withSigning } from "../kit/connection/transit.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printJson, printLine, withResult } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { messageToSign, openInput, type SigningFlags, withSigning } from "../kit/transit.js";
 
 type Flags = OutputFlags & ConnectionFlags & SigningFlags;
 

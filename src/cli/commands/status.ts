@@ -1,6 +1,7 @@
 /** `strongroom status`: the report, and the exit code for the vault's state. */
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { type ExitName, exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import {
@@ -14,7 +15,6 @@ import {
   printJson,
   withOutput,
 } from "../kit/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

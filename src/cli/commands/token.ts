@@ -12,9 +12,12 @@ import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args.js";
+import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args/args.js";
+import { canonicalPath } from "../kit/args/paths.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { checkTarget, writeOut } from "../kit/output/output-file.js";
 import {
   localMinute,
   type OutputFlags,
@@ -27,9 +30,6 @@ import {
   withDryRun,
   withResult,
 } from "../kit/output.js";
-import { checkTarget, writeOut } from "../kit/output-file.js";
-import { canonicalPath } from "../kit/paths.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/server.js";
 
 /** Whether each action takes a name. A rotation without one is the root token's. */
 const actions = {

@@ -3,7 +3,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { StrongroomClient, VitalSigns } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import {
+  Interval,
+  loadOf,
+  type MetricSamples,
+  type OperationLoad,
+  parseSamples,
+  type ServerLoad,
+} from "../kit/connection/server-load.js";
 import type { Io, OutputStream } from "../kit/io.js";
+import { breakable } from "../kit/output/progress.js";
 import {
   counted,
   type OutputFlags,
@@ -15,16 +25,6 @@ import {
   widthOf,
   withResult,
 } from "../kit/output.js";
-import { breakable } from "../kit/progress.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import {
-  Interval,
-  loadOf,
-  type MetricSamples,
-  type OperationLoad,
-  parseSamples,
-  type ServerLoad,
-} from "../kit/server-load.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly interval?: number; readonly once?: true };
 

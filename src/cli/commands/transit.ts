@@ -3,9 +3,10 @@ import { Argument, type Command, Option } from "commander";
 import type { TransitKey, TransitKeyType } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
 import { transitKeyTypes } from "../../contract/names.js";
-import { onlyForActions } from "../kit/args.js";
+import { onlyForActions } from "../kit/args/args.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
-import { readInputFile } from "../kit/input.js";
 import type { Io } from "../kit/io.js";
 import {
   localMinute,
@@ -18,12 +19,11 @@ import {
   widthOf,
   withResult,
 } from "../kit/output.js";
-import { readPassphrase } from "../kit/passphrase.js";
-import { mustBePath } from "../kit/paths.js";
-import { mustConfirm, withYes } from "../kit/prompt.js";
-import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../kit/server.js";
-import { sshPublicKey } from "../kit/ssh-public-key.js";
-import { readKeyFile, UnusableKey } from "../ssh/openssh-key.js";
+import { readInputFile } from "../kit/prompts/input.js";
+import { readPassphrase } from "../kit/prompts/passphrase.js";
+import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
+import { readKeyFile, UnusableKey } from "../kit/ssh/openssh-key.js";
+import { sshPublicKey } from "../kit/ssh/ssh-public-key.js";
 
 const actions = ["create", "ls", "show", "rotate", "config", "rm", "import"] as const;
 type Action = (typeof actions)[number];

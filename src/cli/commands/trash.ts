@@ -1,7 +1,10 @@
 /** `strongroom trash`: what is in the trash, and its destruction. */
 import { Argument, type Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { onlyForActions } from "../kit/args.js";
+import { onlyForActions } from "../kit/args/args.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { trashIn } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import {
@@ -16,10 +19,7 @@ import {
   widthOf,
   withResult,
 } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { mustConfirm, withYes } from "../kit/prompt.js";
-import { trashIn } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
+import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly yes?: true };
 

@@ -8,12 +8,12 @@ import { StrongroomError } from "../../client/client.js";
 import { findServer } from "../../client/discovery.js";
 import { systemFiles } from "../../files/durable.js";
 import { quoted } from "../../files/home.js";
-import { nonEmpty } from "../kit/args.js";
+import { nonEmpty } from "../kit/args/args.js";
+import { withHome } from "../kit/connection/server.js";
 import { CommandFailure, exits } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { checkNewFile, writeNewFile } from "../kit/new-file.js";
+import { checkNewFile, writeNewFile } from "../kit/output/new-file.js";
 import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
-import { withHome } from "../kit/server.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string; readonly bundle?: string };
 

@@ -1,13 +1,13 @@
 /** `strongroom undo`: an earlier version of a secret, stored again as its newest; or a deleted secret, back from the trash. */
 import type { Command } from "commander";
 import { type SecretHistory, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { isConflict } from "../kit/changes.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { isConflict } from "../kit/connection/changes.js";
+import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly to?: number; readonly dryRun?: true };
 

@@ -2,13 +2,13 @@
 import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Acknowledgement } from "../../client/client.js";
+import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, noVaultYet } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { findKeyring } from "../kit/keyring.js";
 import { type OutputFlags, report, withOutput } from "../kit/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/passphrase.js";
-import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../kit/server.js";
-import { askKeyFromShares } from "../kit/shares.js";
+import { findKeyring } from "../kit/programs/keyring.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
+import { askKeyFromShares } from "../kit/prompts/shares.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly keyring?: true; readonly shares?: true };
 

@@ -4,10 +4,10 @@ import { StrongroomClient } from "../../client/client.js";
 import { readSettings } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { startInBackground } from "../kit/background-server.js";
+import { givenSettings, warnOfUnknownVariables, withSettings } from "../kit/args/settings-flags.js";
+import { startInBackground } from "../kit/connection/background-server.js";
 import type { Io } from "../kit/io.js";
 import { printable, report } from "../kit/output.js";
-import { givenSettings, warnOfUnknownVariables, withSettings } from "../kit/settings-flags.js";
 
 const details = `
 The server runs in a session of its own, so that it survives the terminal; it

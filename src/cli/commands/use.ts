@@ -2,12 +2,12 @@
 import { Argument, type Command, Option } from "commander";
 import { type StrongroomClient, StrongroomError, type Use, type UseRequest } from "../../client/client.js";
 import { Problem } from "../../config/readers.js";
-import { onlyForActions, suggestion } from "../kit/args.js";
+import { onlyForActions, suggestion } from "../kit/args/args.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 const actions = ["add", "ls", "rm"] as const;
 type Action = (typeof actions)[number];

@@ -3,10 +3,10 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { findServer, mustHaveToken } from "../../client/discovery.js";
 import { quoted } from "../../files/home.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printJson, withResult } from "../kit/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
 
 type Flags = ConnectionFlags & OutputFlags;
 

@@ -1,13 +1,13 @@
 /** `strongroom verify`: whether a signature of `strongroom sign` is right. */
 import type { Command } from "commander";
-import { nonEmpty } from "../kit/args.js";
+import { nonEmpty } from "../kit/args/args.js";
+import { mustBePath } from "../kit/args/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { messageToSign, openInput, type SigningFlags, withSigning } from "../kit/connection/transit.js";
 import { CommandFailure } from "../kit/errors.js";
-import { readInputFile } from "../kit/input.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, report, withOutput } from "../kit/output.js";
-import { mustBePath } from "../kit/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/server.js";
-import { messageToSign, openInput, type SigningFlags, withSigning } from "../kit/transit.js";
+import { readInputFile } from "../kit/prompts/input.js";
 
 type Flags = OutputFlags & ConnectionFlags & SigningFlags & { readonly signature: string };
 

@@ -4,7 +4,7 @@
  * `exp-month`, …, and custom fields under `fields/`. Passkeys and password history are not imported.
  */
 import { CommandFailure } from "../kit/errors.js";
-import { isObject, objectsIn, textIn, type UnknownObject } from "../kit/input.js";
+import { isObject, objectsIn, textIn, type UnknownObject } from "../kit/prompts/input.js";
 import {
   addAll,
   type ImportEntry,

@@ -10,8 +10,8 @@
  */
 import type { Secret } from "../../client/client.js";
 import { CommandFailure } from "../kit/errors.js";
-import { isObject, type UnknownObject } from "../kit/input.js";
 import { printable } from "../kit/output.js";
+import { isObject, type UnknownObject } from "../kit/prompts/input.js";
 import type { ImportEntry, ParsedSource, Refused } from "./entry.js";
 
 const format = "strongroom-export";

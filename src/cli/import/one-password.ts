@@ -4,7 +4,7 @@
  * Archived items are imported under `archive/`. Documents, passkeys and password history are not imported.
  */
 import { CommandFailure } from "../kit/errors.js";
-import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/input.js";
+import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
 import {
   addAll,
   type ImportEntry,

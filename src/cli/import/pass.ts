@@ -17,8 +17,8 @@ import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { progressBar } from "../kit/output/progress.js";
 import { printable } from "../kit/output.js";
-import { progressBar } from "../kit/progress.js";
 import { type ImportEntry, isOneTimeUrl, oneTimeMark, type ParsedSource } from "./entry.js";
 
 /** gpg's agent decrypts one file at a time; more processes only hide their start. */

@@ -2,11 +2,11 @@
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { canonicalPath, folderPrefix, problemOfPath } from "../kit/args/paths.js";
 import { CommandFailure } from "../kit/errors.js";
-import { readInput, textOfInput } from "../kit/input.js";
 import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
-import { canonicalPath, folderPrefix, problemOfPath } from "../kit/paths.js";
+import { readInput, textOfInput } from "../kit/prompts/input.js";
 import { readBitwarden } from "./bitwarden.js";
 import type { CsvOptions } from "./csv.js";
 import { parseDotenv } from "./dotenv.js";

@@ -6,10 +6,10 @@ import { findWeakPlace, ownUid, weakPlaceText } from "../../client/ownership.js"
 import { systemCode } from "../../errors.js";
 import { ignoring, moveFileOver, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { secretsAt } from "../kit/connection/secrets.js";
 import { CommandFailure } from "../kit/errors.js";
-import { readInputFile, textOfInput } from "../kit/input.js";
 import { printable } from "../kit/output.js";
-import { secretsAt } from "../kit/secrets.js";
+import { readInputFile, textOfInput } from "../kit/prompts/input.js";
 import { type Assignment, parseDotenv } from "./dotenv.js";
 
 /** A line that keeps its value. */

@@ -2,10 +2,10 @@
 import pMap from "p-map";
 import { maxOperations, type Read, readMany } from "../../client/batch.js";
 import { type PutOperation, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { isConflict } from "../kit/changes.js";
+import { isConflict } from "../kit/connection/changes.js";
+import { listFolder } from "../kit/connection/secrets.js";
+import { type Limits, limitsOf, problemOfSizes } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
-import { listFolder } from "../kit/secrets.js";
-import { type Limits, limitsOf, problemOfSizes } from "../kit/server-limits.js";
 import type { ImportEntry, Refused } from "./entry.js";
 
 export type Tally = {

@@ -1,6 +1,6 @@
 /** Environment of a program that uses the broker: its proxy, its certificate authority, and nothing of ours. */
 import type { Agent } from "../../client/client.js";
-import { type TokenPlace, withoutTokens } from "../kit/without-tokens.js";
+import { type TokenPlace, withoutTokens } from "../kit/programs/without-tokens.js";
 
 const proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 

@@ -2,11 +2,8 @@
 import { existsSync } from "node:fs";
 import type { StrongroomClient } from "../../client/client.js";
 import { parseDotenv } from "../import/dotenv.js";
-import { CommandFailure } from "../kit/errors.js";
-import { type Reference, revealReference } from "../kit/fields.js";
-import { readInputFile, textOfInput } from "../kit/input.js";
-import { printable } from "../kit/output.js";
-import { folderPrefix } from "../kit/paths.js";
+import { type Reference, revealReference } from "../kit/args/fields.js";
+import { folderPrefix } from "../kit/args/paths.js";
 import {
   cutTemplate,
   fillTemplate,
@@ -15,8 +12,11 @@ import {
   referencesIn,
   shownReference,
   wholeReference,
-} from "../kit/references.js";
-import { explainEmptyFolder, fetchSecrets, listSecrets } from "../kit/secrets.js";
+} from "../kit/args/references.js";
+import { explainEmptyFolder, fetchSecrets, listSecrets } from "../kit/connection/secrets.js";
+import { CommandFailure } from "../kit/errors.js";
+import { printable } from "../kit/output.js";
+import { readInputFile, textOfInput } from "../kit/prompts/input.js";
 import { digestOf, readOwnFile } from "./own-file.js";
 import { steersPrograms } from "./steering.js";
 import { type Named, type Naming, namesFor, problemOfName } from "./variables.js";

@@ -6,9 +6,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
-import { notStarted } from "../kit/child-process.js";
+import type { ConnectionFlags } from "../kit/connection/server.js";
 import type { Io } from "../kit/io.js";
-import type { ConnectionFlags } from "../kit/server.js";
+import { notStarted } from "../kit/programs/child-process.js";
 import type { Sources } from "./environment.js";
 
 /** What `run-environment` is asked for, as JSON in its argument. It holds no secret. */

@@ -15,12 +15,12 @@ import {
 import { createServer, type Server, type Socket } from "node:net";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { entryFile } from "../../program-files.js";
-import { startProgram } from "../kit/child-process.js";
+import { sandboxMark } from "../kit/connection/in-sandbox.js";
 import { CommandFailure } from "../kit/errors.js";
-import { findProgram } from "../kit/find-program.js";
-import { sandboxMark } from "../kit/in-sandbox.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
+import { startProgram } from "../kit/programs/child-process.js";
+import { findProgram } from "../kit/programs/find-program.js";
 import { closeForeignDescriptors } from "./descriptors.js";
 import { hiddenPaths, type Place } from "./hidden-paths.js";
 import { isWithin } from "./path-walk.js";

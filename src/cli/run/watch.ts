@@ -3,13 +3,13 @@ import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { runChild } from "../kit/child-process.js";
+import { folderPrefix, problemOfPath } from "../kit/args/paths.js";
+import { pathsIn } from "../kit/args/references.js";
+import { type ConnectionFlags, withClient } from "../kit/connection/server.js";
 import { failureOf } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
-import { folderPrefix, problemOfPath } from "../kit/paths.js";
-import { pathsIn } from "../kit/references.js";
-import { type ConnectionFlags, withClient } from "../kit/server.js";
+import { runChild } from "../kit/programs/child-process.js";
 import { listVariables, type Sources } from "./environment.js";
 
 export type WatchOptions = {

@@ -7,10 +7,10 @@ import { findWeakPlace, weakPlaceText } from "../../client/ownership.js";
 import { missingAsNull } from "../../files/durable.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
+import { writeOut } from "../kit/output/output-file.js";
 import { printable } from "../kit/output.js";
-import { writeOut } from "../kit/output-file.js";
-import type { CommandLine } from "../kit/programs.js";
-import { withoutTokens } from "../kit/without-tokens.js";
+import type { CommandLine } from "../kit/programs/programs.js";
+import { withoutTokens } from "../kit/programs/without-tokens.js";
 import type { ServiceManager } from "./manager.js";
 import type { ServicePlan } from "./plan.js";
 

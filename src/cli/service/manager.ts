@@ -3,7 +3,7 @@ import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { xdgDirectory } from "../../config/xdg.js";
 import { CommandFailure } from "../kit/errors.js";
-import type { CommandLine } from "../kit/programs.js";
+import type { CommandLine } from "../kit/programs/programs.js";
 import type { ServicePlan } from "./plan.js";
 
 export type ServiceManager = {

@@ -4,12 +4,12 @@
  * What reads or changes a value is a command of this program in a process of its own; `pick` is its form for menus.
  */
 import { type Command, Option } from "commander";
-import { duration } from "../../cli/kit/args.js";
+import { duration } from "../../cli/kit/args/args.js";
+import { folderPrefix } from "../../cli/kit/args/paths.js";
+import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import type { Io } from "../../cli/kit/io.js";
 import { painter } from "../../cli/kit/output.js";
-import { OwnCommands } from "../../cli/kit/own-commands.js";
-import { folderPrefix } from "../../cli/kit/paths.js";
-import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../../cli/kit/server.js";
+import { OwnCommands } from "../../cli/kit/programs/own-commands.js";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { Browser } from "./browser.js";
 import { firstPage } from "./catalog.js";

@@ -1,13 +1,13 @@
 /** The vault on the screen: keys, what they do, and how long a value is shown. */
 
+import { problemOfPath } from "../../cli/kit/args/paths.js";
+import { codeHereOrInside } from "../../cli/kit/connection/one-time-code.js";
+import { lookAt, mustGetHistory } from "../../cli/kit/connection/secrets.js";
+import { unlockOnTerminal } from "../../cli/kit/connection/server.js";
 import { CommandFailure, failureOf } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
-import { codeHereOrInside } from "../../cli/kit/one-time-code.js";
 import { type Paint, printable } from "../../cli/kit/output.js";
-import type { OwnCommands } from "../../cli/kit/own-commands.js";
-import { problemOfPath } from "../../cli/kit/paths.js";
-import { lookAt, mustGetHistory } from "../../cli/kit/secrets.js";
-import { unlockOnTerminal } from "../../cli/kit/server.js";
+import type { OwnCommands } from "../../cli/kit/programs/own-commands.js";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { Catalog } from "./catalog.js";
 import type { Key } from "./keys.js";

@@ -7,17 +7,22 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
-import { type ClipboardFlags, clearingOption, copyAndClear, mustFindClipboard } from "../../cli/kit/clipboard.js";
+import { textOf } from "../../cli/kit/args/fields.js";
+import { folderPrefix } from "../../cli/kit/args/paths.js";
+import { codeHereOrInside } from "../../cli/kit/connection/one-time-code.js";
+import { mustGet } from "../../cli/kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
-import { textOf } from "../../cli/kit/fields.js";
 import type { Io } from "../../cli/kit/io.js";
-import { codeHereOrInside } from "../../cli/kit/one-time-code.js";
+import {
+  type ClipboardFlags,
+  clearingOption,
+  copyAndClear,
+  mustFindClipboard,
+} from "../../cli/kit/output/clipboard.js";
 import { type OutputFlags, printable, report, withOutput } from "../../cli/kit/output.js";
-import { folderPrefix } from "../../cli/kit/paths.js";
-import { type CommandLine, isInPath } from "../../cli/kit/programs.js";
-import { mustGet } from "../../cli/kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
-import { withoutTokens } from "../../cli/kit/without-tokens.js";
+import { type CommandLine, isInPath } from "../../cli/kit/programs/programs.js";
+import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 
 /** Each reads lines and prints the one that is chosen. fzf draws on the terminal, the others open a window. */

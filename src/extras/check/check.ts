@@ -4,9 +4,12 @@
  * `scan` is its other half: values where they should not be.
  */
 import { type Command, Option } from "commander";
-import { duration, nonEmpty } from "../../cli/kit/args.js";
+import { duration, nonEmpty } from "../../cli/kit/args/args.js";
+import { explainEmptyFolder, listSecrets } from "../../cli/kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure, exitCodes } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
+import { progressBar } from "../../cli/kit/output/progress.js";
 import {
   counted,
   localDate,
@@ -19,9 +22,6 @@ import {
   widthOf,
   withOutput,
 } from "../../cli/kit/output.js";
-import { progressBar } from "../../cli/kit/progress.js";
-import { explainEmptyFolder, listSecrets } from "../../cli/kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
 import { breachedIn } from "./breaches.js";
 import { judgementsOf, type Limits, type Problem, problems, type Verdict, verdictsOn } from "./judge.js";
 import { usesSince } from "./uses.js";

@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { CommandFailure, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { withoutTokens } from "../../cli/kit/without-tokens.js";
+import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 
 /** `origin`: the object in git's history; null for a file as it is now. */
 export type ScannedFile = { readonly name: string; readonly origin: string | null; readonly bytes: Buffer };

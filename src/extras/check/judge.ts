@@ -1,6 +1,6 @@
 /** What is wrong with secrets, from the server's judgements, their metadata and the audit log. */
 import { randomBytes } from "node:crypto";
-import { folderPrefix } from "../../cli/kit/paths.js";
+import { folderPrefix } from "../../cli/kit/args/paths.js";
 import type { CheckEntry, SecretEntry, SecretType, StrongroomClient } from "../../client/client.js";
 
 export type Part = "strength" | "reuse" | "search" | "breach";

@@ -5,12 +5,12 @@
  */
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { listSecrets } from "../../cli/kit/connection/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure, exitCodes } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
+import { breakable, progressBar } from "../../cli/kit/output/progress.js";
 import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../../cli/kit/output.js";
-import { breakable, progressBar } from "../../cli/kit/progress.js";
-import { listSecrets } from "../../cli/kit/secrets.js";
-import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
 import type { CheckEntry, SecretEntry } from "../../client/client.js";
 import {
   commitWith,

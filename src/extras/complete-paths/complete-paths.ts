@@ -4,10 +4,10 @@
  * It asks nothing, soon gives up, and is silent about every error.
  */
 import { type Command, Option } from "commander";
-import { duration } from "../../cli/kit/args.js";
+import { duration } from "../../cli/kit/args/args.js";
+import { canonical } from "../../cli/kit/args/paths.js";
+import { trashIn } from "../../cli/kit/connection/secrets.js";
 import type { Io } from "../../cli/kit/io.js";
-import { canonical } from "../../cli/kit/paths.js";
-import { trashIn } from "../../cli/kit/secrets.js";
 import { StrongroomClient } from "../../client/client.js";
 
 /** A user is waiting at the prompt. */

@@ -5,9 +5,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import { Argument, type Command } from "commander";
-import { CommandFailure } from "../../cli/kit/errors.js";
-import { isObject } from "../../cli/kit/input.js";
-import type { Io } from "../../cli/kit/io.js";
 import {
   eraseLogin,
   loginsIn,
@@ -16,9 +13,12 @@ import {
   segmentOf,
   storePassword,
   textOf,
-} from "../../cli/kit/logins.js";
+} from "../../cli/kit/connection/logins.js";
+import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
+import { CommandFailure } from "../../cli/kit/errors.js";
+import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
+import { isObject } from "../../cli/kit/prompts/input.js";
 import type { StrongroomClient } from "../../client/client.js";
 
 const details = `

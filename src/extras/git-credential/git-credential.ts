@@ -4,8 +4,6 @@
  * One secret is one user of one host, over https only.
  */
 import { Argument, type Command } from "commander";
-import { CommandFailure } from "../../cli/kit/errors.js";
-import type { Io } from "../../cli/kit/io.js";
 import {
   eraseLogin,
   type Login,
@@ -14,9 +12,11 @@ import {
   readHelperInput,
   segmentOf,
   storePassword,
-} from "../../cli/kit/logins.js";
+} from "../../cli/kit/connection/logins.js";
+import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
+import { CommandFailure } from "../../cli/kit/errors.js";
+import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/server.js";
 import type { StrongroomClient } from "../../client/client.js";
 
 const details = `

@@ -6,15 +6,15 @@
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
-import { RepeatableOption } from "../../cli/kit/args.js";
-import { runChild, startProgram } from "../../cli/kit/child-process.js";
+import { RepeatableOption } from "../../cli/kit/args/args.js";
+import { mustBeScope } from "../../cli/kit/args/paths.js";
+import { type ConnectionFlags, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
-import { findProgram } from "../../cli/kit/find-program.js";
 import type { Io } from "../../cli/kit/io.js";
-import { entryFile } from "../../cli/kit/own-commands.js";
-import { mustBeScope } from "../../cli/kit/paths.js";
-import { type ConnectionFlags, withConnection } from "../../cli/kit/server.js";
-import { withOwnTokenOnly } from "../../cli/kit/without-tokens.js";
+import { runChild, startProgram } from "../../cli/kit/programs/child-process.js";
+import { findProgram } from "../../cli/kit/programs/find-program.js";
+import { entryFile } from "../../cli/kit/programs/own-commands.js";
+import { withOwnTokenOnly } from "../../cli/kit/programs/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly use?: readonly string[]; readonly allowHost?: readonly string[] };
 

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { printable } from "../../cli/kit/output.js";
-import { MalformedMessage, string, uint32, WireReader } from "../../cli/kit/ssh-wire.js";
+import { MalformedMessage, string, uint32, WireReader } from "../../cli/kit/ssh/ssh-wire.js";
 
 const failure = 5;
 const requestIdentities = 11;

@@ -1,7 +1,7 @@
 /** Transit keys as an ssh-agent offers them: public keys from the server, signatures made there. */
 
 import { printable } from "../../cli/kit/output.js";
-import { signingFor, sshPublicKey, sshSignature } from "../../cli/kit/ssh-public-key.js";
+import { signingFor, sshPublicKey, sshSignature } from "../../cli/kit/ssh/ssh-public-key.js";
 import { type StrongroomClient, StrongroomError, type TransitKeyEntry } from "../../client/client.js";
 import type { AgentKey, AgentKeys } from "./agent.js";
 

@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { signingFor, sshPublicKey, sshSignature } from "../../../src/cli/kit/ssh-public-key.js";
+import { signingFor, sshPublicKey, sshSignature } from "../../../src/cli/kit/ssh/ssh-public-key.js";
 import { agentServer } from "../../../src/extras/ssh-agent/agent.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 

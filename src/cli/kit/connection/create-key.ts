@@ -1,0 +1,51 @@
+/** Creation of a key, and its deletion when it could not be shown or stored: it would unlock the vault without an owner. */
+import { type CreatedKey, StrongroomError, type Text } from "../../../client/client.js";
+import { quoted } from "../../../files/home.js";
+import { CommandFailure } from "../errors.js";
+import type { Io } from "../io.js";
+import { printable } from "../output.js";
+import { type PassphraseSource, readPassphrase } from "../prompts/passphrase.js";
+import { type ConnectionFlags, withClient } from "./server.js";
+
+/** Shows or stores the key. */
+type Deliver = (created: CreatedKey) => Promise<void>;
+
+export const keyAdvice =
+  "This key unlocks the vault and is not shown again: keep it where you will find it without the passphrase.\n";
+
+/** Asks for the passphrase. @throws CommandFailure */
+export async function createKey(
+  io: Io,
+  flags: ConnectionFlags & PassphraseSource,
+  label: string,
+  deliver: Deliver,
+): Promise<void> {
+  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
+  await createKeyWith(io, passphrase, flags, label, deliver).finally(() => passphrase.fill(0));
+}
+
+/** @throws CommandFailure */
+export async function createKeyWith(
+  io: Io,
+  passphrase: Text,
+  flags: ConnectionFlags,
+  label: string,
+  deliver: Deliver,
+): Promise<void> {
+  await withClient(io, flags, async (client) => {
+    const created = await client.createKey(passphrase, label).catch((error) => refuseTaken(error, label));
+    try {
+      await deliver(created);
+    } catch (error) {
+      await client.deleteKey(created.id).catch(() => {}); // a locked vault keeps it, and `key ls` shows it
+      throw error;
+    }
+  });
+}
+
+function refuseTaken(error: unknown, label: string): never {
+  if (!(error instanceof StrongroomError) || error.code !== "ALREADY_EXISTS") throw error;
+  const name = printable(label);
+  const remedy = `choose another with --label, or delete it with  strongroom key rm ${printable(quoted(label))}`;
+  throw new CommandFailure("conflict", `a key named "${name}" already exists: ${remedy}`);
+}

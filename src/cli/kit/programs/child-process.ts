@@ -1,0 +1,100 @@
+/** Child programs: their start, signals forwarded to them, output masked, exit status passed on. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import type { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { systemCode } from "../../../errors.js";
+import { CommandFailure } from "../errors.js";
+import type { Io } from "../io.js";
+import { findProgram, notFound } from "./find-program.js";
+import { maskingStream, unframe } from "./output-mask.js";
+
+/** The descriptor that takes the values to mask to the waiting process. */
+export const maskPipe = 3;
+
+/** As shells count it. */
+const signalBase = 128;
+
+const forwarded = ["SIGINT", "SIGQUIT", "SIGWINCH", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+type Forwarded = (typeof forwarded)[number];
+
+/** A terminal sends these to every process in its foreground, so the child already has them. */
+const sentByTerminals: readonly Forwarded[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
+
+/**
+ * @param descriptors that it gets beside the standard streams, from 3 on
+ * @throws CommandFailure usage
+ */
+export function startProgram(
+  [program = "", ...args]: readonly string[],
+  env: NodeJS.ProcessEnv,
+  descriptors: readonly number[] = [],
+  stdin: "inherit" | "pipe" = "inherit",
+): ChildProcess {
+  const found = findProgram(program, env["PATH"]);
+  if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
+  try {
+    return spawn(found.file, args, { env, stdio: [stdin, "inherit", "inherit", ...descriptors] });
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+/** Returns the failure for a command that could not be started. */
+export function notStarted(error: unknown): CommandFailure {
+  const code = systemCode(error) ?? "unknown reason";
+  const problem = code === "E2BIG" ? "the environment and the arguments are too large" : "an argument is not valid";
+  return new CommandFailure("usage", `the command cannot be started (${code}): ${problem}`);
+}
+
+/** Returns the exit status to end with. */
+export async function runChild(io: Io, start: () => ChildProcess): Promise<number> {
+  let child: ChildProcess | null = null;
+  const forward = (signal: Forwarded) => {
+    if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
+  };
+  for (const signal of forwarded) process.on(signal, forward); // before the start: the child may signal at once
+  try {
+    child = start();
+    const shown = pipeMasked(io, child);
+    const status = await ended(child);
+    await shown;
+    return status;
+  } finally {
+    for (const signal of forwarded) process.off(signal, forward);
+  }
+}
+
+function ended(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.on("error", (error) => {
+      if (child.pid === undefined) reject(error); // else a signal could not be delivered
+    });
+    child.on("exit", (code, signal) => resolve(statusOf(code, signal)));
+  });
+}
+
+function statusOf(code: number | null, signal: NodeJS.Signals | null): number {
+  return signal === null ? (code ?? notFound) : signalBase + constants.signals[signal];
+}
+
+/** When our output no longer has a reader, closes the child's pipe, so that it gets SIGPIPE as without us. */
+async function pipeMasked(io: Io, { stdout, stderr, stdio }: ChildProcess): Promise<void> {
+  if (stdout === null || stderr === null) return; // the child has our own streams
+  for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {});
+  const values = buffer(stdio[maskPipe] as Readable).then(unframe, () => []); // ends before the command starts
+  await Promise.allSettled([
+    pipeline(stdout, maskingStream(values), io.stdout, { end: false }),
+    pipeline(stderr, maskingStream(values), io.stderr, { end: false }),
+  ]);
+}
+
+/** Whether our process group, which is the child's too, is in the foreground of its terminal. */
+function isInForeground(io: Io): boolean {
+  if (process.platform !== "linux") return [io.stdin, io.stdout, io.stderr].some(({ isTTY }) => isTTY);
+  const stat = readFileSync("/proc/self/stat", "latin1");
+  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return group === foreground;
+}

@@ -1,0 +1,242 @@
+/**
+ * Passphrases from the terminal, a file, or an open file descriptor; never an argument or the environment, which others
+ * can read. A new one is typed twice, with an estimate of its strength (zxcvbn).
+ */
+import { isUtf8 } from "node:buffer";
+import { type Command, Option } from "commander";
+import { keyBytes, readKeyText } from "../../../../workers/crypto/key-text.js";
+import type { Bytes } from "../../../../workers/protocol.js";
+import { integer } from "../../../config/readers.js";
+import { CommandFailure } from "../errors.js";
+import type { Io } from "../io.js";
+import { say } from "../output.js";
+import { readBytes } from "./input.js";
+import { askHidden, confirm } from "./prompt.js";
+
+const maxPassphraseBytes = 1024;
+
+/** The values of the flags of `withPassphrase`. */
+export type PassphraseSource = {
+  readonly passphraseFile?: string;
+  readonly passphraseFd?: number;
+  readonly nonInteractive?: true;
+};
+
+/** The flag of a command that opens the vault only when it is asked to. */
+export type OpenFlags = PassphraseSource & { readonly open?: true };
+
+/** Whether the passphrase is to be used; a flag that says where it is also means so. */
+export function opensVault({ open, passphraseFile, passphraseFd }: OpenFlags): boolean {
+  return open === true || passphraseFile !== undefined || passphraseFd !== undefined;
+}
+
+/** Adds the flags that say where the passphrase is. */
+export function withPassphrase(command: Command): Command {
+  const file = new Option("--passphrase-file <file>", "read the passphrase from a file; - is standard input");
+  const descriptor = new Option("--passphrase-fd <number>", "read the passphrase from an open file descriptor");
+  return command
+    .addOption(file.conflicts("passphraseFd"))
+    .addOption(descriptor.argParser(integer(0, 9_999_999)))
+    .option("--non-interactive", "never prompt: fail when a passphrase would have to be typed");
+}
+
+/** Returns the passphrase, without one newline at its end; the caller wipes it. @throws CommandFailure usage, aborted */
+export async function readPassphrase(io: Io, source: PassphraseSource, question: string): Promise<Bytes> {
+  return mustBeValid(await readSource(io, source, question));
+}
+
+/** As `readPassphrase`; a message says `name`, since the file's own may be a mistyped passphrase. @throws CommandFailure usage */
+export async function readPassphraseFile(file: string, name: string): Promise<Bytes> {
+  return mustBeValid(await readLine(file, name));
+}
+
+/** Returns null without a terminal; the caller wipes the passphrase. @throws CommandFailure usage, aborted */
+export async function askPassphrase(io: Io, question: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askLine(io, question, cancelled);
+  return typed && mustBeValid(typed);
+}
+
+function mustBeValid(passphrase: Bytes): Bytes {
+  const problem = problemOf(passphrase);
+  const mistyped = keyProblem(passphrase);
+  if (problem === null && mistyped === null) return passphrase;
+  passphrase.fill(0);
+  if (problem !== null) throw new CommandFailure("usage", `the passphrase ${problem}`);
+  throw new CommandFailure("wrongPassphrase", mistyped ?? "");
+}
+
+async function readSource(io: Io, source: PassphraseSource, question: string): Promise<Bytes> {
+  const { passphraseFile, passphraseFd, nonInteractive } = source;
+  if (passphraseFile === "-") return readLine(io.stdinDescriptor, "standard input");
+  if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
+  if (passphraseFd !== undefined) return readLine(passphraseFd, `file descriptor ${passphraseFd}`);
+  const typed = nonInteractive ? null : await askLine(io, question);
+  if (typed !== null) return typed;
+  const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
+  throw new CommandFailure("usage", `a passphrase is needed, but ${why}: use --passphrase-file or --passphrase-fd`);
+}
+
+const severalLines = "the passphrase has several lines: type it as one line";
+
+/** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
+async function askLine(io: Io, text: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askHidden(io, { text, limit: maxPassphraseBytes, trailingInput: severalLines, cancelled });
+  if (typed === null || !typed.includes(0x0a)) return typed;
+  typed.fill(0);
+  throw new CommandFailure("usage", severalLines);
+}
+
+function problemOf(passphrase: Bytes): string | null {
+  if (passphrase.length === 0) return "is empty";
+  if (passphrase.length > maxPassphraseBytes) return `is longer than ${maxPassphraseBytes} bytes`;
+  return isUtf8(passphrase) ? null : "is not valid UTF-8";
+}
+
+async function readLine(source: string | number, name: string): Promise<Bytes> {
+  const bytes = await readBytes(source, name, maxPassphraseBytes + "\r\n".length);
+  try {
+    return bytes.slice(0, withoutNewline(bytes));
+  } finally {
+    bytes.fill(0);
+  }
+}
+
+function withoutNewline(bytes: Bytes): number {
+  if (bytes.at(-1) !== 0x0a) return bytes.length;
+  return bytes.at(-2) === 0x0d ? bytes.length - 2 : bytes.length - 1;
+}
+
+const goodScore = 3;
+const tries = 3;
+
+/** `raw`: what cannot be typed in a passphrase from a file, such as a line break, is meant. */
+export type NewPassphraseSource = PassphraseSource & { readonly raw?: true; readonly quiet?: true };
+
+/** Adds the flag for a new passphrase from a file. */
+export function withRawPassphrase(command: Command): Command {
+  return command.option(
+    "--raw",
+    "allow line breaks and control characters in a passphrase from a file; no prompt can take it then",
+  );
+}
+
+/** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
+export async function readNewPassphrase(io: Io, source: NewPassphraseSource): Promise<Bytes> {
+  const given = source.passphraseFile !== undefined || source.passphraseFd !== undefined || source.nonInteractive;
+  if (given) return readGiven(io, source);
+  const loading = loadEstimate();
+  loading.catch(() => {}); // a cancelled prompt does not wait for it
+  for (let left = tries - 1; left > 0; left -= 1) {
+    const typed = await typeTwice(io, source, loading);
+    if (typeof typed !== "string") return typed;
+    say(io, `${again[typed]}\n`);
+  }
+  const typed = await typeTwice(io, source, loading);
+  if (typeof typed !== "string") return typed;
+  throw typed === "weak"
+    ? new CommandFailure("aborted", "no passphrase was chosen: nothing was done")
+    : new CommandFailure("usage", `the passphrases differ, ${tries} times: nothing was done`);
+}
+
+const again = { weak: "type another one", different: "the passphrases differ: type both again" } as const;
+
+/** What cannot be typed is most likely a mistake: a vault with it can never be unlocked at a prompt. */
+async function readGiven(io: Io, source: NewPassphraseSource): Promise<Bytes> {
+  const passphrase = await readPassphrase(io, source, "");
+  const problem = source.raw ? null : untypable(passphrase);
+  if (problem !== null) {
+    passphrase.fill(0);
+    const remedy = "write it as one line of text, or use --raw if that is meant";
+    throw new CommandFailure("usage", `the new passphrase has ${problem}, which no prompt can take: ${remedy}`);
+  }
+  if (source.quiet) return passphrase;
+  const { score, text, advice } = (await loadEstimate())(passphrase);
+  if (score < goodScore) say(io, `warning: the passphrase is weak (${text}). ${advice}\n`);
+  return passphrase;
+}
+
+const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
+
+/** Returns what no prompt takes, or null. It is looked for in the bytes: a string could not be wiped. */
+function untypable(passphrase: Bytes): string | null {
+  if (passphrase.some((byte) => byte === 0x0a || byte === 0x0d)) return "a line break";
+  if (byteOrderMark.every((byte, i) => passphrase[i] === byte)) return "a byte order mark at its start";
+  return passphrase.some(isControl) ? "a control character" : null;
+}
+
+/** Of ASCII, and of the C1 set, which UTF-8 begins with 0xc2; a tab can be typed. */
+function isControl(byte: number, at: number, bytes: Bytes): boolean {
+  if (byte < 0x20 || byte === 0x7f) return byte !== 0x09;
+  return byte === 0xc2 && (bytes[at + 1] ?? 0xff) < 0xa0;
+}
+
+async function typeTwice(
+  io: Io,
+  source: PassphraseSource,
+  loading: Promise<Estimate>,
+): Promise<Bytes | "weak" | "different"> {
+  const first = await readPassphrase(io, source, "New passphrase: ");
+  let same = false;
+  try {
+    if (!(await isWanted(io, await loading, first))) return "weak";
+    same = await isRepeated(io, source, first);
+    return same ? first : "different";
+  } finally {
+    if (!same) first.fill(0);
+  }
+}
+
+/** Shows how strong the passphrase is, and asks whether a weak one is wanted. */
+async function isWanted(io: Io, estimate: Estimate, passphrase: Bytes): Promise<boolean> {
+  const { score, text, advice } = estimate(passphrase);
+  say(io, `strength: ${text}\n`);
+  if (score >= goodScore) return true;
+  say(io, `${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
+  return (await confirm(io, "Use it anyway?")) === true;
+}
+
+async function isRepeated(io: Io, source: PassphraseSource, first: Bytes): Promise<boolean> {
+  const second = await readPassphrase(io, source, "Repeat passphrase: ");
+  const same = Buffer.compare(first, second) === 0;
+  second.fill(0);
+  return same;
+}
+
+/** `score`: 0 to 4; from 3 on it is fit for a vault. */
+type Strength = { readonly score: number; readonly text: string; readonly advice: string };
+
+type Estimate = (passphrase: Uint8Array) => Strength;
+
+const words = ["very weak", "weak", "fair", "strong", "very strong"] as const;
+
+/** Loads the word lists, which is slow: start it before the passphrase is typed. */
+async function loadEstimate(): Promise<Estimate> {
+  const [{ ZxcvbnFactory }, common, english] = await Promise.all([
+    import("@zxcvbn-ts/core"),
+    import("@zxcvbn-ts/language-common"),
+    import("@zxcvbn-ts/language-en"),
+  ]);
+  const estimator = new ZxcvbnFactory({
+    dictionary: { ...common.dictionary, ...english.dictionary },
+    graphs: common.adjacencyGraphs,
+    translations: english.translations,
+  });
+  return (passphrase) => {
+    if (!isUtf8(passphrase)) return { score: 0, text: words[0], advice: "" };
+    // DANGER: the library takes a string, which cannot be wiped: the only place where a passphrase becomes one. Nothing
+    // keeps it, and this process ends once the vault is made. The server's process never has it.
+    const { score, guessesLog10, feedback } = estimator.check(Buffer.from(passphrase).toString("utf8"));
+    const text = `${words[score]}, about 10^${Math.round(guessesLog10)} guesses`;
+    return { score, text, advice: [feedback.warning, ...feedback.suggestions].filter(Boolean).join(" ") };
+  };
+}
+
+/** Returns what is wrong with the text of a key, or null when it is right or a passphrase. */
+export function keyProblem(text: Uint8Array): string | null {
+  const key = new Uint8Array(new ArrayBuffer(keyBytes));
+  const wrong = readKeyText(text, key) ?? [];
+  key.fill(0);
+  if (wrong.length === 0) return null;
+  const groups = wrong.length === 1 ? `group ${wrong[0]}` : `groups ${wrong.join(", ")}`;
+  return `the key is mistyped: compare ${groups} with your copy (SRK is before group 1)`;
+}

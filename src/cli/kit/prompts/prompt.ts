@@ -1,0 +1,264 @@
+/**
+ * Questions on the terminal: they go to /dev/tty whatever standard input is, echo nothing unless told to, always restore
+ * the terminal's mode, and leave nothing of a paste for the shell.
+ */
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
+import type { ConnectOpts, SocketConstructorOpts } from "node:net";
+import { ReadStream } from "node:tty";
+import type { Command } from "commander";
+import type { Bytes } from "../../../../workers/protocol.js";
+import { CommandFailure } from "../errors.js";
+import type { Io, OutputStream } from "../io.js";
+import { printableLines, wrapped } from "../output.js";
+import { HiddenLine, type LineState, pasteMode } from "./hidden-line.js";
+
+type HiddenQuestion = {
+  readonly text: string;
+  /** Most bytes of the input. */
+  readonly limit: number;
+  /** Enter is a newline of the input, and Ctrl-D ends it. */
+  readonly endsAtControlD?: boolean;
+  /** What to say when more came after the end, as from a paste of several lines. */
+  readonly trailingInput: string;
+  /** What was typed before the question was shown is no reply to it. */
+  readonly discardsEarly?: true;
+  /** What to say after Ctrl-C. */
+  readonly cancelled?: string | undefined;
+};
+
+/** Milliseconds without input after which a line is taken to be all; and a paste, which may come in bursts. */
+const quietMs = { line: 50, paste: 250 } as const;
+
+const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
+
+/**
+ * Returns what was typed or pasted, which the caller wipes, or null without a terminal.
+ * @throws CommandFailure aborted; usage, when it is longer than the limit, or when more came after its end
+ */
+export function askHidden(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(io, question, () => {});
+}
+
+/** The same, and echoes what is typed. */
+function askShown(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(io, question, echo);
+}
+
+/** Shows what has changed since the line was `before` bytes long. */
+type Echo = (terminal: number, before: number, line: HiddenLine) => void;
+
+async function ask(io: Io, question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
+  const terminal = io.openTerminal();
+  if (terminal === null) return null;
+  const line = new HiddenLine(question.limit, question.endsAtControlD === true);
+  try {
+    const state = await readLine(io, terminal, { ...question, text: onTerminal(io, question.text) }, line, echo);
+    if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
+    if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
+    if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
+    return line.line();
+  } finally {
+    line.wipe();
+  }
+}
+
+/** Returns a question as it is shown: escaped, its lines broken at spaces, and the space kept at which the reply begins. */
+function onTerminal(io: Io, question: string): string {
+  const [, text = "", end = ""] = /^(.*?)( *)$/s.exec(printableLines(question)) ?? [];
+  return `${wrapped(text, terminalStream(io) ?? {})}${end}`;
+}
+
+/** Standard error or output, if one is a terminal: they know its size. */
+function terminalStream(io: Io): OutputStream | undefined {
+  return [io.stderr, io.stdout].find(({ isTTY }) => isTTY);
+}
+
+/** Columns of the terminal that questions are asked on. */
+export function terminalColumns(io: Io): number {
+  return terminalStream(io)?.columns || 80;
+}
+
+function tooLong(limit: number): string {
+  return `the input is longer than ${limit.toLocaleString("en-US")} bytes, so nothing was done: shorten it`;
+}
+
+/** Resolves once nothing more comes and the terminal is restored. */
+function readLine(
+  io: Io,
+  terminal: number,
+  { text, discardsEarly }: HiddenQuestion,
+  line: HiddenLine,
+  echo: Echo,
+): Promise<LineState> {
+  return new Promise((resolve) => {
+    const keys: Bytes = new Uint8Array(new ArrayBuffer(65_536));
+    let quiet: NodeJS.Timeout | undefined;
+    const take = (length: number): boolean => {
+      const before = line.length;
+      const state = line.take(keys.subarray(0, length));
+      echo(terminal, before, line);
+      keys.fill(0, 0, length);
+      if (line.takeStop()) stop();
+      if (state === "more") return true;
+      if (quiet === undefined) show(terminal, "\n");
+      clearTimeout(quiet);
+      quiet = setTimeout(settle, line.hasTrailingInput ? quietMs.paste : quietMs.line, state);
+      return true;
+    };
+    const settle = (state: LineState) => {
+      const length = readWaiting(keys); // on a busy machine, the timer may be called before the input
+      if (length > 0) take(length);
+      else finish(state);
+    };
+    const input = openInput(terminal, keys, take);
+    let restore = rawMode(io, terminal, input); // before the question, so that early keys are not echoed either
+    const finish = (state: LineState) => {
+      clearTimeout(quiet);
+      restore();
+      if (quiet === undefined) show(terminal, "\n");
+      input.destroy();
+      input.once("close", () => resolve(state));
+    };
+    const stop = () => {
+      restore();
+      suspend(() => {
+        restore = rawMode(io, terminal, input);
+        show(terminal, text); // what was typed before is kept
+      });
+    };
+    const hangUp = () => {
+      finish("aborted");
+      process.kill(process.pid, "SIGHUP"); // it may have been lost with our handler; an exit without it would crash Node
+    };
+    input.once("end", hangUp);
+    input.once("error", hangUp);
+    if (discardsEarly) discardInput();
+    show(terminal, text);
+    input.resume();
+  });
+}
+
+/** Stops the process as Ctrl-Z does, which a terminal in raw mode leaves to us. */
+function suspend(resume: () => void): void {
+  process.once("SIGCONT", resume);
+  process.kill(process.pid, "SIGTSTP");
+}
+
+/** Other bytes than ASCII are one character each. */
+function echo(terminal: number, before: number, line: HiddenLine): void {
+  const added = Buffer.from(line.line().subarray(before)).toString("latin1");
+  show(terminal, `${"\b \b".repeat(Math.max(0, before - line.length))}${added.replace(/[^ -~]/g, "?")}`);
+}
+
+/** DANGER: Node must read into memory of ours; it would free its own with the keys in it. */
+function openInput(terminal: number, buffer: Bytes, callback: (length: number) => boolean): ReadStream {
+  const options: SocketConstructorOpts & ConnectOpts = { onread: { buffer, callback } };
+  try {
+    return new ReadStream(terminal, options);
+  } catch (error) {
+    closeSync(terminal);
+    throw error;
+  }
+}
+
+/** Turns echo and signal keys off, and bracketed paste on, until the returned function is called or the process ends. */
+function rawMode(io: Io, terminal: number, input: ReadStream): () => void {
+  const restore = () => {
+    process.off("exit", restore);
+    for (const signal of endings) process.off(signal, end);
+    if (showsEscapes(io)) show(terminal, pasteMode.off);
+    discardInput();
+    input.on("error", () => {}); // the terminal may be gone
+    input.setRawMode(false);
+  };
+  const end = (signal: NodeJS.Signals) => {
+    restore();
+    process.kill(process.pid, signal); // no handler is left: it ends the process
+  };
+  process.on("exit", restore);
+  for (const signal of endings) process.on(signal, end);
+  input.setRawMode(true);
+  if (showsEscapes(io)) show(terminal, pasteMode.on);
+  return restore;
+}
+
+function showsEscapes(io: Io): boolean {
+  return !["", "dumb"].includes(io.env["TERM"] ?? "");
+}
+
+/** A signal may come in the middle of a paste. */
+function discardInput(): void {
+  const buffer = new Uint8Array(new ArrayBuffer(65_536));
+  while (readWaiting(buffer) > 0) buffer.fill(0);
+}
+
+/** Reads what the terminal has sent so far, without waiting for more; returns the number of bytes. */
+function readWaiting(buffer: Bytes): number {
+  try {
+    const input = openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY | constants.O_NONBLOCK);
+    try {
+      return readSync(input, buffer);
+    } finally {
+      closeSync(input);
+    }
+  } catch {
+    return 0; // nothing is left, or the terminal is gone
+  }
+}
+
+function show(terminal: number, text: string): void {
+  try {
+    writeSync(terminal, text);
+  } catch {
+    // the terminal is gone
+  }
+}
+
+const maxBytes = 64;
+const severalLines = "several lines were typed as one reply: nothing was done";
+
+/**
+ * Returns whether the user says yes (just Enter is no), or null without a terminal.
+ * @throws CommandFailure aborted, on Ctrl-C and when the input ends; usage, for a paste of several lines, of which nothing is left
+ */
+export async function confirm(io: Io, question: string): Promise<boolean | null> {
+  const typed = await askShown(io, { text: `${question} [y/N] `, limit: maxBytes, trailingInput: severalLines });
+  return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
+}
+
+/**
+ * Returns the letter that the user chooses, asking again after any other reply; null without a terminal. Keys that were typed
+ * before the question was shown do not count.
+ * @throws CommandFailure as `confirm`
+ */
+export async function choose(io: Io, question: string, letters: readonly string[]): Promise<string | null> {
+  for (;;) {
+    const typed = await askShown(io, {
+      text: question,
+      limit: maxBytes,
+      trailingInput: severalLines,
+      discardsEarly: true,
+    });
+    if (typed === null) return null;
+    const letter = Buffer.from(typed).toString("latin1").trim().toLowerCase()[0] ?? "";
+    if (letters.includes(letter)) return letter;
+  }
+}
+
+/** The values of the flags that decide whether a question is asked. */
+type ConfirmFlags = { readonly yes?: true; readonly nonInteractive?: true };
+
+/** Adds the flag that is a yes to `mustConfirm`. */
+export function withYes(command: Command): Command {
+  return command.option("-y, --yes", "do not ask");
+}
+
+/** Returns only after a yes. @throws CommandFailure aborted; usage, without a terminal */
+export async function mustConfirm(io: Io, question: string, { yes, nonInteractive }: ConfirmFlags): Promise<void> {
+  if (yes) return;
+  const reply = nonInteractive ? null : await confirm(io, question);
+  if (reply === true) return;
+  if (reply === false) throw new CommandFailure("aborted", "nothing was done");
+  const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
+  throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use --yes to skip it`);
+}
