@@ -20,9 +20,9 @@ const policy =
   "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const pageFiles: Readonly<Record<string, readonly [file: string, type: string]>> = {
-  "/review/": ["review/index.html", "text/html; charset=utf-8"],
-  "/review/review.css": ["review/review.css", "text/css; charset=utf-8"],
-  "/review/review.js": ["review/review.js", "text/javascript; charset=utf-8"],
+  "/review/": ["dist/program/review/index.html", "text/html; charset=utf-8"],
+  "/review/review.css": ["dist/program/review/review.css", "text/css; charset=utf-8"],
+  "/review/review.js": ["dist/program/review/review.js", "text/javascript; charset=utf-8"],
 };
 
 /** Returns a file of the page, which needs no token; null when the path is none, or the page is off. */

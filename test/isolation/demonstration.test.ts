@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { collect } from "../../tools/rig/process.js";
 
-const demonstration = fileURLToPath(new URL("../../demo/isolation.js", import.meta.url));
+const demonstration = fileURLToPath(new URL("../../tools/demo/isolation.js", import.meta.url));
 
 /** In a process group of its own, by which its servers are found, and with a directory of its own for its files. */
 function begin(...flags: readonly string[]) {

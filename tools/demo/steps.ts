@@ -1,10 +1,10 @@
 /** Steps of the demonstration: the states of a vault, and where its secrets are found after each. */
 
-import { decodeKeys, type Keys } from "../tools/rig/decoder.js";
-import { hitsIn, type Snapshots, takeSnapshots } from "../tools/rig/heap-snapshot.js";
-import { type ServerProcess, startProcess } from "../tools/rig/process.js";
-import { scanProcess } from "../tools/rig/scanner.js";
-import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "../tools/rig/test-client.js";
+import { decodeKeys, type Keys } from "../rig/decoder.js";
+import { hitsIn, type Snapshots, takeSnapshots } from "../rig/heap-snapshot.js";
+import { type ServerProcess, startProcess } from "../rig/process.js";
+import { scanProcess } from "../rig/scanner.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "../rig/test-client.js";
 import type { Row, Step } from "./printout.js";
 
 const passphrase = "correct horse battery staple";

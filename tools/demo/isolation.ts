@@ -3,7 +3,7 @@
  * where its secrets are found, tries attacks, and ends with a verdict. `--json` is for machines.
  */
 import { existsSync } from "node:fs";
-import { cleanUpTo } from "../tools/rig/clean-up.js";
+import { cleanUpTo } from "../rig/clean-up.js";
 import { tryAttacks } from "./attacks.js";
 import { type Step, showAttacks, showStep, showVerdict } from "./printout.js";
 import { playSteps } from "./steps.js";

@@ -4,10 +4,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { copyFile, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { decodeKeys } from "../tools/rig/decoder.js";
-import { hitsIn, takeSnapshots } from "../tools/rig/heap-snapshot.js";
-import { run, type ServerProcess, startProcess } from "../tools/rig/process.js";
-import { mustGet, mustInit, mustPut, mustStatus, send } from "../tools/rig/test-client.js";
+import { decodeKeys } from "../rig/decoder.js";
+import { hitsIn, takeSnapshots } from "../rig/heap-snapshot.js";
+import { run, type ServerProcess, startProcess } from "../rig/process.js";
+import { mustGet, mustInit, mustPut, mustStatus, send } from "../rig/test-client.js";
 import { foreignHome, manyAddresses, ownersLock, shortToken, steeringName, webPage } from "./outside-attacks.js";
 import type { Attack } from "./printout.js";
 

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
-import { later, temporaryDirectory } from "../tools/rig/clean-up.js";
-import { NotStarted, run, type ServerProcess, startProcess } from "../tools/rig/process.js";
-import { type ApiResponse, mustLock, mustPut, mustStatus, send } from "../tools/rig/test-client.js";
+import { later, temporaryDirectory } from "../rig/clean-up.js";
+import { NotStarted, run, type ServerProcess, startProcess } from "../rig/process.js";
+import { type ApiResponse, mustLock, mustPut, mustStatus, send } from "../rig/test-client.js";
 import type { Attack } from "./printout.js";
 
 /** The kernel's unprivileged user. */
