@@ -1,12 +1,13 @@
-/** Secrets in the server's memory, searched for from outside: keys stay in their thread, and a lock wipes them. */
-import { existsSync } from "node:fs";
+/** Keys and passphrases in the server's memory, searched for from outside: keys stay in their thread, and a lock wipes them. */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
-import { shared } from "../../tools/rig/clean-up.js";
-import { decodeKeys } from "../../tools/rig/decoder.js";
+import { later } from "../../tools/rig/clean-up.js";
+import { decodeHeader, decodeKeys, headerText } from "../../tools/rig/decoder.js";
 import { hitsIn, takeSnapshots } from "../../tools/rig/heap-snapshot.js";
-import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
-import { type Found, scanProcess, whatStays } from "../../tools/rig/scanner.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
 import {
   closeConnections,
   mustGet,
@@ -17,207 +18,58 @@ import {
   mustStatus,
   mustSucceed,
   mustUnlock,
-  openRaw,
   type Send,
   send,
 } from "../../tools/rig/test-client.js";
+import { changing, mustCreateKey, rotating, unlockWith, untilRotated } from "../support/key-requests.js";
+import { canary, describeMemory, type Look, passphrase, type Scene, type Secrets, startWithCanary } from "./search.js";
 
-const passphrase = "correct horse battery staple of the scanner";
-const canary = "canary-that-the-scanner-must-find";
+const another = "another passphrase that the scanner looks for";
 
 /** Short in the normal suite; 20 and 100 in the long form. */
 const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 1);
 const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 2);
 
-const gone: Found = { full: 0, half: 0 };
-/** The key schedule for AES instructions begins with the key itself. */
-const once: Found = { full: 1, half: 0 };
+/** Enough that a rotation still runs when the search begins. */
+const secretsOfRotation = 100;
 
-type Findings = { readonly masterKey: Found; readonly kek: Found; readonly passphrase: Found };
+type Way = "TCP" | "the Unix socket";
 
 for (const way of ["TCP", "the Unix socket"] as const) {
-  describe(`the server's memory, after requests over ${way}`, function () {
-    this.timeout(0);
-    before(function () {
-      if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
-    });
-
-    for (let round = 1; round <= rounds; round++) {
-      it(`holds the master key once and neither KEK nor passphrase while unlocked, and nothing while locked (round ${round})`, async () => {
-        const server = await startWithCanary(way);
-        await mustInit(server, { passphrase });
-        const keys = decodeKeys(server.home, passphrase);
-        await requests(server, 30);
-        expect(look(server, keys)).to.deep.equal({ masterKey: once, kek: gone, passphrase: gone });
-        await mustLock(server);
-        expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-        await mustUnlock(server, passphrase);
-        await requests(server, 30);
-        expect(look(server, keys)).to.deep.equal({ masterKey: once, kek: gone, passphrase: gone });
-        await mustInit(server, { passphrase: "another, for the forced re-init", force: true });
-        expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-      });
-    }
-
-    it("holds no wrong passphrase", async () => {
-      const server = await startWithCanary(way);
-      await mustInit(server, { passphrase });
-      const wrong = "a wrong passphrase, which is a secret too";
-      mustRefuse(
-        await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: wrong } }),
-        401,
-        "UNAUTHORIZED",
-      );
-      await requests(server, 30);
-      await expectGone(server, wrong);
-    });
-
-    const unread: readonly (readonly [string, Partial<Send>])[] = [
-      ["a wrong token", { path: "/v1/unlock", token: "wrong" }],
-      ["an unknown route", { path: "/v1/unlok" }],
-      ["a foreign Host", { path: "/v1/unlock", headers: { host: "evil.test" } }],
-      ["a vault without a header", { path: "/v1/unlock" }],
-    ];
-    describe("holds no passphrase of a request refused for", () => {
-      const server = shared(() => startWithCanary(way));
-      for (const [name, request] of unread) {
-        it(name, async () => {
-          const unwelcome = `${name}: a passphrase of a refused request`;
-          await send(server(), { method: "POST", path: "", ...request, body: { passphrase: unwelcome } });
-          await sleep(100);
-          await expectGone(server(), unwelcome);
-        });
-      }
-    });
-
-    if (way !== "TCP" && rounds === 1) return; // what follows does not depend on the way: both in the long form
-
-    for (let round = 1; round <= rounds; round++) {
-      it(`holds nothing after an idle lock (round ${round})`, async () => {
-        const server = await startWithCanary(way, "700");
-        await mustInit(server, { passphrase });
-        const keys = decodeKeys(server.home, passphrase);
-        while ((await mustStatus(server))["locked"] === false) await new Promise((resolve) => setTimeout(resolve, 50));
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-      });
-    }
-
-    it("holds no key after the lockout refuses a right passphrase", async () => {
-      const server = await startWithCanary(way);
-      await mustInit(server, { passphrase });
-      const keys = decodeKeys(server.home, passphrase);
-      await mustLock(server);
-      const unlock = (text: string) => send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: text } });
-      const guesses = Array.from({ length: 12 }, () => unlock("wrong"));
-      await Promise.all(guesses);
-      expect((await unlock(passphrase)).status).to.equal(429);
-      await mustStatus(server); // what is left of a body on the stack is overwritten right after its response
-      expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-    });
-
-    it(`holds nothing after each of ${crashes} crashes of the key worker during requests, and the next unlock works`, async () => {
-      const server = await startWithCanary(way);
-      await mustInit(server, { passphrase });
-      await mustPut(server, "a", "v");
-      const keys = decodeKeys(server.home, passphrase);
-      for (let crash = 0; crash < crashes; crash++) {
-        const under = [
-          ...Array(5).fill({ path: "/v1/secrets/a" }),
-          { method: "POST", path: "/v1/unlock", body: { passphrase } },
-        ];
-        const answers = under.map((request) => send(server, request));
-        await new Promise((resolve) => setTimeout(resolve, crash % 20));
-        await server.order({ do: "crash" });
-        await Promise.all(answers);
-        if ((await mustStatus(server))["locked"] === false) continue; // the unlock came to the fresh thread
-        expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-        await mustUnlock(server, passphrase);
-        expect((await mustGet(server, "a"))["value"]).to.equal("v");
-      }
-    });
-
-    it("holds no master key after a lock during a derivation, and nothing once that has ended", async () => {
-      const server = await startWithCanary(way, "0", { STRONGROOM_SCRYPT_LOG_N: "17" });
-      await mustInit(server, { passphrase });
-      const keys = decodeKeys(server.home, passphrase);
-      closeConnections(server); // the derivation above may have taken longer than the server keeps an idle one
-      const unlock = (text: string) => send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: text } });
-      const refused = unlock(passphrase);
-      await sleep(150);
-      await mustLock(server);
-      expect(look(server, keys).masterKey).to.deep.equal(gone);
-      mustRefuse(await refused, 403, "VAULT_LOCKED");
-      mustRefuse(await unlock("wrong"), 401, "UNAUTHORIZED"); // waits for the first derivation
-      expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
-    });
-  });
-
-  describe(`the server's memory, after a value over ${way}`, function () {
-    this.timeout(0);
-    before(function () {
-      if (!existsSync("/proc/self/mem")) this.skip(); // as above
-    });
-
-    const server = shared(async () => {
-      const fresh = await startWithCanary(way);
-      await mustInit(fresh, { passphrase });
-      await mustPut(fresh, "kept", "another");
-      return fresh;
-    });
-    const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
-    const sized = (body: string) => `Content-Length: ${body.length}\r\n\r\n${body}`;
-    const cut = (body: string) => sized(body).slice(0, -1);
-    type Row = readonly [
-      what: string,
-      piecesOf: (body: string, value: string) => readonly string[],
-      between?: ((server: ServerProcess) => Promise<unknown>) | null,
-      request?: string,
-    ];
-    const batch = (value: string) =>
-      JSON.stringify({ operations: [{ put: "a", value }, { put: "b", value }, { get: "kept" }] });
-    const rows: readonly Row[] = [
-      ["was stored", (body) => [sized(body)]],
-      ["was stored by a batch", (_, value) => [sized(batch(value))], null, "POST /v1/batch"],
-      [
-        "was refused because the vault was locked before the end of its body",
-        (body) => [cut(body), body.slice(-1)],
-        mustLock,
-      ],
-      ["was cut off by the client", (body) => [cut(body)]],
-      [
-        "came in a chunked body that outgrew its first allocation",
-        (body) => [
-          `Transfer-Encoding: chunked\r\n\r\n${chunk(body.slice(0, -1))}`,
-          `${chunk(`${" ".repeat(9000)}}`)}0\r\n\r\n`,
-        ],
-      ],
-    ];
-    for (const [what, piecesOf, between, request = "PUT /v1/secrets/a"] of rows) {
-      it(`${what}: holds no copy of it`, async () => {
-        const value = `a value that ${what} and must not be found, `.repeat(4);
-        const [first = "", ...rest] = piecesOf(JSON.stringify({ value }), value);
-        await mustUnlock(server(), passphrase);
-        const socket = (await openRaw(server())).on("error", () => {}).resume();
-        const head = `${request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
-        socket.write(head + first);
-        await sleep(200);
-        if (between) await between(server());
-        for (const piece of rest) socket.write(piece);
-        await sleep(200);
-        socket.destroy();
-        await sleep(200);
-        await expectGone(server(), value);
-      });
-    }
+  describeMemory(`the server's memory, after requests over ${way}`, {
+    ...rounded("has the master key once and neither KEK nor passphrase while unlocked, and nothing while locked", () =>
+      lockedAndUnlocked(way),
+    ),
+    "has no wrong passphrase": () => wrongPassphrase(way),
+    "has no passphrase of a request that was refused unread": () => unreadPassphrases(way),
+    // What follows does not depend on the way: both in the long form.
+    ...(way === "TCP" && rounds === 1 ? {} : onceForBothWays(way)),
   });
 }
+
+describeMemory("the server's memory, through changes of the keys", {
+  ...rounded(
+    "has the master key once after a change of the passphrase and a new key, and nothing after a lock",
+    changedKeys,
+  ),
+  ...rounded("has the old and the new master key during a rotation, and the old one nowhere after it", rotation),
+});
+
+describeMemory("the server's memory, after a passphrase on a connection that stays open", {
+  "has no end of it from a client that supports all ciphers": () => openConnections(undefined, "TLSv1.3", false),
+  "has no end of it from a client that supports all ciphers of TLS 1.2": () =>
+    openConnections(undefined, "TLSv1.2", false),
+  "has no end of it from a client that supports only AES": () =>
+    openConnections("TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384", "TLSv1.3", true),
+  "has no end of it from a client that supports only AES in TLS 1.2": () =>
+    openConnections("ECDHE-ECDSA-AES128-GCM-SHA256", "TLSv1.2", true),
+});
 
 describe("heap snapshots, unlocked and after 200 mixed operations", function () {
   this.timeout(0);
 
   it("hold no passphrase, master key, KEK or secret value; the canary is found", async () => {
-    const server = await startWithCanary("TCP");
+    const server = await startWithCanary();
     await mustInit(server, { passphrase });
     await mustUnlock(server, passphrase);
     const values = await requests(server, 200);
@@ -229,34 +81,220 @@ describe("heap snapshots, unlocked and after 200 mixed operations", function () 
   });
 });
 
-async function startWithCanary(
-  way: "TCP" | "the Unix socket",
-  idleTimeoutMs = "0",
-  more: Readonly<Record<string, string>> = {},
-): Promise<ServerProcess> {
-  const settings = { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: idleTimeoutMs, ...more };
-  return { ...(await startProcess([], settings)), overSocket: way === "the Unix socket" };
+function rounded(name: string, scene: Scene): Record<string, Scene> {
+  return Object.fromEntries(Array.from({ length: rounds }, (_, n) => [`${name} (round ${n + 1})`, scene]));
 }
 
-/** Asserts that no copy of the text, or of half of it, stays in the server's memory. */
-async function expectGone({ child }: ServerProcess, text: string): Promise<void> {
-  const stays = await whatStays(() => {
-    const { full, half } = scanProcess(child.pid ?? 0, new Map([["text", Buffer.from(text)]])).get("text") ?? {
-      full: -1,
-      half: -1,
-    };
-    return full + half === 0 ? [] : [`${full} copies and ${half} halves`];
-  });
-  expect(stays).to.deep.equal([]);
+function onceForBothWays(way: Way): Record<string, Scene> {
+  return {
+    ...rounded("has nothing after an idle lock", () => idleLock(way)),
+    "has no key after the lockout refuses a right passphrase": () => lockout(way),
+    [`has nothing after each of ${crashes} crashes of the key worker during requests, and the next unlock works`]: () =>
+      crashesDuringRequests(way),
+    "has no master key after a lock during a derivation, and nothing once that has ended": () =>
+      lockDuringDerivation(way),
+  };
 }
 
-/** Searches for keys and passphrase, and proves with the canary that the search works. */
-function look(server: ServerProcess, { masterKey, kek }: ReturnType<typeof decodeKeys>): Findings {
-  const wanted = { masterKey, kek, passphrase: Buffer.from(passphrase), canary: Buffer.from(canary) };
-  const found = scanProcess(server.child.pid ?? 0, new Map(Object.entries(wanted)));
-  expect(found.get("canary")?.full, "the scanner's canary").to.be.above(0);
-  const of = (name: string) => found.get(name) ?? { full: -1, half: -1 };
-  return { masterKey: of("masterKey"), kek: of("kek"), passphrase: of("passphrase") };
+async function started(way: Way, settings: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
+  return { ...(await startWithCanary(settings)), overSocket: way === "the Unix socket" };
+}
+
+/** Looks for keys and the passphrase of a vault. */
+function lookerFor(server: ServerProcess): { unlocked: (when: string) => Look; locked: (when: string) => Look } {
+  const { masterKey, kek } = decodeKeys(server.home, passphrase);
+  return {
+    unlocked: (when) => ({ when, server, once: { masterKey }, gone: { kek, passphrase } }),
+    locked: (when) => ({ when, server, gone: { masterKey, kek, passphrase } }),
+  };
+}
+
+async function* lockedAndUnlocked(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way);
+  await mustInit(server, { passphrase });
+  const look = lookerFor(server);
+  await requests(server, 30);
+  yield look.unlocked("after init");
+  await mustLock(server);
+  yield look.locked("after a lock");
+  await mustUnlock(server, passphrase);
+  await requests(server, 30);
+  yield look.unlocked("after an unlock");
+  await mustInit(server, { passphrase: "another, for the forced re-init", force: true });
+  yield look.locked("after a forced init");
+}
+
+async function* wrongPassphrase(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way);
+  await mustInit(server, { passphrase });
+  const wrong = "a wrong passphrase, which is a secret too";
+  mustRefuse(await send(server, unlockWith(wrong)), 401, "UNAUTHORIZED");
+  await requests(server, 30);
+  yield { when: "after further requests", server, gone: { wrong }, settles: true };
+}
+
+async function* unreadPassphrases(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way);
+  const refused: Readonly<Record<string, Partial<Send>>> = {
+    "a wrong token": { path: "/v1/unlock", token: "wrong" },
+    "an unknown route": { path: "/v1/unlok" },
+    "a foreign Host": { path: "/v1/unlock", headers: { host: "evil.test" } },
+    "a vault without a header": { path: "/v1/unlock" },
+  };
+  for (const [why, request] of Object.entries(refused)) {
+    const unwelcome = `${why}: a passphrase of a refused request`;
+    await send(server, { method: "POST", path: "", ...request, body: { passphrase: unwelcome } });
+    await sleep(100);
+    yield { when: `after a refusal for ${why}`, server, gone: { unwelcome }, settles: true };
+  }
+}
+
+async function* idleLock(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way, { STRONGROOM_IDLE_TIMEOUT_MS: "700" });
+  await mustInit(server, { passphrase });
+  const look = lookerFor(server);
+  while ((await mustStatus(server))["locked"] === false) await sleep(50);
+  await sleep(200);
+  yield look.locked("after the idle lock");
+}
+
+async function* lockout(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way);
+  await mustInit(server, { passphrase });
+  const look = lookerFor(server);
+  await mustLock(server);
+  await Promise.all(Array.from({ length: 12 }, () => send(server, unlockWith("wrong"))));
+  expect((await send(server, unlockWith(passphrase))).status).to.equal(429);
+  await mustStatus(server); // what is left of a body on the stack is overwritten right after its response
+  yield look.locked("after the refusal");
+}
+
+async function* crashesDuringRequests(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way);
+  await mustInit(server, { passphrase });
+  await mustPut(server, "a", "v");
+  const look = lookerFor(server);
+  for (let crash = 0; crash < crashes; crash++) {
+    const under = [...Array<Send>(5).fill({ path: "/v1/secrets/a" }), unlockWith(passphrase)];
+    const answers = under.map((request) => send(server, request));
+    await sleep(crash % 20);
+    await server.order({ do: "crash" });
+    await Promise.all(answers);
+    if ((await mustStatus(server))["locked"] === false) continue; // the unlock came to the fresh thread
+    yield look.locked(`after crash ${crash}`);
+    await mustUnlock(server, passphrase);
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+  }
+}
+
+async function* lockDuringDerivation(way: Way): AsyncGenerator<Look, void> {
+  const server = await started(way, { STRONGROOM_SCRYPT_LOG_N: "17" });
+  await mustInit(server, { passphrase });
+  const look = lookerFor(server);
+  const { masterKey } = decodeKeys(server.home, passphrase);
+  closeConnections(server); // the derivation above may have taken longer than the server keeps an idle one
+  const refused = send(server, unlockWith(passphrase));
+  await sleep(150);
+  await mustLock(server);
+  yield { when: "while it is derived", server, gone: { masterKey } };
+  mustRefuse(await refused, 403, "VAULT_LOCKED");
+  mustRefuse(await send(server, unlockWith("wrong")), 401, "UNAUTHORIZED"); // waits for the first derivation
+  yield look.locked("once that has ended");
+}
+
+async function* changedKeys(): AsyncGenerator<Look, void> {
+  const server = await startWithCanary();
+  await mustInit(server, { passphrase });
+  const before = decodeKeys(server.home, passphrase);
+  const { key } = await mustCreateKey(server, "recovery", passphrase);
+  mustSucceed(await send(server, changing(key, another)));
+  mustSucceed(await send(server, changing(another, passphrase)));
+  const { masterKey, kek } = decodeKeys(server.home, passphrase);
+  const gone = { kek, before: before.kek, key: keyBytes(key), passphrase, another };
+  yield { when: "after the changes", server, once: { masterKey }, gone };
+  await mustLock(server);
+  yield { when: "after a lock", server, gone: { masterKey, ...gone } };
+  mustSucceed(await send(server, changing(passphrase, another)));
+  await mustUnlock(server, key);
+  yield { when: "after an unlock with the key", server, once: { masterKey }, gone };
+}
+
+async function* rotation(): AsyncGenerator<Look, void> {
+  const server = await startWithCanary();
+  await mustInit(server, { passphrase });
+  for (let n = 0; n < secretsOfRotation; n++) await mustPut(server, `s${n}`, "v");
+  await mustLock(server); // so that the rotation waits
+  mustSucceed(await send(server, rotating([], passphrase)));
+  const { masterKey, oldKey, kek } = decodeHeader(headerText(server.home), passphrase);
+  if (oldKey === null) throw new Error("the header has no old key");
+  const both: Secrets = { masterKey, oldKey };
+  const gone = { kek, passphrase, another };
+  yield { when: "while the rotation waits", server, gone: { ...both, ...gone } };
+  await mustUnlock(server, passphrase);
+  yield { when: "while it runs", server, once: both, gone };
+  expect((await mustStatus(server))["rotation"], "it was running during the search").not.to.equal(undefined);
+  await mustLock(server);
+  yield { when: "after a lock", server, gone: { ...both, ...gone } };
+  await mustUnlock(server, passphrase);
+  await untilRotated(server);
+  yield { when: "after the rotation", server, once: { masterKey }, gone: { oldKey, ...gone } };
+  await mustLock(server);
+  yield { when: "after the last lock", server, gone: { ...both, ...gone } };
+}
+
+/** Bytes of an AES block: of this many lengths, one ends each request's TLS record one byte before the end of a block. */
+const blockBytes = 16;
+const endBytes = 8;
+
+type TlsVersion = "TLSv1.2" | "TLSv1.3";
+
+/** `closes`: whether the server has to end such a connection after a passphrase. */
+async function* openConnections(
+  ciphers: string | undefined,
+  maxVersion: TlsVersion,
+  closes: boolean,
+): AsyncGenerator<Look, void> {
+  const server = await startWithCanary();
+  const gone: Record<string, string> = {};
+  for (let length = 0; length < blockBytes; length++) {
+    const characters = blockBytes + endBytes + length;
+    const sent = randomBytes(characters).toString("base64url").slice(0, characters);
+    const response = await unlockOn(await connected(server, ciphers, maxVersion), server, sent);
+    expect(/^connection: close/im.test(response), response).to.equal(closes);
+    gone[`the end of ${characters} bytes`] = sent.slice(-endBytes);
+  }
+  yield { when: "while the connections are open", server, gone };
+}
+
+async function connected(
+  { port, certificate }: ServerProcess,
+  ciphers: string | undefined,
+  maxVersion: TlsVersion,
+): Promise<TLSSocket> {
+  const own = ciphers === undefined ? {} : { ciphers };
+  const socket = connect({ host: "127.0.0.1", port, servername: "localhost", ca: certificate, maxVersion, ...own });
+  later(() => void socket.destroy());
+  await once(socket, "secureConnect");
+  return socket;
+}
+
+/** Returns the response, a refusal: there is no vault. A connection that the server closes is closed. */
+async function unlockOn(socket: TLSSocket, { token }: ServerProcess, sent: string): Promise<string> {
+  const body = JSON.stringify({ passphrase: sent });
+  const head = `POST /v1/unlock HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n`;
+  socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+  const [first] = (await once(socket, "data")) as [Buffer];
+  const response = first.toString("latin1");
+  if (/^connection: close/im.test(response)) await once(socket, "close");
+  return response;
+}
+
+/** The 256 bits of a key's text, by Crockford's base32 with every fifth letter left out. */
+function keyBytes(text: string): Buffer {
+  const letters = [...text.slice(3).replaceAll("-", "")].filter((_, i) => i % 5 < 4);
+  const bits = letters.map((letter) => "0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(letter).toString(2).padStart(5, "0"));
+  const octets = bits.join("").match(/.{8}/g) ?? [];
+  return Buffer.from(octets.slice(0, 32).map((octet) => Number.parseInt(octet, 2)));
 }
 
 /** Puts, gets, lists and batches; returns the values that were written and read. */

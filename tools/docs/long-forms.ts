@@ -127,20 +127,17 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     },
   },
   isolation: {
-    meaning: "scans the process's memory and crashes the key worker",
-    files: [
-      "isolation/memory.test",
-      "isolation/key-changes-memory.test",
-      "isolation/changes-memory.test",
-      "isolation/proof.test",
-      "isolation/rules.test",
-    ],
-    numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100", STRONGROOM_PUTS: "200" },
-  },
-  check: {
-    meaning: "scans the memory of a server that has checked 10,000 secrets, unlocked and locked (Linux)",
-    files: ["isolation/check-memory.test"],
-    numbers: { STRONGROOM_CHECKED_SECRETS: "10000" },
+    meaning:
+      "searches the server's memory after 20 rounds, 100 crashes, 10,000 checked secrets and 200 requests of each kind (Linux)",
+    files: ["isolation/*.test"],
+    numbers: {
+      STRONGROOM_ROUNDS: "20",
+      STRONGROOM_CRASHES: "100",
+      STRONGROOM_PUTS: "200",
+      STRONGROOM_GETS: "200",
+      STRONGROOM_CHECKED_SECRETS: "10000",
+      STRONGROOM_BROKER_REQUESTS: "200",
+    },
   },
   prove: {
     meaning:
@@ -154,9 +151,9 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_TRANSIT_REQUESTS: "10000" },
   },
   broker: {
-    meaning: "all 1,200 requests of the broker's matrix; memory after 200 requests with a credential",
-    files: ["broker/matrix.test", "isolation/broker-memory.test"],
-    numbers: { STRONGROOM_BROKER_MATRIX: "1200", STRONGROOM_BROKER_REQUESTS: "200" },
+    meaning: "all 1,200 requests of the broker's matrix",
+    files: ["broker/matrix.test"],
+    numbers: { STRONGROOM_BROKER_MATRIX: "1200" },
   },
   agents: {
     meaning:

@@ -1,9 +1,8 @@
 /**
- * Credentials in the server's memory after requests through the broker, searched for from outside: with bodies of 1 to 200 kB,
+ * Requests through the broker whose credentials are searched for in the server's memory: with bodies of 1 to 200 kB,
  * upstreams that answer slowly, and clients that give up.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import {
@@ -18,12 +17,9 @@ import {
   type Upstream,
 } from "../../tools/rig/broker-rig.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
-import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
-import { scanProcess, whatStays } from "../../tools/rig/scanner.js";
+import type { ServerProcess } from "../../tools/rig/process.js";
 import { mustInit, mustLock, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
-
-const passphrase = "correct horse battery staple of the scanner";
-const canary = "canary-that-the-scanner-must-find";
+import { type Look, passphrase, startWithCanary } from "./search.js";
 
 /** Short in the normal suite; 200 in the long form. */
 const requests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 48);
@@ -41,39 +37,33 @@ const secrets = bindings.map((binding, i) => ({
   binding,
 }));
 
-describe("the server's memory, after requests through the broker", function () {
-  this.timeout(0);
-  before(function () {
-    if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
-  });
-
-  it("holds no credential, before and after the vault is locked", async () => {
-    const upstream = await startUpstream(["localhost"], respond);
-    const server = await startWithSecrets(upstream);
-    const agents: Agent[] = [];
-    for (const { path } of secrets) agents.push(await startAgent(server, { paths: [path] }));
-    for (let n = 0; n < requests; n++) await request(agents[n % agents.length], upstream, n);
-    const sent = upstream.seen.map(({ headers }) => JSON.stringify(headers)).join();
-    for (const { value } of secrets)
-      expect(sent.includes(value) || sent.includes(Buffer.from(`ab:${value}`).toString("base64"))).to.equal(true);
-    expect(await whatStays(() => left(server)), "while unlocked").to.deep.equal([]);
-    await mustLock(server);
-    expect(await whatStays(() => left(server)), "once locked").to.deep.equal([]);
-  });
-});
+export async function* throughBroker(): AsyncGenerator<Look, void> {
+  const upstream = await startUpstream(["localhost"], respond);
+  const server = await startWithSecrets(upstream);
+  const agents: Agent[] = [];
+  for (const { path } of secrets) agents.push(await startAgent(server, { paths: [path] }));
+  for (let n = 0; n < requests; n++) await request(agents[n % agents.length], upstream, n);
+  const sent = upstream.seen.map(({ headers }) => JSON.stringify(headers)).join();
+  for (const { value } of secrets)
+    expect(sent.includes(value) || sent.includes(Buffer.from(`ab:${value}`).toString("base64"))).to.equal(true);
+  const gone = Object.fromEntries(secrets.map(({ path, value }) => [path, value]));
+  yield { when: "while unlocked", server, gone, settles: true };
+  await mustLock(server);
+  yield { when: "after a lock", server, gone, settles: true };
+}
 
 /** The values are put by a process of their own: what a put leaves is not what is looked for here. */
 async function startWithSecrets(upstream: Upstream): Promise<ServerProcess> {
   const args = ["--broker-port", "0", "--upstream-ca", trustOf([upstream]).upstreamCa];
-  const settings = { STRONGROOM_HOME: emptyHome(), STRONGROOM_SERVER_NAMES: canary };
-  const first = await startProcess(args, settings);
+  const settings = { STRONGROOM_HOME: emptyHome() };
+  const first = await startWithCanary(settings, args);
   await mustInit(first, { passphrase });
   for (const { path, value, binding } of secrets) {
     await mustPut(first, path, { value });
     await bind(first, path, { host: "localhost", port: upstream.port, private: true, ...binding });
   }
   await first.stop();
-  const server = await startProcess(args, settings);
+  const server = await startWithCanary(settings, args);
   await mustUnlock(server, passphrase);
   return server;
 }
@@ -101,13 +91,4 @@ async function request(agent: Agent | undefined, { port }: Upstream, n: number):
   const ended = exchange(socket, given);
   setTimeout(() => socket.destroy(), n % 7);
   await ended;
-}
-
-function left(server: ServerProcess): string[] {
-  const wanted = new Map(secrets.map(({ path, value }) => [path, Buffer.from(value)] as const));
-  const found = scanProcess(server.child.pid ?? 0, wanted.set("canary", Buffer.from(canary)));
-  expect(found.get("canary")?.full, "the scanner's canary").to.be.above(0);
-  return [...found].flatMap(([name, { full, half }]) =>
-    name !== "canary" && full + half > 0 ? [`${name}: ${full} and ${half} halves`] : [],
-  );
 }

@@ -1,0 +1,68 @@
+/** The search of a server's memory from outside: a scene acts and says what may be found, and a canary proves the search. */
+import { existsSync } from "node:fs";
+import { expect } from "chai";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { type Found, scanProcess, whatStays } from "../../tools/rig/scanner.js";
+import { closeConnections } from "../../tools/rig/test-client.js";
+
+export const passphrase = "correct horse battery staple of the scanner";
+export const canary = "canary-that-the-scanner-must-find";
+
+/** Secrets by the names that a failure says. */
+export type Secrets = Readonly<Record<string, Uint8Array | string>>;
+
+/** One search. All secrets must be gone but for those of `once` (the key schedule of AES begins with the key) and `some`. */
+export type Look = {
+  readonly when: string;
+  readonly server: ServerProcess;
+  readonly gone: Secrets;
+  readonly once?: Secrets;
+  readonly some?: Secrets;
+  /** Whether a request may still be on its way, so that the search is repeated for a while. */
+  readonly settles?: true;
+};
+
+/** Acts on servers of its own, and stops for each search. */
+export type Scene = () => AsyncGenerator<Look, void>;
+
+/** A suite of scenes, each a test that reads: the server's memory `holds nothing …`. */
+export function describeMemory(title: string, scenes: Readonly<Record<string, Scene>>): void {
+  describe(title, function () {
+    this.timeout(0);
+    before(function () {
+      if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
+    });
+    for (const [name, scene] of Object.entries(scenes)) {
+      it(name, async () => {
+        for await (const look of scene()) {
+          const found = look.settles ? await whatStays(() => wrongIn(look)) : wrongIn(look);
+          expect(found, look.when).to.deep.equal([]);
+        }
+      });
+    }
+  });
+}
+
+/** A server that holds the canary, and that does not lock by itself. */
+export function startWithCanary(
+  settings: Readonly<Record<string, string>> = {},
+  args: readonly string[] = [],
+): Promise<ServerProcess> {
+  return startProcess(args, { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: "0", ...settings });
+}
+
+/** Returns what was found otherwise than it may be. */
+function wrongIn({ server, gone, once = {}, some = {} }: Look): string[] {
+  const all = Object.entries({ ...gone, ...once, ...some, canary });
+  const found = scanProcess(server.child.pid ?? 0, new Map(all.map(([name, secret]) => [name, Buffer.from(secret)])));
+  closeConnections(server); // the server, which the search stopped, closes those that were idle for too long
+  expect(found.get("canary")?.full, "the scanner's canary").to.be.above(0);
+  return [...found].flatMap(([name, copies]) => {
+    if (name in some || name === "canary") return copies.full > 0 ? [] : [`${name}: not found`];
+    return isRight(copies, name in once ? 1 : 0) ? [] : [`${name}: ${copies.full} and ${copies.half} halves`];
+  });
+}
+
+function isRight({ full, half }: Found, copies: number): boolean {
+  return full === copies && half === 0;
+}
