@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, writeFileSync, writeSync }
 import { join } from "node:path";
 import { expect } from "chai";
 import { startTime } from "../../src/files/process-identity.js";
-import { directFiles } from "../../src/maintenance/backup/direct-files.js";
+import { directFiles } from "../../src/maintenance/backup/write-backup.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";

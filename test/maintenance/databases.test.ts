@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { refuseServed } from "../../src/engines/engine.js";
 import { databaseEngine } from "../../src/engines/postgres.js";
-import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-store.js";
+import { restoreIntoStore } from "../../src/maintenance/backup/restore-backup.js";
 import { migrate } from "../../src/maintenance/migrate.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";

@@ -6,7 +6,7 @@ import { takesNoFiles, VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
 import { ownIdentity } from "../../files/process-identity.js";
 import type { Phase, Watch } from "../../maintenance/backup/archive.js";
-import { BackupError } from "../../maintenance/backup/backup-error.js";
+import { BackupError } from "../../maintenance/backup/format.js";
 import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
 import { Keys } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";

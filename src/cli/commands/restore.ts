@@ -7,8 +7,12 @@ import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { type Home, homeAt, openHome } from "../../files/home.js";
-import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
-import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
+import {
+  judge,
+  judgeForStore,
+  restoreIntoStore,
+  restore as restoreVault,
+} from "../../maintenance/backup/restore-backup.js";
 import { type HeaderCheck, Keys } from "../../maintenance/offline-keys.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { nonEmpty } from "../kit/args/args.js";

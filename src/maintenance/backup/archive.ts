@@ -1,34 +1,43 @@
-/**
- * Archive format of backups: a plain tar file of ciphertext, which any tar can read.
- *
- *   audit/…        the audit log's files, with --with-audit
- *   header.json
- *   secrets/…      the tree of blobs, as in the vault
- *   SHA256SUMS     of every file but itself: detects truncation and changes
- */
+/** Archives, read and written whole: every file with its checksum, in bounded memory. */
 import { createHash } from "node:crypto";
+import { constants, createReadStream } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { StartError, systemCode, VaultError } from "../../errors.js";
-import { ignoring } from "../../files/durable.js";
+import { ignoring, noFollow, OpenFile } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { Semaphore } from "../../locks.js";
-import { headerName, shownName } from "./archive-names.js";
-import { BackupError } from "./backup-error.js";
-import { BufferedFile } from "./buffered-file.js";
-import { LineSet, type ListedSums, readSums, sumLine, sumOf, sumsName } from "./checksums.js";
-import { readAhead, type SnapshotFile } from "./snapshot-files.js";
-import { InvalidTar, readTar, type TarEntry } from "./tar-reader.js";
-import { TarWriter } from "./tar-writer.js";
+import {
+  BackupError,
+  headerName,
+  LineSet,
+  type ListedSums,
+  readSums,
+  shownName,
+  sumLine,
+  sumOf,
+  sumsName,
+} from "./format.js";
+import { BufferedFile, InvalidTar, readTar, type TarEntry, TarWriter } from "./tar.js";
+
+export type SnapshotFile = {
+  readonly name: string;
+  readonly size: number;
+  readonly modified: Date;
+  readonly content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+};
+
+/** Larger files are read piece by piece when their turn comes. */
+const maxReadAheadBytes = 2 ** 20;
 
 /** Bounds memory: entries are held whole while they are used, and large ones one at a time. */
 const entriesAtOnce = 16;
 const largeEntryBytes = 4 * 2 ** 20;
 const maxSecretBytes = 2 ** 30;
 
-/** Of the temp file with the checksums. */
+/** Suffix of the temp file with the checksums. */
 export const sumsSuffix = "-sums";
 
-/** Larger than any header of a vault. */
+/** Upper bound for a vault's header, in bytes. */
 const maxHeaderBytes = 16_384;
 
 export type Phase = "saving" | "verifying" | "restoring";
@@ -89,6 +98,27 @@ async function addFile(tar: TarWriter, { name, size, modified, content }: Snapsh
   };
   await tar.add(name, size, modified, hashed());
   return hash.digest("hex");
+}
+
+export async function readAhead(path: string): Promise<Omit<SnapshotFile, "name">> {
+  const file = await OpenFile.open(path, constants.O_RDONLY | noFollow);
+  try {
+    const { size, mtime: modified } = await file.stat();
+    const content = size > maxReadAheadBytes ? createReadStream(path) : [await readWhole(file, size)];
+    return { size, modified, content };
+  } finally {
+    await file.close();
+  }
+}
+
+async function readWhole(file: OpenFile, size: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(size);
+  for (let at = 0; at < size; ) {
+    const more = await file.read(bytes, at);
+    if (more === 0) return bytes.subarray(0, at);
+    at += more;
+  }
+  return bytes;
 }
 
 /** Called with each file in the archive. */

@@ -20,12 +20,12 @@ import {
   removeLeftovers,
   restoredMark,
 } from "../../storage/files/generations.js";
-import type { Space } from "../../storage/secret-store.js";
+import type { SecretStore, Space } from "../../storage/secret-store.js";
+import { unfinishedHeader } from "../../storage/unfinished-vault.js";
+import { CommitBuffer } from "../commit-buffer.js";
 import type { HeaderCheck } from "../offline-keys.js";
 import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
-import { headerName, placeOfFile, shownName } from "./archive-names.js";
-import { isAuditFile } from "./audit-files.js";
-import { BackupError } from "./backup-error.js";
+import { BackupError, headerName, isAuditFile, placeOfFile, shownName } from "./format.js";
 
 /**
  * Returns the number of restored secrets.
@@ -115,7 +115,7 @@ export async function judge(file: string, vaultPath: string, isUsable: HeaderChe
 }
 
 /** `takeAudit`: gets the audit log's files. @throws BackupError */
-export async function readAll(
+async function readAll(
   file: string,
   take: Take,
   isUsable: HeaderCheck,
@@ -143,7 +143,7 @@ function fileFor(file: string, directory: string, name: string): string {
 }
 
 /** Returns the place of the blob that a file in the archive stands for. @throws BackupError damaged */
-export function placeIn(file: string, name: string): { readonly space: Space; readonly path: string } {
+function placeIn(file: string, name: string): { readonly space: Space; readonly path: string } {
   const place = placeOfFile(name);
   if (place !== null) return place;
   throw new BackupError("damaged", `${file} holds ${shownName(name)}, which is no secret's file: nothing was restored`);
@@ -180,4 +180,69 @@ class RestoredTree {
     if (path !== this.#top) await this.makeDirectory(dirname(path));
     await mkdir(path, { mode: 0o700 });
   }
+}
+
+/** Verifies the archive, and that the store has no other vault; returns the number of secrets. @throws BackupError */
+export async function judgeForStore(
+  file: string,
+  store: SecretStore,
+  isUsable: HeaderCheck,
+  watch: Watch,
+): Promise<number> {
+  return (await verify(file, store, isUsable, watch)).secrets;
+}
+
+/**
+ * Restores into a store without a vault, such as a database. The whole archive is verified first; the vault is not usable
+ * before it is complete, and an interrupted restore continues when the command is run again. Returns the number of secrets.
+ * @throws BackupError, VaultError
+ */
+export async function restoreIntoStore(
+  file: string,
+  store: SecretStore,
+  isUsable: HeaderCheck,
+  watch: Watch,
+): Promise<number> {
+  const { header, placeholder, secrets, isNew } = await verify(file, store, isUsable, watch);
+  if (isNew) await store.startNewVault(placeholder);
+  await writeSecrets(file, store, isUsable, watch);
+  if ((await store.count()) !== secrets || !(await store.replaceHeader(header, placeholder))) throw changed(store);
+  return secrets;
+}
+
+async function writeSecrets(file: string, store: SecretStore, isUsable: HeaderCheck, watch: Watch): Promise<void> {
+  const buffer = new CommitBuffer(store);
+  const write: Take = async (name, blob) => {
+    if (name === headerName) return;
+    buffer.add({ ...placeIn(file, name), blob });
+    if (buffer.isFull) await buffer.commit();
+  };
+  try {
+    await readAll(file, write, isUsable, watch);
+    await buffer.commit();
+  } catch (error) {
+    if (!watch.signal.aborted) throw error;
+    throw new BackupError("aborted", "interrupted: run the same command again to continue");
+  }
+}
+
+async function verify(file: string, store: SecretStore, isUsable: HeaderCheck, watch: Watch) {
+  const check: Take = async (name) => {
+    if (name !== headerName) placeIn(file, name);
+  };
+  const { header, secrets, digest } = await readAll(file, check, isUsable, watch);
+  const placeholder = unfinishedHeader(`restore of ${digest}`);
+  const found = await store.header();
+  if (found !== null && Buffer.compare(found, placeholder) !== 0) throw exists(store);
+  return { header, secrets, placeholder, isNew: found === null };
+}
+
+function exists({ vaultPath }: SecretStore): BackupError {
+  const what = "already holds a vault, or an unfinished restore of another backup, and is not overwritten";
+  return new BackupError("exists", `${vaultPath} ${what}: choose an empty database`);
+}
+
+function changed({ vaultPath }: SecretStore): BackupError {
+  const remedy = "make sure that no server uses it, then run the command again";
+  return new BackupError("unusable", `${vaultPath} was changed during the restore: ${remedy}`);
 }

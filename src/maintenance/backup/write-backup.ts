@@ -1,20 +1,38 @@
 /** Backup: writes a snapshot of the vault to an archive, verifies it, and only then gives it its name. */
-import { lstat, readdir, stat, unlink } from "node:fs/promises";
+import { lstat, opendir, readdir, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { pMapIterable } from "p-map";
 import type { BlobOutline, Bytes } from "../../../workers/protocol.js";
+import { fileNumbers } from "../../audit/files.js";
+import { fileNameOf, longestFile } from "../../audit/format.js";
 import { systemCode, takesNoFiles } from "../../errors.js";
-import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
+import {
+  giveNewName,
+  ignoring,
+  missingAsNull,
+  randomName,
+  readFileBytes,
+  syncDirectory,
+  systemFiles,
+} from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { pinDirectory } from "../../files/pinned.js";
 import { removeTree } from "../../files/remove-tree.js";
+import { blobFile } from "../../paths/file-name.js";
 import { enterHolder } from "../../storage/files/claim.js";
+import { readJournals } from "../../storage/files/journal.js";
 import { headBytes, type Keys } from "../offline-keys.js";
-import { interrupted, readArchive, sumsSuffix, type Take, type Watch, writeArchive } from "./archive.js";
-import { headerName, placeOfFile, spaceNames } from "./archive-names.js";
-import { auditFiles } from "./audit-files.js";
-import { BackupError } from "./backup-error.js";
-import { directFiles } from "./direct-files.js";
-import { type SnapshotFile, snapshotFiles } from "./snapshot-files.js";
+import {
+  interrupted,
+  readAhead,
+  readArchive,
+  type SnapshotFile,
+  sumsSuffix,
+  type Take,
+  type Watch,
+  writeArchive,
+} from "./archive.js";
+import { auditName, BackupError, headerName, placeOfFile, spaceNames } from "./format.js";
 
 /**
  * A snapshot in the layout of an archive, see `SecretStore.snapshot`; or, `direct`, the frozen vault itself. `release`: it
@@ -216,4 +234,84 @@ function unwritable(target: string, error: unknown): BackupError {
 
 function exists(target: string): BackupError {
   return new BackupError("exists", `${target} already exists and is not overwritten: choose another name`);
+}
+
+const filesAtOnce = 8;
+
+/**
+ * Yields the files of a snapshot in the order of their names in the archive.
+ * @param top names of files and directories of the snapshot, sorted
+ */
+function snapshotFiles(snapshot: string, top: readonly string[]): AsyncIterable<SnapshotFile> {
+  return readInOrder(namesIn(snapshot, top), async (name) => ({ ...(await readAhead(join(snapshot, name))), name }));
+}
+
+/** Reads the named files ahead, in their order. */
+function readInOrder(
+  names: AsyncIterable<string> | Iterable<string>,
+  read: (name: string) => Promise<SnapshotFile>,
+): AsyncIterable<SnapshotFile> {
+  return pMapIterable(names, read, { concurrency: filesAtOnce });
+}
+
+/** Yields the names of files, in their order; a name that ends in a slash is a directory. */
+async function* namesIn(snapshot: string, names: readonly string[], prefix = ""): AsyncGenerator<string> {
+  for (const name of names) {
+    if (!name.endsWith("/")) yield prefix + name;
+    else yield* namesIn(snapshot, await sortedEntries(join(snapshot, prefix, name)), prefix + name);
+  }
+}
+
+/** Directories end in a slash, so that the order is that of whole paths. Links and pipes are left out. */
+async function sortedEntries(directory: string): Promise<string[]> {
+  const names: string[] = [];
+  const opened = await missingAsNull(opendir(directory, { bufferSize: 1024 })); // a space without blobs has none
+  for await (const entry of opened ?? []) {
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (entry.isFile()) names.push(entry.name);
+  }
+  return names.sort();
+}
+
+/**
+ * Yields the files of a vault that is read in place of a snapshot: what a snapshot of it would hold, in the same order. All
+ * names are in memory.
+ */
+export async function* directFiles(directory: string): AsyncGenerator<SnapshotFile> {
+  const journals = await readJournals(systemFiles, directory);
+  const changes = journals.flatMap((journal) => journal.changes);
+  const changed = new Map(changes.map(({ space, path, blob }) => [blobFile(space, path), blob]));
+  const read = async (name: string) =>
+    fileOfBatch(name, changed) ?? { ...(await readAhead(join(directory, name))), name };
+  yield* readInOrder(await sortedNames(directory, changed), read);
+}
+
+/** Blobs by the names of their files in the archive; null: removed. */
+type Changed = ReadonlyMap<string, Bytes | null>;
+
+/** Leftovers and foreign files are not in a backup. */
+async function sortedNames(directory: string, changed: Changed): Promise<string[]> {
+  const names: string[] = [];
+  for await (const name of namesIn(directory, spaceNames)) {
+    if (placeOfFile(name) !== null && !changed.has(name)) names.push(name);
+  }
+  for (const [name, blob] of changed) if (blob !== null) names.push(name);
+  return [headerName, ...names].sort();
+}
+
+/** Returns a file of a batch that is committed, and that the disk did not let the server apply. */
+function fileOfBatch(name: string, changed: Changed): SnapshotFile | null {
+  const blob = changed.get(name) ?? null;
+  return blob && { name, size: blob.length, modified: new Date(), content: [blob] };
+}
+
+/** Yields the audit log's files as they are now; a server may continue to write, and remove the oldest. */
+async function* auditFiles(home: string): AsyncGenerator<SnapshotFile> {
+  const directory = join(home, auditName);
+  for (const file of await fileNumbers(systemFiles, directory)) {
+    const path = join(directory, fileNameOf(file));
+    const [bytes, found] = [await readFileBytes(systemFiles, path, longestFile), await missingAsNull(stat(path))];
+    if (bytes === null || found === null) continue;
+    yield { name: `${auditName}/${fileNameOf(file)}`, size: bytes.length, modified: found.mtime, content: [bytes] };
+  }
 }
