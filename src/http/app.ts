@@ -9,7 +9,7 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { FinishedRequest, Observers } from "../observer.js";
 import { type Api, serve } from "./adapter.js";
-import { discardBody, isAfterClose } from "./body.js";
+import { discardBody, isAfterClose } from "./connections.js";
 import { parseTarget, type Service, type Target } from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
 import { BearerCheck, bearerOf, type GuardSettings, OriginGuard } from "./guards.js";

@@ -1,17 +1,13 @@
 /**
  * Request body reader: copies the body into memory of our own, which can be transferred to the key worker and wiped. The
- * body never becomes a string here, and each of Node's chunks is wiped after it is copied. A body that no endpoint reads
- * ends its connection, unless it is short and of an authenticated request.
+ * body never becomes a string here, and each of Node's chunks is wiped after it is copied.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { Request, Response } from "express";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { endInput, overwriteStackSoon } from "./connections.js";
+import { overwriteStackSoon } from "./connections.js";
 import type { BodyRule } from "./endpoint.js";
-import { contextOf, isAuthenticatedRequest } from "./request.js";
+import { contextOf } from "./request.js";
 
 /**
  * Most bytes of all bodies together. Of each body only what is beyond the first ones counts, so that no flood of large bodies
@@ -157,48 +153,6 @@ function tooLarge(limit: number): VaultError {
   return new VaultError("BAD_REQUEST", `the body is larger than the limit of ${limit} bytes`);
 }
 
-/** Node discards an unread body up to this size, so that the connection can be reused. */
-const discardableBytes = 64 * 1024;
-
-/** Connections for which `Connection: close` was sent. */
-const closing = new WeakSet<Socket>();
-
-/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
-export function isAfterClose({ socket }: IncomingMessage): boolean {
-  return closing.has(socket);
-}
-
-/**
- * Makes a response that is about to be sent the last of its connection, when its request has an unread body that is
- * unauthenticated, or too long to be discarded. The rest of such a body is not parsed: in chunks of one byte, that
- * takes far longer than reading it. Nor is the connection destroyed at once, as Node would do: the kernel would reset it
- * because of the unread body, and the reset can overtake the response.
- */
-export function closeIfUnread(res: ServerResponse): void {
-  const { req } = res;
-  if (!mustClose(req)) return;
-  const { socket } = req;
-  closing.add(socket);
-  res.setHeader("Connection", "close");
-  socket.destroySoon = () => endLingering(socket);
-  endInput(socket);
-}
-
-function mustClose(req: IncomingMessage): boolean {
-  const { "content-length": length, "transfer-encoding": encoding } = req.headers;
-  if (req.complete || (length === undefined && encoding === undefined)) return false;
-  return !isAuthenticatedRequest(req) || encoding !== undefined || Number(length) > discardableBytes;
-}
-
-/** How long a closing connection continues to discard input, in milliseconds. */
-const lingerMs = 1_000;
-
-/** Ends the connection once everything is sent, and discards its input for a moment longer. */
-export function endLingering(socket: Duplex): void {
-  socket.end();
-  setTimeout(() => socket.destroy(), lingerMs).unref();
-}
-
 /** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped and transferred. */
 export function ownMemory(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
@@ -252,10 +206,3 @@ export const batch: BodyRule<SharedArrayBuffer> = {
     return canPut ? maxBatchBytes : Math.min(maxBatchBytes, maxPathsBytes);
   },
 };
-
-/** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
-export function discardBody(req: IncomingMessage): void {
-  if (req.readableEnded) return;
-  req.on("data", (chunk: Buffer) => chunk.fill(0));
-  req.once("close", overwriteStackSoon).resume();
-}

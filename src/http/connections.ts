@@ -1,5 +1,6 @@
 /**
- * Connections: the turns of pipelined requests, and which connections to close when there are too many.
+ * Connections: the turns of pipelined requests, which connections to close when there are too many, and the end of one whose
+ * request has a body that no endpoint reads.
  *
  * On one connection each request starts only after the response before it has been sent (RFC 9112, section 9.3.2). Until then
  * its bytes stay unparsed and the connection is not read, so that a client that never reads costs little memory.
@@ -10,8 +11,10 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { MethodSpelling } from "./list-method.js";
+import { isAuthenticatedRequest } from "./request.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 type Parse = (bytes: Buffer) => void;
@@ -66,6 +69,11 @@ export function inTurn(handle: Handle): Handle {
 export function endInput(socket: Piped): void {
   socket[pipeline]?.end();
   socket.resume();
+}
+
+/** Returns the responses of a connection's requests that are not sent yet, in their order. */
+export function unsentResponses(socket: Piped): readonly ServerResponse[] {
+  return socket[pipeline]?.unsent ?? [];
 }
 
 /** Whether a request of this connection has started whose response is not sent yet. */
@@ -139,6 +147,11 @@ class Pipeline {
     if (res !== undefined && handle !== undefined && !this.#socket.destroyed) this.#start(res, handle);
     this.#feed();
   };
+
+  get unsent(): readonly ServerResponse[] {
+    const all = [this.current, ...this.#waiting.map(([res]) => res)];
+    return all.filter((res) => res !== null && !res.writableFinished) as ServerResponse[];
+  }
 
   /** The body of the current request is parsed as it comes; what is behind it waits. */
   get #isBusy(): boolean {
@@ -306,6 +319,57 @@ export class OpenConnections {
 
 function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
+}
+
+// The end of a connection with an unread body, unless that is short and of an authenticated request.
+
+/** Node discards an unread body up to this size, so that the connection can be reused. */
+const discardableBytes = 64 * 1024;
+
+/** Connections for which `Connection: close` was sent. */
+const closing = new WeakSet<Socket>();
+
+/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
+export function isAfterClose({ socket }: IncomingMessage): boolean {
+  return closing.has(socket);
+}
+
+/**
+ * Makes a response that is about to be sent the last of its connection, when its request has an unread body that is
+ * unauthenticated, or too long to be discarded. The rest of such a body is not parsed: in chunks of one byte, that
+ * takes far longer than reading it. Nor is the connection destroyed at once, as Node would do: the kernel would reset it
+ * because of the unread body, and the reset can overtake the response.
+ */
+export function closeIfUnread(res: ServerResponse): void {
+  const { req } = res;
+  if (!mustClose(req)) return;
+  const { socket } = req;
+  closing.add(socket);
+  res.setHeader("Connection", "close");
+  socket.destroySoon = () => endLingering(socket);
+  endInput(socket);
+}
+
+function mustClose(req: IncomingMessage): boolean {
+  const { "content-length": length, "transfer-encoding": encoding } = req.headers;
+  if (req.complete || (length === undefined && encoding === undefined)) return false;
+  return !isAuthenticatedRequest(req) || encoding !== undefined || Number(length) > discardableBytes;
+}
+
+/** How long a closing connection continues to discard input, in milliseconds. */
+const lingerMs = 1_000;
+
+/** Ends the connection once everything is sent, and discards its input for a moment longer. */
+export function endLingering(socket: Duplex): void {
+  socket.end();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}
+
+/** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
+export function discardBody(req: IncomingMessage): void {
+  if (req.readableEnded) return;
+  req.on("data", (chunk: Buffer) => chunk.fill(0));
+  req.once("close", overwriteStackSoon).resume();
 }
 
 // Plaintext that TLS leaves in memory. Each place was found by scanning the process from outside, on Node 20, 22 and 24.

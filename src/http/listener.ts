@@ -119,6 +119,9 @@ function closeStalled(server: HttpServer, sendTimeout: number): void {
   });
 }
 
+/** `checkContinue`: 100 Continue is sent when the body is read. */
+const requestEvents = ["request", "checkContinue", "checkExpectation"] as const;
+
 /**
  * Returns what gives the handler of every request. Until then requests wait: a port is open before the application can know
  * its number, and Node never answers a request for which nothing listens.
@@ -126,15 +129,15 @@ function closeStalled(server: HttpServer, sendTimeout: number): void {
 function awaitHandler(server: HttpServer): Listener["serve"] {
   let handler: Handle | null = null;
   const waiting: (() => void)[] = [];
-  const serve = inTurn((req, res) => {
+  const wait = inTurn((req, res) => {
     if (handler !== null) handler(req, res);
     else waiting.push(() => handler?.(req, res));
   });
-  server.on("request", serve);
-  server.on("checkContinue", serve); // 100 Continue is sent when the body is read
-  server.on("checkExpectation", serve);
+  for (const event of requestEvents) server.on(event, wait);
   return (handle) => {
     handler = handle;
+    const serve = inTurn(handle);
+    for (const event of requestEvents) server.off(event, wait).on(event, serve);
     for (const start of waiting.splice(0)) start();
   };
 }

@@ -3,12 +3,11 @@
  * response object, so they are written to the socket directly; they are JSON like every other error.
  */
 
-import type { Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { systemCode, VaultError } from "../errors.js";
-import { endLingering } from "./body.js";
-import { endInput } from "./connections.js";
+import { endInput, endLingering, unsentResponses } from "./connections.js";
 import { type ErrorForm, headersFor, nativeErrors } from "./response.js";
 
 type Limits = { readonly maxHeaderSize: number; readonly headersTimeout: number; readonly requestTimeout: number };
@@ -24,41 +23,25 @@ function messageFor(error: Error, { maxHeaderSize, headersTimeout, requestTimeou
   }
 }
 
-/** A connection's latest response and the one before it. Node finishes them in order. */
-type Latest = { readonly response?: ServerResponse | undefined; readonly before?: ServerResponse | undefined };
-
 export function refuseMalformedRequests(server: Server, limits: Limits, errors: ErrorForm = nativeErrors): void {
-  const refuseAs = (message: string) => {
+  const refuseAs = (socket: Duplex, message: string) => {
     const { body, type } = errors(new VaultError("BAD_REQUEST", message), undefined);
-    return malformedResponse(JSON.stringify(body), type);
+    endInput(socket as Socket); // DANGER: after CONNECT, Node has detached its parser, perhaps to another connection
+    refuseInTurn(socket as Socket, malformedResponse(JSON.stringify(body), type));
   };
-  const responses = new WeakMap<Duplex, Latest>();
-  for (const event of ["request", "checkContinue", "checkExpectation"] as const) {
-    server.prependListener(event, (req, res) => {
-      responses.set(req.socket, { response: res, before: responses.get(req.socket)?.response });
-    });
-  }
-  server.on("clientError", (error: Error, socket: Duplex) => {
-    endInput(socket as Socket);
-    refuseInTurn(socket, refuseAs(messageFor(error, limits)), responses.get(socket));
-  });
-  server.on("connect", (_req, socket: Duplex) => {
-    endInput(socket as Socket); // DANGER: Node has detached its parser, perhaps to another connection
-    refuseInTurn(socket, refuseAs("CONNECT is not supported: this is not a proxy"), responses.get(socket));
-  });
+  server.on("clientError", (error: Error, socket) => refuseAs(socket, messageFor(error, limits)));
+  server.on("connect", (_req, socket) => refuseAs(socket, "CONNECT is not supported: this is not a proxy"));
 }
 
 /** Complete requests before the malformed one get their responses first. The latest may be the malformed one itself. */
-function refuseInTurn(socket: Duplex, refusal: string, { response, before }: Latest = {}): void {
-  if (isPending(before)) before.once("finish", () => refuseInTurn(socket, refusal, { response }));
-  else if (!isPending(response)) refuse(socket, refusal);
-  else if (response.req.complete) response.once("finish", () => refuse(socket, refusal));
-  else if (response.headersSent) socket.destroy();
+function refuseInTurn(socket: Socket, refusal: string): void {
+  const unsent = unsentResponses(socket);
+  const [last, before] = [unsent.at(-1), unsent.at(-2)];
+  if (before !== undefined) before.once("finish", () => refuseInTurn(socket, refusal));
+  else if (last === undefined) refuse(socket, refusal);
+  else if (last.req.complete) last.once("finish", () => refuse(socket, refusal));
+  else if (last.headersSent) socket.destroy();
   else refuse(socket, refusal);
-}
-
-function isPending(response: ServerResponse | undefined): response is ServerResponse {
-  return response !== undefined && !response.writableFinished;
 }
 
 /** Lingers, because a reset for unread input could overtake the response. */
