@@ -94,7 +94,7 @@ export interface Observer {
 /** All observers of one server. One that throws is logged, and disturbs neither the request nor the others. */
 export class Observers implements Required<Observer> {
   readonly #log: Log;
-  readonly #all: Observer[] = [];
+  #all: Observer[] = [];
 
   constructor(log: Log) {
     this.#log = log;
@@ -102,6 +102,10 @@ export class Observers implements Required<Observer> {
 
   add(observer: Observer): void {
     this.#all.push(observer);
+  }
+
+  remove(observer: Observer): void {
+    this.#all = this.#all.filter((one) => one !== observer);
   }
 
   requestFinished(request: FinishedRequest): void {
@@ -144,4 +148,13 @@ export class Observers implements Required<Observer> {
   #failed(error: unknown): void {
     this.#log.error({ event: "observer-failed", error });
   }
+}
+
+/** Writes one debug line for each finished request. DANGER: never its path. */
+export function requestLog(log: Log): Observer {
+  return {
+    requestFinished({ method, route, status, durationMs }) {
+      log.debug({ event: "request", method, route, status, durationMs: Math.round(durationMs) });
+    },
+  };
 }

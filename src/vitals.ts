@@ -1,6 +1,6 @@
-/** Figures of the last second, for those who watch the server live. They cost nothing while there are none. */
+/** Figures of the last second, for those who watch the server live. They cost nothing while it is not watched. */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
-import type { FinishedRequest, Observer } from "./observer.js";
+import type { FinishedRequest, Observer, Observers } from "./observer.js";
 
 /** What is asked each second. */
 export type VitalSources = {
@@ -18,6 +18,7 @@ const mostSamples = 4096;
 const getRoute = "/v1/secrets/:path";
 
 export class Vitals implements Observer {
+  readonly #observers: Observers;
   #sources: VitalSources | null = null;
   readonly #watchers = new Set<Watcher>();
   #timer: NodeJS.Timeout | null = null;
@@ -25,6 +26,11 @@ export class Vitals implements Observer {
   #requests = 0;
   #gets: number[] = [];
   #roundTrips: number[] = [];
+
+  /** Observes while it is watched. */
+  constructor(observers: Observers) {
+    this.#observers = observers;
+  }
 
   /** Must come before the first watcher. */
   setSources(sources: VitalSources): void {
@@ -42,13 +48,12 @@ export class Vitals implements Observer {
   }
 
   requestFinished({ route, method, durationMs }: FinishedRequest): void {
-    if (this.#timer === null) return;
     this.#requests++;
     if (route === getRoute && method === "GET" && this.#gets.length < mostSamples) this.#gets.push(durationMs);
   }
 
   keyWorkerResponded(durationMs: number): void {
-    if (this.#timer !== null && this.#roundTrips.length < mostSamples) this.#roundTrips.push(durationMs);
+    if (this.#roundTrips.length < mostSamples) this.#roundTrips.push(durationMs);
   }
 
   #start(): void {
@@ -56,11 +61,13 @@ export class Vitals implements Observer {
     this.#delay = monitorEventLoopDelay({ resolution: resolutionMs });
     this.#delay.enable();
     this.#timer = setInterval(() => void this.#tell(), periodMs).unref();
+    this.#observers.add(this);
   }
 
   #stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
+    this.#observers.remove(this);
     this.#delay?.disable();
     this.#delay = null;
     this.#reset();

@@ -4,9 +4,8 @@ import type { AuditedMode } from "../audit/record.js";
 import type { Settings } from "../config/definitions.js";
 import type { Home } from "../files/home.js";
 import { endpointTable } from "../http/endpoints.js";
-import type { Log } from "../log.js";
 import { ServerMetrics } from "../metrics/server-metrics.js";
-import { type Observer, Observers } from "../observer.js";
+import { Observers, requestLog } from "../observer.js";
 import { Vitals } from "../vitals.js";
 import type { AllDependencies } from "./server-handle.js";
 
@@ -27,9 +26,9 @@ export async function startTelemetry(
   const { clock, log, observer } = around;
   const observers = new Observers(log);
   const metrics = new ServerMetrics([...endpointTable.patterns, ...routes], clock);
-  const vitals = new Vitals();
+  const vitals = new Vitals(observers);
   const audit = settings.audit === "off" ? null : await openAuditLog(home, settings.audit, settings, around);
-  for (const each of [metrics, vitals, log.writes("debug") && requestLog(log), observer]) if (each) observers.add(each);
+  for (const each of [metrics, log.writes("debug") && requestLog(log), observer]) if (each) observers.add(each);
   return { observers, metrics, audit, vitals };
 }
 
@@ -42,13 +41,4 @@ async function openAuditLog(
 ): Promise<AuditLog> {
   const { openAudit } = await import("../audit/audit-log.js");
   return openAudit(home.path, mode, auditOnFailure === "deny", { files, clock, log });
-}
-
-/** Writes one debug line for each finished request. DANGER: never its path. */
-function requestLog(log: Log): Observer {
-  return {
-    requestFinished({ method, route, status, durationMs }) {
-      log.debug({ event: "request", method, route, status, durationMs: Math.round(durationMs) });
-    },
-  };
 }
