@@ -23,7 +23,10 @@ import { AuditWriter, type CheckpointVerifier, type LastCheckpoint, type Signer 
 const lockoutsMs = 60_000;
 
 /** Makes and checks the MACs of checkpoints while the vault is unlocked. */
-export type CheckpointKey = { readonly sign: Signer; readonly verify: CheckpointVerifier };
+export interface CheckpointKey {
+  signCheckpoint(...args: Parameters<Signer>): ReturnType<Signer>;
+  verifyCheckpoints(...args: Parameters<CheckpointVerifier>): ReturnType<CheckpointVerifier>;
+}
 
 export type AuditLogOptions = {
   readonly writer: AuditWriter;
@@ -129,8 +132,12 @@ export class AuditLog {
 
   /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
   vaultUnlocked(reason: "init" | "unlock"): void {
-    if (this.#key === null) throw new Error("the vault's key is not known to the audit log");
-    this.#options.writer.setSigner(this.#key.sign, this.#key.verify);
+    const key = this.#key;
+    if (key === null) throw new Error("the vault's key is not known to the audit log");
+    this.#options.writer.setSigner(
+      (text) => key.signCheckpoint(text),
+      (checkpoints) => key.verifyCheckpoints(checkpoints),
+    );
     this.checkpoint(reason);
   }
 

@@ -206,7 +206,7 @@ function leaveInLines(exchange: Exchange, outcome: Lines): void {
   const mayFollow = () => {
     try {
       for (const check of departure) check(exchange, { status: 200, pieces: [] });
-      return !exchange.port.service.isShuttingDown();
+      return !exchange.port.service.stopSignal.aborted;
     } catch {
       return false;
     }
@@ -274,7 +274,7 @@ function requireEndpoint({ port, endpoint, context }: Exchange): void {
 }
 
 function refuseWhileStopping({ port, endpoint }: Exchange): void {
-  if (endpoint.scope !== "open" && port.service.isShuttingDown())
+  if (endpoint.scope !== "open" && port.service.stopSignal.aborted)
     throw new VaultError("UNAVAILABLE", "the server is shutting down");
 }
 

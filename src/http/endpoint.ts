@@ -53,9 +53,10 @@ export type Service = {
   readonly lastProve: () => Promise<LastProve | null>;
   /** Checks the audit log; null when it is off, empty, unreadable, or too long to be checked while the server works. */
   readonly checkAuditLog: () => Promise<AuditVerdict | null>;
-  /** When the certificate ends that new connections get, in milliseconds since 1970. */
-  readonly certificateEndsAt: () => number;
-  readonly isShuttingDown: () => boolean;
+  /** That new connections get. `endsAt`: in milliseconds since 1970. */
+  readonly certificate: { readonly endsAt: number };
+  /** Aborted when the server begins to stop. */
+  readonly stopSignal: AbortSignal;
   /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;
 };

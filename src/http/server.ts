@@ -67,11 +67,11 @@ type Requirement = "unlocked" | null;
 
 /** With `require=unlocked`, the response's status says whether the vault is ready. */
 async function showStatus({ service, vault, query }: BasicCall & { readonly query: Requirement }): Promise<Whole> {
-  const { version, port, vaultPort, broker, isShuttingDown, certificateEndsAt } = service;
+  const { version, port, vaultPort, broker, stopSignal } = service;
   const found = await vault.report.status();
-  const certificate = { endsAt: new Date(certificateEndsAt()).toISOString() };
+  const certificate = { endsAt: new Date(service.certificate.endsAt).toISOString() };
   const ports = { port, ...(vaultPort !== null && { vaultPort }), ...(broker && { brokerPort: broker.port }) };
-  const body = { ...found, serverRunning: !isShuttingDown(), version, ...ports, certificate };
+  const body = { ...found, serverRunning: !stopSignal.aborted, version, ...ports, certificate };
   return json(body, query === "unlocked" && found.locked ? 503 : 200);
 }
 

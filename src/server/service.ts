@@ -72,8 +72,8 @@ export async function serveStore(
     ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock, around.files),
-    certificateEndsAt: () => served.endsAt,
-    isShuttingDown: stopper.isStopping,
+    certificate: served,
+    stopSignal: stopper.signal,
     shutDown: () => void stopper.stop(),
   };
   reportStart(observed, clock);
@@ -174,10 +174,7 @@ async function openVault(
   const credentials = new Credentials(token.text, clock);
   const tokens = await openOrRelease(vault, () => ClientTokens.open({ vault: vault.records, credentials, clock, log }));
   vault.setRecordStore(tokens);
-  audit?.setKey({
-    sign: (text) => vault.records.signCheckpoint(text),
-    verify: (checkpoints) => vault.records.verifyCheckpoints(checkpoints),
-  });
+  audit?.setKey(vault.records);
   return { vault, credentials, tokens };
 }
 

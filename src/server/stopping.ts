@@ -5,7 +5,8 @@ import type { Log } from "../log.js";
 import { stopMs } from "./server-handle.js";
 
 export type Stopper = {
-  readonly isStopping: () => boolean;
+  /** Aborted when the stop begins. */
+  readonly signal: AbortSignal;
   /** Further calls return the same promise. */
   readonly stop: () => Promise<void>;
   /** Resolves when the stop begins. */
@@ -16,13 +17,14 @@ export type Stopper = {
 /** `work` runs once, whether the endpoint, a signal or a test asks first. */
 export function createStopper(work: () => Promise<void>): Stopper {
   const request = new AbortController();
-  const stopping = once(request.signal, "abort");
+  const { signal } = request;
+  const stopping = once(signal, "abort");
   const stopped = stopping.then(work);
   const stop = (): Promise<void> => {
     request.abort();
     return stopped;
   };
-  return { isStopping: () => request.signal.aborted, stop, stopping, stopped };
+  return { signal, stop, stopping, stopped };
 }
 
 /** Waits until all have ended, for at most `stopMs`, and logs what failed. */
