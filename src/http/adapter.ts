@@ -12,11 +12,22 @@ import { VaultError } from "../errors.js";
 import type { Condition, Permit, Tags } from "../vault/conditions.js";
 import { readBody } from "./body.js";
 import { keepsPlaintext } from "./connections.js";
-import { type BasicCall, type Endpoint, type EndpointTable, none, type Service, type Target } from "./endpoint.js";
+import {
+  type BasicCall,
+  type Endpoint,
+  type Lines,
+  none,
+  type Outcome,
+  type Page,
+  type Parts,
+  type Service,
+  type Target,
+  type Whole,
+} from "./endpoint.js";
 import type { BearerCheck, OriginGuard, TokenRules } from "./guards.js";
-import type { Lines, Outcome, Page, Parts, Whole } from "./outcome.js";
 import { conditionOf, contextOf, type RequestContext, reportFinished, unlessTagged } from "./request.js";
 import { type ErrorForm, sendError, sendLines, sendPage, sendParts, sendWhole } from "./response.js";
+import type { EndpointTable } from "./routes.js";
 
 /** Differences between the APIs of one server. */
 export type Api = TokenRules & {

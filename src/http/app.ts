@@ -10,12 +10,13 @@ import type { Log } from "../log.js";
 import type { FinishedRequest, Observers } from "../observer.js";
 import { type Api, serve } from "./adapter.js";
 import { discardBody, isAfterClose } from "./connections.js";
-import { parseTarget, type Service, type Target } from "./endpoint.js";
+import type { Service, Target } from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
 import { BearerCheck, bearerOf, type GuardSettings, OriginGuard } from "./guards.js";
 import { beginContext, type Report } from "./request.js";
 import { nativeErrors } from "./response.js";
 import { reviewPage } from "./review.js";
+import { parseTarget } from "./routes.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 

@@ -3,8 +3,8 @@ import type { SignedCheckpoint } from "../../workers/protocol.js";
 import { maxCheckpoints, signedOf } from "../audit/format.js";
 import { VaultError } from "../errors.js";
 import { fields } from "./body.js";
-import { endpoint, none, parseQuery } from "./endpoint.js";
-import { json } from "./outcome.js";
+import { endpoint, json, none } from "./endpoint.js";
+import { parseQuery } from "./routes.js";
 
 const defaultLimit = 100;
 const maxBodyBytes = 1024 * 1024;

@@ -6,8 +6,7 @@ import { read } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import type { CheckQuery } from "../vault/check.js";
 import { fields } from "./body.js";
-import { endpoint, none } from "./endpoint.js";
-import { bytes } from "./outcome.js";
+import { bytes, endpoint, none } from "./endpoint.js";
 import { recordablePrefix } from "./secrets.js";
 
 const maxBodyBytes = 16 * 1024;

@@ -2,9 +2,10 @@
 import type { OperationId } from "../contract/operations.js";
 import { auditRows } from "./audit.js";
 import { checkRows } from "./check.js";
-import { type Endpoint, EndpointTable } from "./endpoint.js";
+import type { Endpoint } from "./endpoint.js";
 import { keyRows } from "./keys.js";
 import { reviewRows } from "./review.js";
+import { EndpointTable } from "./routes.js";
 import { secretRows } from "./secrets.js";
 import { serverRows } from "./server.js";
 import { tokenRows } from "./tokens.js";

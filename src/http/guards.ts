@@ -8,8 +8,9 @@ import type { ClientTokens } from "../access/tokens.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { markAuthenticated } from "./connections.js";
-import type { Found, Service } from "./endpoint.js";
+import type { Service } from "./endpoint.js";
 import { contextOf, onlyHeader } from "./request.js";
+import type { Found } from "./routes.js";
 
 export type GuardSettings = {
   /** The listening address, as the system reports it. */

@@ -1,8 +1,7 @@
 /** Endpoints of the vault's passphrase and keys. */
 import { change } from "../audit/record.js";
 import { passphrase } from "./body.js";
-import { endpoint, id, none } from "./endpoint.js";
-import { bytes } from "./outcome.js";
+import { bytes, endpoint, id, none } from "./endpoint.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const keyRows = [

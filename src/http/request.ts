@@ -3,7 +3,8 @@ import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
 import { type ErrorCode, VaultError } from "../errors.js";
 import type { Condition, Tags } from "../vault/conditions.js";
-import type { Found, Recorded, Target } from "./endpoint.js";
+import type { Recorded, Target } from "./endpoint.js";
+import type { Found } from "./routes.js";
 
 export interface RequestContext extends Recorded {
   readonly target: Target;

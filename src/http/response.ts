@@ -11,7 +11,7 @@ import { StartError, statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone } from "./body.js";
 import { closeIfUnread, discardBody } from "./connections.js";
-import { type Lines, json as outcomeOf, type Page, type Whole } from "./outcome.js";
+import { type Lines, json as outcomeOf, type Page, type Whole } from "./endpoint.js";
 import { contextOf, isHeadRequest } from "./request.js";
 import { sendOwned } from "./sending.js";
 

@@ -11,8 +11,8 @@ import { weaknesses } from "../hardening.js";
 import { readPackageFile } from "../manifest.js";
 import { packageDirectory } from "../program-files.js";
 import { fields, passphrase } from "./body.js";
-import { type BasicCall, endpoint, none, parseQuery, type Service } from "./endpoint.js";
-import { json, type Lines, type Page, type Whole } from "./outcome.js";
+import { type BasicCall, endpoint, json, type Lines, none, type Page, type Service, type Whole } from "./endpoint.js";
+import { parseQuery } from "./routes.js";
 
 /** Scripts and styles of the page's own files only; no markup from text (Trusted Types); requests to this server only. */
 const policy =

@@ -9,8 +9,19 @@ import { isSecretPath } from "../paths/secret-path.js";
 import type { TaggedResponse } from "../vault/conditions.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
 import { batch, fields, value } from "./body.js";
-import { type BasicCall, endpoint, none, parseQuery, secret } from "./endpoint.js";
-import { bytes, json, type Parts, parsed, tagged, type Whole } from "./outcome.js";
+import {
+  type BasicCall,
+  bytes,
+  endpoint,
+  json,
+  none,
+  type Parts,
+  parsed,
+  secret,
+  tagged,
+  type Whole,
+} from "./endpoint.js";
+import { parseQuery } from "./routes.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const secretRows = [

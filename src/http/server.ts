@@ -2,8 +2,8 @@
 import { change } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import { passphrase } from "./body.js";
-import { type BasicCall, endpoint, hasParameter, none, parseQuery } from "./endpoint.js";
-import { bytes, json, type Whole } from "./outcome.js";
+import { type BasicCall, bytes, endpoint, json, none, type Whole } from "./endpoint.js";
+import { hasParameter, parseQuery } from "./routes.js";
 
 /** Version 0.0.4 of Prometheus' text format. */
 const metricsType = "text/plain; version=0.0.4; charset=utf-8";

@@ -4,8 +4,7 @@ import type { NewToken } from "../access/tokens.js";
 import { change } from "../audit/record.js";
 import { scopes } from "../contract/names.js";
 import { fields } from "./body.js";
-import { endpoint, none, type Recorded, token } from "./endpoint.js";
-import { json, type Whole } from "./outcome.js";
+import { endpoint, json, none, type Recorded, token, type Whole } from "./endpoint.js";
 
 /** Longer than any valid body, with every character escaped. */
 const body = fields(512 * 1024);

@@ -2,8 +2,7 @@
 import { visibleRanges } from "../access/rights.js";
 import { read } from "../audit/record.js";
 import { input, sharedValue } from "./body.js";
-import { endpoint, key, none, secret } from "./endpoint.js";
-import { bytes, json } from "./outcome.js";
+import { bytes, endpoint, json, key, none, secret } from "./endpoint.js";
 import { anyUse, transitFacts } from "./transit-facts.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared

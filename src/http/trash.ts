@@ -1,7 +1,6 @@
 /** Endpoints of the trash. */
 import { change, read } from "../audit/record.js";
-import { endpoint, none, secret } from "./endpoint.js";
-import { json } from "./outcome.js";
+import { endpoint, json, none, secret } from "./endpoint.js";
 import { listOf, readListQuery } from "./secrets.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared

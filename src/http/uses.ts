@@ -8,8 +8,8 @@ import { canonicalHost } from "../broker/host-name.js";
 import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
 import { fields, passphrase } from "./body.js";
-import { type BasicCall, endpoint, id, none, parseQuery, type Service, secret } from "./endpoint.js";
-import { json, type Whole } from "./outcome.js";
+import { type BasicCall, endpoint, id, json, none, type Service, secret, type Whole } from "./endpoint.js";
+import { parseQuery } from "./routes.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const useRows = [

@@ -2,7 +2,8 @@
 import { goFlag } from "../../workers/go-values.js";
 import { type Members, refusalOf, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
 import { VaultError } from "../errors.js";
-import { type Endpoint, parseQuery } from "../http/endpoint.js";
+import type { Endpoint } from "../http/endpoint.js";
+import { parseQuery } from "../http/routes.js";
 
 /** A row of the table: an operation without a row in `vaultMembers` does not compile. */
 export type VaultEndpoint = Endpoint<VaultOperation>;

@@ -1,6 +1,6 @@
 /** Responses in the forms of Vault. */
 import { randomUUID } from "node:crypto";
-import { json, type Whole } from "../http/outcome.js";
+import { json, type Whole } from "../http/endpoint.js";
 
 /** Some clients compare it as a whole. */
 export const jsonType = "application/json";

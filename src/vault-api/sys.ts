@@ -2,8 +2,8 @@
 import { change } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import { passphrase } from "../http/body.js";
-import { type BasicCall, endpoint, none, parseQuery } from "../http/endpoint.js";
-import type { Whole } from "../http/outcome.js";
+import { type BasicCall, endpoint, none, type Whole } from "../http/endpoint.js";
+import { parseQuery } from "../http/routes.js";
 import { nothing, plain } from "./response.js";
 
 /** Clients decide by it which endpoints there are. */

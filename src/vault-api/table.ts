@@ -2,7 +2,8 @@
  * Router of the API for Vault's clients. There is no state of mounts: the first segment of a path is a top folder, `secret` the
  * whole vault, and the second decides what the path is for.
  */
-import { EndpointTable, type Found, hasParameter, parseQuery, type Target } from "../http/endpoint.js";
+import type { Target } from "../http/endpoint.js";
+import { EndpointTable, type Found, hasParameter, parseQuery } from "../http/routes.js";
 import { asksForList, checkingQuery, type VaultEndpoint } from "./members.js";
 
 /** First segments that are no mounts. */

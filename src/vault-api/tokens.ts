@@ -8,8 +8,7 @@ import { change } from "../audit/record.js";
 import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
 import { fields } from "../http/body.js";
-import { type BasicCall, endpoint, none, type Service } from "../http/endpoint.js";
-import type { Whole } from "../http/outcome.js";
+import { type BasicCall, endpoint, none, type Service, type Whole } from "../http/endpoint.js";
 import { type BodyMembers, membersOf } from "./members.js";
 import { nothing, object } from "./response.js";
 

@@ -3,8 +3,7 @@ import type { SharedBytes, TransitUse, VaultForm } from "../../workers/protocol.
 import { visibleRanges } from "../access/rights.js";
 import { VaultError } from "../errors.js";
 import { input, sharedValue } from "../http/body.js";
-import { type BasicCall, endpoint, parseKeyName, type Subject, type Target } from "../http/endpoint.js";
-import type { Whole } from "../http/outcome.js";
+import { type BasicCall, endpoint, parseKeyName, type Subject, type Target, type Whole } from "../http/endpoint.js";
 import { anyUse, transitFacts } from "../http/transit-facts.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import { pageOf, readPage } from "./members.js";

@@ -4,9 +4,9 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { type Endpoint, EndpointTable, endpoint, none } from "../../src/http/endpoint.js";
+import { type Endpoint, endpoint, json, none } from "../../src/http/endpoint.js";
 import { endpoints } from "../../src/http/endpoints.js";
-import { json } from "../../src/http/outcome.js";
+import { EndpointTable } from "../../src/http/routes.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { contract } from "../../tools/rig/contract-judge.js";
 
