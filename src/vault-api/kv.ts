@@ -1,5 +1,5 @@
 /** Endpoints of the KV secrets engine, version 2. */
-import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
+import type { Bytes, SharedBytes, VersionChange } from "../../workers/protocol.js";
 import type { Caller } from "../access/credentials.js";
 import { seesMetadata, visibleRanges } from "../access/rights.js";
 import { change, read } from "../audit/record.js";
@@ -7,6 +7,7 @@ import { VaultError } from "../errors.js";
 import { fields, sharedValue } from "../http/body.js";
 import { type BasicCall, endpoint, none, parsed, type Subject, secret, type Whole } from "../http/endpoint.js";
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
+import { unconditional } from "../vault/conditions.js";
 import type { VaultSecrets } from "../vault/secrets.js";
 import { membersOf, numberIn, type Page, pageOf, readPage } from "./members.js";
 import { data, nothing, object } from "./response.js";
@@ -22,10 +23,9 @@ export const kvRows = [
   endpoint({
     operation: "readSecret", at: "GET /v1/*/data/:path", scope: "get", guard: "unlocked", audit: read("get"),
     subject: secret, body: null, conditional: false, query: readVersion, reads: true,
-    async handle({ vault: { kv }, path, query: version, recorded }) {
+    async handle({ vault: { secrets }, path, query: version, recorded }) {
       recorded.version = version;
-      const { response, status } = await (version === null ? kv.read(path) : kv.readVersion(path, version));
-      return data(response, status); // of a deleted or destroyed one its metadata, with 404
+      return version === null ? showCurrent(secrets, path) : show(secrets, path, version);
     },
   }),
   endpoint({
@@ -42,7 +42,8 @@ export const kvRows = [
     operation: "deleteSecret", at: "DELETE /v1/*/data/:path", scope: "delete", guard: "unlocked", audit: change("delete"),
     subject: secret, body: null, conditional: false, reads: false,
     async handle({ vault, path, permit }) {
-      await vault.kv.changeVersions(path, null, "delete", permit);
+      const changing = vault.secrets.changeVersions(path, "current", "delete", { permit, mayDestroyCurrent: true });
+      await changing.catch(ignoreMissing);
       return nothing;
     },
   }),
@@ -51,8 +52,7 @@ export const kvRows = [
     subject: secret, body: null, conditional: false, query: readDepth, reads: true,
     async handle({ vault, path, query: { version, depth }, recorded }) {
       recorded.version = version;
-      const { status, response } = await vault.kv.readVersion(path, version, depth);
-      return data(response, status);
+      return show(vault.secrets, path, version, depth);
     },
   }),
   endpoint({
@@ -73,7 +73,9 @@ export const kvRows = [
   endpoint({
     operation: "readMetadata", at: "GET /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("versions"),
     subject: secret, body: null, conditional: false, reads: true,
-    handle: async ({ vault, path }) => data(await vault.kv.metadata(path)),
+    async handle({ vault, path }) {
+      return data((await vault.secrets.askAbout(path, (blob) => ({ op: "kvMetadata", path, blob }))).response);
+    },
   }),
   endpoint({
     operation: "writeMetadata", at: "POST /v1/*/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"),
@@ -89,9 +91,7 @@ export const kvRows = [
     operation: "deleteMetadata", at: "DELETE /v1/*/metadata/:path", scope: "delete", guard: "unlocked", audit: change("trash"),
     subject: secret, body: null, conditional: false, reads: false,
     async handle({ vault, path, permit }) {
-      await vault.trash.move(path, undefined, permit).catch((error: unknown) => {
-        if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
-      });
+      await vault.trash.move(path, undefined, permit).catch(ignoreMissing);
       return nothing;
     },
   }),
@@ -131,21 +131,50 @@ function readDepth(query: string): { readonly version: number | null; readonly d
   return { version: readVersion(query), depth: numberIn(query, "depth") };
 }
 
+/** Shows the current version. */
+async function showCurrent(secrets: VaultSecrets, path: string): Promise<Whole> {
+  try {
+    return data(await secrets.getForVault(path));
+  } catch (error) {
+    ignoreMissing(error);
+    return show(secrets, path, null);
+  }
+}
+
+/**
+ * Shows a version; of a deleted or destroyed one its metadata, with 404.
+ *
+ * @param version null: the current one
+ * @param subkeys the depth to which keys are shown, without values; null: the value is
+ */
+async function show(secrets: VaultSecrets, path: string, version: number | null, subkeys: number | null = null) {
+  const request = (blob: Bytes) => ({ op: "kvRead", path, blob, version, subkeys }) as const;
+  const { status, response } = await secrets.askAbout(path, request);
+  return data(response, status);
+}
+
+/** @throws the error, unless it is NOT_FOUND */
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+}
+
 type Written = BasicCall & { readonly path: string; readonly body: SharedBytes };
 
 async function write({ vault, path, body, permit, caller }: Written & { readonly caller: Caller }, isPatch: boolean) {
-  const response = await vault.kv.write(path, body, isPatch, permit);
+  const { response } = await vault.secrets.write(path, { kind: "kvWrite", body, isPatch }, unconditional, permit);
   return seesMetadata(caller) ? data(response) : object({ ...parsed(response), custom_metadata: null });
 }
 
-/** Changes versions that the body numbers. */
+/** Changes the versions whose numbers are in the body. What is missing stays so. */
 async function changeVersions({ vault, path, body, permit }: Written, changed: VersionChange): Promise<Whole> {
-  await vault.kv.changeVersions(path, body, changed, permit);
+  const { secrets } = vault;
+  const versions = await secrets.versionsIn(body);
+  await secrets.changeVersions(path, versions, changed, { permit, mayDestroyCurrent: true }).catch(ignoreMissing);
   return nothing;
 }
 
 async function configure({ vault, path, body, permit }: Written, isPatch: boolean): Promise<Whole> {
-  await vault.kv.configure(path, body, isPatch, permit);
+  await vault.secrets.write(path, { kind: "kvConfigure", body, isPatch }, unconditional, permit);
   return nothing;
 }
 

@@ -26,7 +26,7 @@ import type {
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { keyWorkerFile } from "../program-files.js";
-import { isPackable, isQuickUse, type PackableUse, packUses, resolveUses } from "./packed-uses.js";
+import { fitsPacked, isQuickUse, type PackableUse, packUses, resolveUses } from "./packed-uses.js";
 
 /** Operations that derive a key or change the header. */
 const derivingOperations = [
@@ -422,9 +422,13 @@ function mayWait({ cloned: [first] }: Sent): boolean {
 /** Whether the key worker responds quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
-  if (isQuickUse(request)) return true;
+  if (request.op === "useTransitKey") return isQuickUse(request);
   if (request.op !== "write" || request.kind !== "put") return false;
   return request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
+}
+
+function isPackable(request: Request): request is PackableUse {
+  return request.op === "useTransitKey" && fitsPacked(request);
 }
 
 function isBulky(request: Request): boolean {

@@ -1,26 +1,18 @@
 /** Uses of transit keys with short bodies, packed in one buffer each way: see `Call` and `Used` for the forms. */
-import {
-  type Bytes,
-  type Request,
-  type RequestOf,
-  type Result,
-  transitUses,
-  type Used,
-} from "../../workers/protocol.js";
+import { type Bytes, type RequestOf, type Result, transitUses, type Used } from "../../workers/protocol.js";
 
 /** What is quick with most keys: the body is too short for a batch of many. */
 const quickUses: readonly string[] = ["encrypt", "decrypt", "hmac"];
 const quickBodyBytes = 2048;
 
-export function isQuickUse(request: Request): request is RequestOf<"useTransitKey"> {
-  if (request.op !== "useTransitKey") return false;
-  return quickUses.includes(request.use) && request.body.byteLength <= quickBodyBytes;
+export function isQuickUse({ use, body }: RequestOf<"useTransitKey">): boolean {
+  return quickUses.includes(use) && body.byteLength <= quickBodyBytes;
 }
 
 export type PackableUse = RequestOf<"useTransitKey"> & { readonly blob: Bytes };
 
-export function isPackable(request: Request): request is PackableUse {
-  return isQuickUse(request) && request.blob !== null && request.form === undefined;
+export function fitsPacked(use: RequestOf<"useTransitKey">): use is PackableUse {
+  return isQuickUse(use) && use.blob !== null && use.form === undefined;
 }
 
 /** Copies them: the bodies stay the callers'. As a moved put, what is packed is lost unwiped when it meets a crashed thread. */

@@ -33,7 +33,7 @@ import {
 import { type Success, wipingAfter } from "./key-worker.js";
 import type { ListPart, ListQuery, NameQuery } from "./list.js";
 import type { LockState } from "./lock-state.js";
-import { headBytes, SealedSpace, type SpaceKind, type SpaceParts } from "./space.js";
+import { headBytes, SealedSpace, type SpaceKind, type SpaceParts, type Written } from "./space.js";
 import { VaultTrash } from "./trash.js";
 
 export type ReadDecision = Exclude<ResultOf<"readDecision">, { readonly ok: false }>;
@@ -53,11 +53,6 @@ const kind: SpaceKind = {
   headBytes,
   listed: "entries",
   describe: (paths, heads) => ({ op: "describe", paths, heads }),
-};
-
-type Written = TaggedResponse & {
-  /** How many versions a prune has removed. */
-  readonly removed: number;
 };
 
 export class VaultSecrets {
@@ -110,13 +105,7 @@ export class VaultSecrets {
    */
   write(path: string, write: Write, condition = unconditional, permit = always): Promise<Written> {
     const body = "body" in write ? write.body : null;
-    const change = async (): Promise<Written> => {
-      const { removed = 0, ...made } = await this.space.write(path, write, condition);
-      return made.blob === null
-        ? { response: new Uint8Array(), tag: "", removed }
-        : { response: made.response, tag: made.etag, removed };
-    };
-    return this.space.change(path, permit, change, body);
+    return this.space.change(path, permit, () => this.space.write(path, write, condition), body);
   }
 
   /**

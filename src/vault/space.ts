@@ -76,6 +76,9 @@ export type SpaceParts = {
 /** New blob that the key worker has made of the one before it, not stored yet. */
 export type Made = { readonly result: Extract<WriteResult, { ok: true }>; readonly previous: Bytes | Head | null };
 
+/** Response to a write. `removed`: how many versions a prune has removed. */
+export type Written = TaggedResponse & { readonly removed: number };
+
 export class SealedSpace {
   /** Those of all paths; the secrets and the trash share theirs. */
   readonly turns: KeyedMutex;
@@ -271,12 +274,15 @@ export class SealedSpace {
   }
 
   /** Makes a new blob of the one at the path, and stores it. It must be the path's turn. */
-  async write(path: string, write: Write, condition = unconditional): Promise<WriteResult & { readonly ok: true }> {
+  async write(path: string, write: Write, condition = unconditional): Promise<Written> {
     const { result, previous } = await this.make(path, write, condition);
-    if (result.blob === null) return result;
+    const { removed = 0 } = result;
+    if (result.blob === null) return { response: new Uint8Array(), tag: "", removed };
     const isBased = this.isShared || isConditional(condition);
-    await this.replace(path, result, isBased ? expectedAs(previous) : undefined, condition);
-    return result;
+    const step = this.#stepTo(path, result, isBased ? expectedAs(previous) : undefined);
+    const { committed } = await this.#cached.commit([step.change], step.sealed);
+    if (!committed) throw this.#kind.conflict(condition, path);
+    return { response: result.response, tag: result.etag, removed };
   }
 
   /** Stores a blob, or with null removes the one that is there. It must be the path's turn. @throws Conflict */
@@ -286,11 +292,15 @@ export class SealedSpace {
     expected: Expected | undefined,
     condition = unconditional,
   ): Promise<void> {
-    const { space } = this.#kind;
-    const change = { space, path, blob: made?.blob ?? null, ...(expected && { expected }) };
-    const sealed = made === null ? [] : [{ space, path, blob: made.blob, headLength: made.headLength }];
+    const { change, sealed } = this.#stepTo(path, made, expected);
     const { committed } = await this.#cached.commit([change], sealed);
     if (!committed) throw this.#kind.conflict(condition, path);
+  }
+
+  #stepTo(path: string, made: Pick<SealResult, "blob" | "headLength"> | null, expected: Expected | undefined) {
+    const { space } = this.#kind;
+    const change: Change = { space, path, blob: made?.blob ?? null, ...(expected && { expected }) };
+    return { change, sealed: made === null ? [] : [{ space, path, blob: made.blob, headLength: made.headLength }] };
   }
 
   /** See `CachedStore.commit`. */

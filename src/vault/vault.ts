@@ -14,7 +14,6 @@ import type { Permit } from "./conditions.js";
 import { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
 import { KeySlots } from "./keys.js";
-import { VaultKv } from "./kv.js";
 import { type LockSettings, LockState, type VaultAudit } from "./lock-state.js";
 import { type RecordStore, VaultRecords } from "./records.js";
 import { RotationSweep } from "./rotation.js";
@@ -46,7 +45,6 @@ export type VaultOptions = {
 export class Vault {
   readonly secrets: VaultSecrets;
   readonly trash: VaultTrash;
-  readonly kv: VaultKv;
   readonly transit: VaultTransit;
   readonly uses: UseIndex;
   readonly keys: KeySlots;
@@ -88,7 +86,6 @@ export class Vault {
     this.#trashSweep = new TrashSweep({ ...settings, ...options, trash: secrets.trash });
     this.secrets = secrets;
     this.trash = secrets.trash;
-    this.kv = new VaultKv(secrets);
     this.transit = transit;
     this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
     const documentForRotation = async () => (await this.#recordStore?.documentForRotation()) ?? null;
