@@ -115,9 +115,9 @@ const counterBased = "it is counter-based (HOTP), and only time-based codes (TOT
 function seedOfKeeOtp(fields: ReadonlyMap<FieldName, Uint8Array>): Seed | UnusableSeed | null {
   const encoding = fields.get("encoding");
   const type = fields.get("type");
-  const key = fields.get("key") ?? allocate(0);
-  if (encoding !== undefined && !isText(encoding, "base32")) return { problem: "its encoding must be Base32" };
-  const secret = base32(key);
+  const decode = encoding === undefined ? base32 : encodings.find(([name]) => isText(encoding, name))?.[1];
+  if (decode === undefined) return { problem: "its encoding must be Base32, Base64, Hex or UTF8" };
+  const secret = decode(fields.get("key") ?? allocate(0));
   if (!isLongEnough(secret)) return null;
   if (type !== undefined && isText(type, "hotp")) return { problem: counterBased };
   if (type !== undefined && isText(type, "steam")) return checked(steamSeed(secret));
@@ -248,6 +248,43 @@ function base32(text: Uint8Array): Uint8Array | null {
   }
   return bytes.subarray(0, length);
 }
+
+/** Pairs of hex digits, with spaces between them or not; null for anything else. */
+function hex(text: Uint8Array): Uint8Array | null {
+  const digits = text.filter((byte) => byte !== 0x20);
+  const bytes = scratch(digits.length >> 1);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = hexByte(digits, 2 * i);
+  const isHex = digits.length % 2 === 0 && digits.every((byte) => hexDigit(byte) >= 0);
+  digits.fill(0);
+  return isHex ? bytes : null;
+}
+
+/** RFC 4648 section 4, with or without padding; null for anything else. */
+function base64(text: Uint8Array): Uint8Array | null {
+  const bytes = scratch(text.length);
+  let [bits, held, length] = [0, 0, 0];
+  for (const byte of text) {
+    if (byte === equals || byte === 0x20) continue;
+    const value = base64Alphabet.indexOf(byte);
+    if (value < 0) return null;
+    bits = ((bits << 6) | value) & 0xfff;
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    bytes[length++] = bits >> held;
+  }
+  return bytes.subarray(0, length);
+}
+
+const base64Alphabet = utf8("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+
+/** How KeeOtp spells a key. */
+const encodings: readonly (readonly [name: string, decode: (text: Uint8Array) => Uint8Array | null])[] = [
+  ["base32", base32],
+  ["base64", base64],
+  ["hex", hex],
+  ["utf8", (text) => text],
+];
 
 function counterBytes(counter: number): Uint8Array {
   const bytes = fromLatin1("\0".repeat(8));
