@@ -6,6 +6,8 @@ import { keyWorkerFile } from "../src/program-files.js";
 
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
 const [protocol, keyText] = ["workers/protocol", "workers/crypto/key-text"];
+/** `import` reads seeds as `otp` does. */
+const seeds = ["workers/memory", "workers/transit/one-time-code"];
 const rules = "src/server/certificate-rules";
 /** The client is published alone, and so has the rules that all share. */
 const ownership = "src/client/ownership";
@@ -102,7 +104,17 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     protocol,
     "workers/use-rules",
   ],
-  "src/cli": ["node:*", "commander", "csv-parse/sync", "p-map", "smol-toml", ...leaves, "src/client", protocol],
+  "src/cli": [
+    "node:*",
+    "commander",
+    "csv-parse/sync",
+    "p-map",
+    "smol-toml",
+    ...leaves,
+    "src/client",
+    protocol,
+    ...seeds,
+  ],
   "src/cli/kit": [
     "node:*",
     "bcrypt-pbkdf",
@@ -234,6 +246,7 @@ const entrances: readonly string[] = [
   "src/vault-api/api",
   keyText,
   protocol,
+  ...seeds,
   "workers/check/words",
   "workers/go-values",
   "workers/use-rules",

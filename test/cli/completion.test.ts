@@ -60,7 +60,7 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["a flag", ["put", "x", "--from"], ["--from-file"]],
   ["a flag of serve", ["serve", "--scrypt"], ["--scrypt-log-n"]],
   ["words of a flag", ["put", "x", "--type", "pass"], ["password"]],
-  ["words that a flag has only in one command", ["import", "--format", "bit"], ["bitwarden"]],
+  ["words that a flag has only in one command", ["import", "--format", "las"], ["lastpass"]],
   ["paths behind a flag", ["run", "--prefix", "a"], ["app/"]],
   ["commands after help", ["help", "gener"], ["generate"]],
   ["words of a command", ["token", "ro"], ["rotate"]],

@@ -49,13 +49,23 @@ describe("strongroom import, through the real command", () => {
     readonly secrets: Readonly<Record<string, string>>;
   };
 
+  /** Imports an export of which a part is left out or renamed: the command says what, and ends with 0. */
+  function mustImportAll(args: readonly string[], input: string | Buffer, wanted: Partly): Promise<void> {
+    return mustImportPartly(args, input, wanted, 0);
+  }
+
   /** Imports an export of which not everything can be stored: the command says what, and ends with 2. */
-  async function mustImportPartly(args: readonly string[], input: string | Buffer, wanted: Partly): Promise<void> {
+  async function mustImportPartly(
+    args: readonly string[],
+    input: string | Buffer,
+    wanted: Partly,
+    exit = 2,
+  ): Promise<void> {
     const folder = newFolder();
     const { code, stdout, stderr } = await strongroom(server(), ["import", "--prefix", folder, ...args, "-"], {
       input,
     });
-    expect(code, stderr).to.equal(2);
+    expect(code, stderr).to.equal(exit);
     for (const words of wanted.stderr) expect(stderr).to.contain(words);
     for (const words of wanted.stdout) expect(stdout).to.contain(words);
     expect(await stored(server(), folder)).to.deep.equal(wanted.secrets);
@@ -78,7 +88,7 @@ describe("strongroom import, through the real command", () => {
         login: {
           username: "me",
           password: "pw",
-          totp: "otpauth://totp/x",
+          totp: "otpauth://totp/x?secret=ABCD",
           uris: [{ uri: "https://a" }, { uri: "https://b" }],
           fido2Credentials: [{ credentialId: "x" }],
           passwordRevisionDate: "2026-01-01",
@@ -96,7 +106,7 @@ describe("strongroom import, through the real command", () => {
   const keepassxc = [
     '"Group","Title","Username","Password","URL","Notes","TOTP","Icon","Last Modified","Created","Tags"',
     '"Root/Internet","Bank","me","p""w,1","https://bank","line 1',
-    'line 2","otpauth://x","0","2026","2025","t"',
+    'line 2","otpauth://totp/x?secret=ABCD","0","2026","2025","t"',
     '"Root","Top","","top","","","","0","","",""',
     '"Root","","","untitled","","","","0","","",""',
     '"Root","Nothing","","","","","","0","","",""',
@@ -120,8 +130,9 @@ describe("strongroom import, through the real command", () => {
     it("closes a dotenv value at the last escaped quote that ends a line, where no other does", async () => {
       const folder = newFolder();
       const input = `A='a\\'\nB="b\\" # c\nc\\" \nC='it\\'s' # it's\n`;
-      mustDo(await importText(folder, { format: "dotenv", input }));
-      expect(await stored(server(), folder)).to.deep.equal({ A: "a\\", B: 'b\\" # c\nc\\', C: "it\\'s" });
+      const { stdout } = mustDo(await importText(folder, { format: "dotenv", input }));
+      expect(stdout).to.contain('line 2 (B): the backslash before " is left out');
+      expect(await stored(server(), folder)).to.deep.equal({ A: "a\\", B: 'b" # c\nc\\', C: "it's" });
     });
 
     it("reads plain JSON, nested or flat, and reports what is not a string", async () => {
@@ -140,8 +151,8 @@ describe("strongroom import, through the real command", () => {
       const [folder, root] = [newFolder(), temporaryDirectory()];
       for (const directory of ["web/mail", ".git"]) mkdirSync(join(root, directory), { recursive: true });
       const files = {
-        "web/mail/me": "pw\nuser: me\notpauth://x\n",
-        "web/code": "pw 4\notpauth://totp/x?secret=A\r\nuser: me\n",
+        "web/mail/me": "pw\nuser: me\notpauth://hotp/x?secret=A\n",
+        "web/code": "pw 4\notpauth://totp/x?secret=ABCD\r\nuser: me\n",
         "one-line": "pw 2\n",
         windows: "pw 3\r\nmore\r\n",
         key: "-----BEGIN KEY-----\nabc\n-----END KEY-----\n",
@@ -151,19 +162,32 @@ describe("strongroom import, through the real command", () => {
       };
       for (const [name, content] of Object.entries(files)) writeFileSync(join(root, name), content);
       writeFileSync(join(root, "binary"), Buffer.from([0xff, 0xfe]));
+      mkdirSync(join(root, "linked"));
       symlinkSync(join(root, "one-line"), join(root, "link"));
+      symlinkSync("../web", join(root, "linked/web"));
+      symlinkSync("../linked", join(root, "linked/self"));
+      symlinkSync("/etc/hostname", join(root, "outside"));
+      symlinkSync("nowhere", join(root, "broken"));
       const args = ["import", "--format", "pass", "--prefix", folder, root];
       const { code, stderr } = await strongroom(server(), args);
       expect(code).to.equal(2);
       expect(stderr).to.contain("binary: it is not UTF-8");
-      expect(stderr).to.contain("link: it is neither a file nor a directory");
+      expect(stderr).to.contain("web/mail/me, its URL: no one-time code can be computed: it is counter-based (HOTP)");
+      expect(stderr).to.contain("linked/self: it is a link to a folder that it is in");
+      expect(stderr).to.contain("outside: it is a link to a place outside the store");
+      expect(stderr).to.contain("broken: it is a link to what does not exist");
+      const inWeb = (at: string) => ({
+        [`${at}/mail/me`]: "password: pw",
+        [`${at}/mail/me/notes`]: "user: me",
+        [`${at}/code`]: "password: pw 4",
+        [`${at}/code/totp`]: "other: otpauth://totp/x?secret=ABCD",
+        [`${at}/code/notes`]: "user: me",
+      });
       expect(await stored(server(), folder)).to.deep.equal({
-        "web/mail/me": "password: pw",
-        "web/mail/me/notes": "user: me\notpauth://x",
-        "web/code": "password: pw 4",
-        "web/code/totp": "other: otpauth://totp/x?secret=A",
-        "web/code/notes": "user: me",
+        ...inWeb("web"),
+        ...inWeb("linked/web"),
         "one-line": "password: pw 2",
+        link: "password: pw 2",
         windows: "password: pw 3",
         "windows/notes": "more",
         key: files.key,
@@ -174,14 +198,15 @@ describe("strongroom import, through the real command", () => {
     it("reads Bitwarden's JSON, and reports what a vault cannot hold", async () => {
       const folder = newFolder();
       const { code, stdout, stderr } = await importText(folder, { format: "bitwarden", input: bitwarden });
-      expect(code).to.equal(2);
-      for (const what of ["passkeys", "password history", "item 4 (Empty): it has only a name"])
+      expect(code, stderr).to.equal(0);
+      for (const what of ["passkeys", "password history", "item 4 (Empty): it has only a title"])
         expect(stdout).to.contain(what);
-      expect(stderr).to.contain("item 5: it has no name").and.contain("item 6 (back\\slash), password: the path");
+      expect(stdout).to.contain(`item 5: stored as ${folder}untitled\n`);
+      expect(stdout).to.contain(`item 6 (back\\slash): stored as ${folder}back-slash\n`);
       expect(await stored(server(), folder)).to.deep.equal({
         "Work/Mail/GitHub/username": "me",
         "Work/Mail/GitHub/password": "password: pw",
-        "Work/Mail/GitHub/totp": "other: otpauth://totp/x",
+        "Work/Mail/GitHub/totp": "other: otpauth://totp/x?secret=ABCD",
         "Work/Mail/GitHub/url": "https://a\nhttps://b",
         "Work/Mail/GitHub/notes": "two\nlines",
         "Work/Mail/GitHub/fields/recovery": "r-1",
@@ -190,6 +215,8 @@ describe("strongroom import, through the real command", () => {
         "Card/cardholder-name": "Me",
         "Card/number": "4111",
         "Card/exp-month": "1",
+        "untitled/password": "password: nameless",
+        "back-slash/password": "password: x",
       });
     });
 
@@ -269,7 +296,7 @@ describe("strongroom import, through the real command", () => {
           {
             title: "Security",
             fields: [
-              { title: "one-time password", id: "T", value: { totp: "otpauth://totp/x" } },
+              { title: "one-time password", id: "T", value: { totp: "otpauth://totp/x?secret=ABCD" } },
               { title: "PIN", id: "p", value: { concealed: "1234" } },
               { title: "born", id: "b", value: { date: 86_400 } },
               { title: "home", id: "h", value: { address: { street: "s", city: "" } } },
@@ -298,21 +325,22 @@ describe("strongroom import, through the real command", () => {
     it("reads 1Password's .1pux, and says what it leaves out", async () => {
       for (const method of [0, 8] as const) {
         const input = zipOf({ "export.attributes": "{}", "export.data": JSON.stringify(onePassword) }, method);
-        const stderr = ["the format is 1password", "Private, item 2: it has no title"];
+        const stderr = ["the format is 1password"];
+        const stdout = ["its password history", "its files", "Private, item 2: it has only a title"];
         const secrets = {
           "Private/GitHub/username": "me",
           "Private/GitHub/password": "password: pw",
-          "Private/GitHub/form/remember-me": "on",
-          "Private/GitHub/totp": "other: otpauth://totp/x",
+          "Private/GitHub/form/remember/me": "on",
+          "Private/GitHub/totp": "other: otpauth://totp/x?secret=ABCD",
           "Private/GitHub/Security/PIN": "1234",
           "Private/GitHub/Security/born": "1970-01-02",
           "Private/GitHub/Security/home/street": "s",
           "Private/GitHub/key": "-----BEGIN",
           "Private/GitHub/url": "https://a\nhttps://b",
           "Private/GitHub/notes": "two\nlines",
-          "archive/Work-Team/Old/password": "password: gone",
+          "archive/Work/Team/Old/password": "password: gone",
         };
-        await mustImportPartly([], input, { stderr, stdout: ["its password history", "its files"], secrets });
+        await mustImportAll([], input, { stderr, stdout, secrets });
       }
     });
 
@@ -361,7 +389,7 @@ describe("strongroom import, through the real command", () => {
   <Entry><UUID>e1</UUID><Times><CreationTime>2024-01-01T00:00:00Z</CreationTime></Times>
     <String><Key>Title</Key><Value>A / B</Value></String><String><Key>UserName</Key><Value>me</Value></String>
     <String><Key>Password</Key><Value ProtectInMemory="True">p&lt;&amp;w&#233; </Value></String>
-    <String><Key>otp</Key><Value>otpauth://totp/x</Value></String><String><Key>PIN</Key><Value><![CDATA[1<2]]></Value></String>
+    <String><Key>otp</Key><Value>otpauth://totp/x?secret=ABCD</Value></String><String><Key>PIN</Key><Value><![CDATA[1<2]]></Value></String>
     <String><Key>Notes</Key><Value/></String><Binary><Key>a.txt</Key><Value Ref="0"/></Binary>
     <History><Entry><String><Key>Title</Key><Value>Before</Value></String></Entry></History></Entry>
   <Entry><String><Key>Password</Key><Value>x</Value></String></Entry>
@@ -372,16 +400,17 @@ describe("strongroom import, through the real command", () => {
 </Group></Root></KeePassFile>`;
 
     it("reads KeePass's XML without history and the recycle bin, whatever that is called", async () => {
-      const stderr = ["the format is keepass\n", "it has no title"];
-      const stdout = ["the recycle bin (1 entry)", "entry A-B: its attachments"];
+      const stderr = ["the format is keepass\n"];
+      const stdout = ["the recycle bin (1 entry)", "entry A / B: its attachments", "entry A / B: its earlier versions"];
       const secrets = {
-        "A-B/username": "me",
-        "A-B/password": "password: p<&wé ",
-        "A-B/totp": "other: otpauth://totp/x",
-        "A-B/fields/PIN": "1<2",
+        "A/B/username": "me",
+        "A/B/password": "password: p<&wé ",
+        "A/B/totp": "other: otpauth://totp/x?secret=ABCD",
+        "A/B/fields/PIN": "1<2",
         "Mail/In/password": "password: in",
+        "untitled/password": "password: x",
       };
-      await mustImportPartly([], keepass, { stderr, stdout, secrets });
+      await mustImportAll([], keepass, { stderr, stdout, secrets });
     });
 
     for (const [what, input, word] of [
@@ -403,39 +432,46 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("reads KeePassXC's CSV, without the root group", async () => {
-      const stderr = ["row 3: it has no title"];
-      const stdout = ["the column Tags", "row 4 (Nothing): it has only a title"];
+      const stderr: string[] = [];
+      const stdout = ["the column Tags", "row 3: stored as", "row 4 (Nothing): it has only a title"];
       const secrets = {
         "Internet/Bank/username": "me",
         "Internet/Bank/password": 'password: p"w,1',
         "Internet/Bank/url": "https://bank",
         "Internet/Bank/notes": "line 1\nline 2",
-        "Internet/Bank/totp": "other: otpauth://x",
+        "Internet/Bank/totp": "other: otpauth://totp/x?secret=ABCD",
         "Top/password": "password: top",
+        "untitled/password": "password: untitled",
       };
-      await mustImportPartly(["--format", "keepassxc", "--drop", "Tags"], keepassxc, { stderr, stdout, secrets });
+      await mustImportAll(["--format", "keepassxc", "--drop", "Tags"], keepassxc, { stderr, stdout, secrets });
     });
 
     const columns = (names: string, ...rows: string[]) => [names, ...rows, ""].join("\n");
     const foreign = {
-      "Proton Pass": "type,name,url,email,username,password,note,totp,createTime,modifyTime,vault",
-      MYKI: "url,username,password,additionalInfo,nickname,twofaSecret",
-      Dashlane: "username,username2,username3,title,password,note,url,category,otpSecret",
-      NordPass: "name,url,username,password,note,cardholdername,cardnumber,cvc,folder",
+      "an unknown program with a browser's columns": "url,username,password,secretAnswer",
+      "an unknown program": "title,username,password,secretAnswer",
+      "NordPass with a new column": "name,url,username,password,note,cardholdername,cardnumber,cvc,folder,secretAnswer",
     };
     for (const [what, header] of Object.entries(foreign)) {
-      it(`refuses the CSV of ${what} as a browser's, and names its columns`, async () => {
-        const input = columns(header, header.replace(/\w+/g, "secret"));
+      it(`refuses the CSV of ${what}, and names its columns`, async () => {
+        const input = columns(header, header.replace(/\w+/g, "s3cr3t"));
         const refused = await strongroom(server(), ["import", "--prefix", newFolder(), "-"], { input });
-        mustRefuseWith(refused, 2, "does not write", header.split(",").at(-1) ?? "", "--drop");
-        expect(refused.stderr).to.not.contain("secret");
+        mustRefuseWith(refused, 2, "secretAnswer");
+        expect(refused.stderr).to.not.contain("s3cr3t");
       });
     }
+
+    it("quotes nothing of CSV without a header", async () => {
+      const input = '"Bank","aib","ann@mail.example","s3cr3t"\n"Bank","aib","ann@mail.example","s3cr3t"\n';
+      const refused = await strongroom(server(), ["import", "-"], { input });
+      mustRefuseWith(refused, 2, "the format is none that import knows");
+      expect(refused.stderr).to.not.contain("s3cr3t").and.not.contain("ann@");
+    });
 
     const lossy: readonly (readonly [what: string, input: string, flags: readonly string[], message: string])[] = [
       ["a column that is there twice", "url,username,password,note,note\nu,m,p,a,b\n", ["--drop", "note"], "twice"],
       ["a last row that is cut off", "name,url,username,password\na,https://a,m", [], "ends within its last row"],
-      ["--drop of a column that is stored", "url,username,password\nu,m,p\n", ["--drop", "password"], "is stored"],
+      ["--drop for a format without columns", "A=1\n", ["--drop", "A"], "the format dotenv has no columns"],
       ["--drop of a column that is missing", "url,username,password\nu,m,p\n", ["--drop", "x"], "not in the file"],
     ];
     for (const [what, input, flags, message] of lossy) {
@@ -558,7 +594,7 @@ describe("strongroom import, through the real command", () => {
         expect(first).to.match(/^1 created, 0 replaced, 1 unchanged, 1 skipped$/m);
         expect(await stored(server(), folder)).to.deep.equal({ old: "was", same: "same", fresh: "fresh" });
         const second = mustDo(await importText(folder, source("is", [force, "--json"]))).stdout;
-        const counts = { created: 0, replaced: 1, unchanged: 2, skipped: [], refused: [], leftOut: [] };
+        const counts = { created: 0, replaced: 1, unchanged: 2, skipped: [], refused: [], leftOut: [], remarks: [] };
         expect(JSON.parse(second)).to.deep.equal({ ok: true, dryRun: false, total: 3, ...counts });
         expect(await stored(server(), folder)).to.deep.equal({ old: "is", same: "same", fresh: "fresh" });
       }
@@ -587,13 +623,6 @@ describe("strongroom import, through the real command", () => {
       mustRefuseWith(await importText(folder, clash), 7, `${folder}a/b: a → b and a/b`);
       const composed = { format: "json", input: { "\u00e9": "1", "e\u0301": "2" } };
       mustRefuseWith(await importText(folder, composed), 7, "several entries");
-      const twice = { ...bitwarden, items: [bitwarden.items[1], bitwarden.items[1]] };
-      mustRefuseWith(
-        await importText(folder, { format: "bitwarden", input: twice }),
-        7,
-        "item 1 (Note)",
-        "item 2 (Note)",
-      );
       expect(await stored(server(), folder)).to.deep.equal({});
     });
 
@@ -603,8 +632,8 @@ describe("strongroom import, through the real command", () => {
       };
       const [oldest, newest] = [login("b", "2024-01-01", "first", "p1"), login("a", "2025-01-01", "second", "p2")];
       const middle = login("c", "2024-06-01", "third", "p3");
-      const bitwardenOf = (items: readonly object[], action: string): Source => {
-        return { format: "bitwarden", input: { items }, args: ["--on-duplicate", action] };
+      const bitwardenOf = (items: readonly object[], action?: string): Source => {
+        return { format: "bitwarden", input: { items }, args: action === undefined ? [] : ["--on-duplicate", action] };
       };
       const both = {
         "Mail/username": "first",
@@ -613,15 +642,16 @@ describe("strongroom import, through the real command", () => {
         "Mail-2/password": "password: p2",
       };
 
-      it("suffix renames a whole item, by creation time, and is the same at every import", async () => {
+      it("suffix, the default, renames a whole item, by creation time, and is the same at every import", async () => {
         const folder = newFolder();
-        mustDo(await importText(folder, bitwardenOf([newest, oldest], "suffix")));
+        const first = mustDo(await importText(folder, bitwardenOf([newest, oldest])));
+        expect(first.stdout).to.contain(`item 1 (Mail): stored as ${folder}Mail-2\n`);
         expect(await stored(server(), folder)).to.deep.equal(both);
         const again = mustDo(await importText(folder, bitwardenOf([oldest, newest], "suffix")));
-        expect(again.stdout).to.equal("0 created, 0 replaced, 4 unchanged, 0 skipped\n");
+        expect(again.stdout).to.contain("0 created, 0 replaced, 4 unchanged, 0 skipped\n");
         const later = login("0", "2026-01-01", "fourth", "p4");
         const more = mustDo(await importText(folder, bitwardenOf([later, newest, oldest], "suffix")));
-        expect(more.stdout).to.equal("2 created, 0 replaced, 4 unchanged, 0 skipped\n");
+        expect(more.stdout).to.contain("2 created, 0 replaced, 4 unchanged, 0 skipped\n");
         expect(await stored(server(), folder)).to.include({ ...both, "Mail-3/username": "fourth" });
       });
 
@@ -669,9 +699,9 @@ describe("strongroom import, through the real command", () => {
         expect(await stored(server(), folder)).to.deep.equal({ "Mail/username": username, "Mail/password": password });
       });
 
-      it("error, the default, names both ways out", async () => {
-        const refused = await importText(newFolder(), { format: "bitwarden", input: { items: [oldest, newest] } });
-        mustRefuseWith(refused, 7, "several entries", "--on-duplicate suffix or skip");
+      it("error names both items and both ways out", async () => {
+        const refused = await importText(newFolder(), bitwardenOf([oldest, newest], "error"));
+        mustRefuseWith(refused, 7, "item 1 (Mail)", "item 2 (Mail)", "--on-duplicate suffix or skip");
         mustRefuseWith(await importText(newFolder(), bitwardenOf([oldest], "rename")), 2, "error, suffix, skip");
       });
     });

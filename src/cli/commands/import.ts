@@ -2,8 +2,9 @@
 import { type Command, Option } from "commander";
 import { type DuplicateAction, duplicateActions } from "../import/duplicates.js";
 import type { ImportEntry } from "../import/entry.js";
-import { type Format, folderOf, formats, planPaths, type ReadSource, readSource } from "../import/plan.js";
-import { isReference, rewriteDotenv } from "../import/rewrite.js";
+import { formatNames, formats, readSource } from "../import/formats.js";
+import { folderOf, planPaths } from "../import/plan.js";
+import { rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
 import { EarlierOption } from "../kit/args/args.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
@@ -16,52 +17,41 @@ import { problemOfName } from "../run/variables.js";
 
 type Flags = ConnectionFlags &
   OutputFlags & {
-    readonly format?: Format;
+    readonly format?: string;
     readonly prefix?: string;
     readonly replace?: true;
     readonly dryRun?: true;
     readonly rewrite?: true;
     readonly drop?: readonly string[];
-    readonly onDuplicate: DuplicateAction;
+    readonly onDuplicate?: DuplicateAction;
   };
 
-type Summary = Tally & { readonly total: number; readonly leftOut: readonly string[] };
+type Summary = Tally & {
+  readonly total: number;
+  readonly leftOut: readonly string[];
+  readonly remarks: readonly string[];
+};
 
-const details = `
+const passHelp =
+  "a password store, by default ~/.password-store or what PASSWORD_STORE_DIR says: gpg decrypts its .gpg files in memory, " +
+  "others are read as they are. The first line is the secret at the file's path, an otpauth:// line the secret totp under it, " +
+  "the rest the secret notes; a PEM file or a binary entry of gopass is one secret";
+
+const details = () => `
 formats:
-  dotenv     NAME=value becomes the secret NAME
-  json       the output of strongroom export --format json; or an object of
-             strings, in which nested objects are folders
-  pass       a password store, by default ~/.password-store or what
-             PASSWORD_STORE_DIR says: gpg decrypts its .gpg files in memory,
-             others are read as they are. The first line is the secret at the
-             file's path, an otpauth:// line the secret totp under it, the rest
-             the secret notes; a PEM file is one secret
-  bitwarden  the unencrypted .json: folder/item/username, password, totp, url,
-             notes, fields/…, a card's number, …
-  1password  the .1pux: vault/title/username, password, totp, url, notes, and
-             the fields of its sections; the vault only where there are several
-  keepass    the .xml of KeePass or KeePassXC: group/title/username, password,
-             url, notes, totp, fields/…; the root group is dropped, and the
-             recycle bin is left out
-  keepassxc  the .csv: group/title/username, password, url, notes, totp; the
-             root group is dropped, and the recycle bin is left out
-  lastpass   the .csv: group/name/username, password, url, notes, totp
-  safari     the .csv: title or host, then /username, password, url, notes, totp
-  1password-csv
-             the .csv: title/username, password, url, notes, totp, tags,
-             archived
-  browser    the .csv of Chrome, Edge or Firefox: name or host, then /username,
-             password, url, notes
+${formatsHelp()}
 
 A CSV file is recognized by its whole header, with commas, semicolons or tabs. A
 column that no secret is made of is an error: --drop COLUMN leaves it out.
 
-A / in a name makes folders. Entries that have no valid path or are too large
-are listed, and the rest is imported (exit code 2; 12 if a stored secret is
-damaged). Two entries with the same path are an error before anything is stored;
---on-duplicate suffix names the later ones item-2, item-3, by their creation
-time, the same at every import, and skip leaves them out.
+A / in a title makes folders. A title that is an address or has characters that
+no path has is made a valid one; an item without a title is named by its host or
+user. Of items with one title the later ones are item-2, item-3, by their
+creation time, the same at every import; --on-duplicate skip leaves them out,
+and error stops the import. Fields of one name keep their labels. Each such name
+is listed. Seeds of one-time codes that cannot be computed, references that
+cannot be resolved and entries that are too large are named, and the rest is
+imported (exit code 2; 12 if a stored secret is damaged).
 A secret that is already stored with the same value, type and description is
 unchanged; one with another value is skipped (exit code 7), or replaced with
 --replace.
@@ -70,6 +60,26 @@ unchanged; one with another value is skipped (exit code 7), or replaced with
 that is now in the vault, so that  strongroom run -e .env -- command  runs with
 them. The file is replaced at once, and keeps its mode, comments and order.
 Lines that keep their value are named, and the exit code is then not 0.`;
+
+/** Columns of a terminal that the help never exceeds. */
+const helpWidth = 80;
+
+function formatsHelp(): string {
+  const rows = [{ name: "pass", help: passHelp }, ...formats];
+  return rows.map(({ name, help }) => indented(name, help)).join("\n");
+}
+
+/** The name before the text, which is broken at spaces. */
+function indented(name: string, help: string): string {
+  const lines = [`  ${name.padEnd(10)}`];
+  if (name.length > 9) lines.push(" ".repeat(12));
+  for (const word of help.split(" ")) {
+    const line = lines.at(-1) ?? "";
+    if (line.length + word.length < helpWidth) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(`${" ".repeat(12)} ${word}`);
+  }
+  return lines.join("\n");
+}
 
 export function define(command: Command, io: Io): void {
   const format = new Option(
@@ -80,8 +90,8 @@ export function define(command: Command, io: Io): void {
   command
     .description("Stores the secrets of a file or a directory.")
     .argument("[source]", "the file, or the directory of a pass store; - is standard input")
-    .addOption(format.choices(formats))
-    .addOption(onDuplicate.choices(duplicateActions).default("error"))
+    .addOption(format.choices(formatNames))
+    .addOption(onDuplicate.choices(duplicateActions))
     .option("--prefix <folder>", "folder for the imported secrets")
     .option("--replace", "replace secrets that are stored with another value")
     .addOption(new EarlierOption("--force", "replace"))
@@ -92,26 +102,24 @@ export function define(command: Command, io: Io): void {
       (name: string, all: string[] = []) => [...all, name],
     )
     .option("--dry-run", "store nothing, and print the same summary")
-    .addHelpText("after", details);
+    .addHelpText("after", details());
   withConnection(withOutput(command)).action((file, flags) => importSecrets(io, file, flags));
 }
 
 async function importSecrets(io: Io, file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
-  const source = withoutReferences(
-    await readSource(io, file, flags.format, {
-      nonInteractive: flags.nonInteractive === true,
-      env: io.env,
-      dropped: flags.drop ?? [],
-    }),
-    flags,
-  );
+  const source = await readSource(io, file, flags.format, {
+    nonInteractive: flags.nonInteractive === true,
+    env: io.env,
+    dropped: flags.drop ?? [],
+    isRewritten: flags.rewrite === true,
+  });
   if (flags.rewrite && (file === undefined || file === "-" || source.format !== "dotenv"))
     throw new CommandFailure("usage", "--rewrite needs a dotenv file");
   if (flags.format === undefined && !flags.quiet && !flags.json) {
     say(io, `strongroom: the format is ${source.format}\n`);
   }
-  const { entries, refused, leftOut } = planPaths(source.found, folder, flags.onDuplicate);
+  const { entries, refused, leftOut, remarks } = planPaths(source.found, folder, flags.onDuplicate);
   const tally: Tally = {
     created: 0,
     replaced: 0,
@@ -128,19 +136,14 @@ async function importSecrets(io: Io, file: string | undefined, flags: Flags): Pr
     );
     return work.finally(() => bar.end());
   });
-  const summary = { ...tally, total, leftOut: [...source.leftOut, ...leftOut] };
+  const said = { leftOut: [...source.leftOut, ...leftOut], remarks: [...source.remarks, ...remarks] };
+  const summary = { ...tally, total, ...said };
   report(io, summary, flags, failure);
   if (failure !== null) throw new CommandFailure(failure.exit, endedEarly(failure, summary));
   if (flags.rewrite && file !== undefined) await rewrite(io, file, entries, flags);
   if (tally.refused.some(({ damaged }) => damaged)) io.exitCode = exitCodes.findings;
   else if (tally.refused.length > 0) io.exitCode = exitCodes.usage;
   else if (tally.skipped.length > 0) io.exitCode = exitCodes.conflict; // `import … && rm file` must keep the file
-}
-
-/** A line of an env file that comes from the vault already is no value to store. */
-function withoutReferences(source: ReadSource, { rewrite }: Flags): ReadSource {
-  if (!rewrite) return source;
-  return { ...source, found: source.found.filter(({ value }) => !isReference(value)) };
 }
 
 function problemOf(name: string): string | null {
@@ -182,18 +185,21 @@ function endedEarly({ message }: CommandFailure, summary: Summary): string {
 }
 
 function report(io: Io, summary: Summary, { json, quiet, dryRun }: Flags, failure: CommandFailure | null): void {
-  const { refused, leftOut, total, ...counts } = summary;
+  const { refused, leftOut, remarks, total, ...counts } = summary;
   for (const { origin, problem } of json ? [] : refused) {
     say(io, `strongroom: not imported: ${printable(origin)}: ${printable(problem)}\n`);
   }
   const ok = failure === null && refused.length === 0 && summary.skipped.length === 0;
-  if (json) printJson(io, { ok, dryRun: dryRun === true, total, ...counts, refused, leftOut });
+  if (json) printJson(io, { ok, dryRun: dryRun === true, total, ...counts, refused, leftOut, remarks });
   else if (!quiet) io.stdout.write(asText(summary, dryRun === true));
 }
 
 const maxNamed = 20;
 
-function asText({ created, replaced, unchanged, skipped, refused, leftOut }: Summary, dryRun: boolean): string {
+function asText(
+  { created, replaced, unchanged, skipped, refused, leftOut, remarks }: Summary,
+  dryRun: boolean,
+): string {
   const counts = [
     `${created} created`,
     `${replaced} replaced`,
@@ -202,6 +208,7 @@ function asText({ created, replaced, unchanged, skipped, refused, leftOut }: Sum
     ...(refused.length > 0 ? [`${refused.length} not imported`] : []),
   ];
   const lines = [
+    ...firstOf(remarks.map(printable)),
     ...firstOf(leftOut.map((what) => `left out: ${printable(what)}`)),
     ...firstOf(skipped.map((path) => `skipped, stored with another value: ${printable(path)}`)),
     ...(skipped.length > 0 ? ["--replace replaces the skipped secrets"] : []),

@@ -1,22 +1,15 @@
 /**
- * Parser of Bitwarden's unencrypted JSON. Each item becomes a folder inside its folder (or collection), with a secret for
- * each field that is not empty: `username`, `password`, `totp`, `url` (one per line), `notes`, a card's `number`, `code`,
- * `exp-month`, …, and custom fields under `fields/`. Passkeys and password history are not imported.
+ * Parser of Bitwarden's unencrypted JSON, alone or in the archive with attachments. Each item becomes a folder inside its folder
+ * (or collection), with a secret for each field that is not empty: `username`, `password`, `totp`, `url` (one per line),
+ * `notes`, a card's `number`, `code`, `exp-month`, …, and custom fields under `fields/`. Passkeys, password history and
+ * attachments are not imported.
  */
 import { CommandFailure } from "../kit/errors.js";
-import { isObject, objectsIn, textIn, type UnknownObject } from "../kit/prompts/input.js";
-import {
-  addAll,
-  type ImportEntry,
-  type Item,
-  isOneTimeUrl,
-  type Mark,
-  oneTimeMark,
-  type ParsedSource,
-  pathOfNames,
-  type Refused,
-} from "./entry.js";
+import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
+import { joinSources, type ParsedSource } from "./entry.js";
+import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
 import { parseJson } from "./json.js";
+import { memberNames, readMember } from "./zip.js";
 
 /** Members that hold an item's own fields, one for each kind of item. */
 const kinds = ["login", "card", "identity", "sshKey"] as const;
@@ -24,7 +17,30 @@ const kinds = ["login", "card", "identity", "sshKey"] as const;
 /** Members of a login that are not secrets of their own. */
 const ignored = ["uris", "fido2Credentials", "passwordRevisionDate"];
 
-type Field = { readonly name: string; readonly value: string };
+/** Far above any export without its attachments. */
+const maxJsonBytes = 128 * 2 ** 20;
+
+/** Whether a JSON document has what only Bitwarden's exports have, encrypted or not, old or new. */
+export function isBitwarden(json: unknown): boolean {
+  if (!isObject(json)) return false;
+  if (typeof json["encrypted"] === "boolean" && ("items" in json || "data" in json)) return true;
+  const items = objectsIn(json["items"]);
+  const isItem = (item: UnknownObject) => "name" in item && typeof item["type"] === "number";
+  return (
+    items.length > 0 &&
+    items.every(isItem) &&
+    ["login", "notes", "secureNote", "card"].some((name) => name in (items[0] ?? {}))
+  );
+}
+
+/** @throws CommandFailure usage */
+export function readBitwardenArchive(archive: Buffer, file: string): ParsedSource {
+  const data = readMember(archive, "data.json", maxJsonBytes, file);
+  if (data === null) throw new CommandFailure("usage", `${file} has no data.json: it is not a Bitwarden export`);
+  const attachments = memberNames(archive, file).filter((name) => name !== "data.json" && !name.endsWith("/"));
+  const leftOut = attachments.map((name) => `the attachment ${name}`);
+  return joinSources([{ leftOut }, readBitwarden(textOfInput(data, file), file)]);
+}
 
 /** @throws CommandFailure usage */
 export function readBitwarden(text: string, file: string): ParsedSource {
@@ -35,25 +51,12 @@ export function readBitwarden(text: string, file: string): ParsedSource {
   if (!Array.isArray(json["items"]))
     throw new CommandFailure("usage", `${file} has no items: it is not a Bitwarden export`);
   const folders = namesById(json["folders"], json["collections"]);
-  const found: ImportEntry[] = [];
-  const refused: Refused[] = [];
-  const leftOut: string[] = [];
-  for (const [i, item] of json["items"].entries()) {
-    const name = isObject(item) ? textIn(item["name"]) : null;
-    const origin = `item ${i + 1}${name === null ? "" : ` (${name})`}`;
-    if (!isObject(item) || name === null) {
-      refused.push({ origin, problem: "it has no name" });
-      continue;
-    }
-    const fields = [...ownFields(item), ...customFields(item)];
-    const parent = parentOf(item, name, folders);
-    addAll(
-      found,
-      fields.map((field) => secretOf(field, parent, origin)),
-    );
-    leftOut.push(...notImported(item, fields.length).map((what) => `${origin}: ${what}`));
-  }
-  return { found, refused, leftOut };
+  const items: readonly unknown[] = json["items"];
+  const refused = items.flatMap((item, i) =>
+    isObject(item) ? [] : [{ origin: `item ${i + 1}`, problem: "it is not an object" }],
+  );
+  const read = items.flatMap((item, i) => (isObject(item) ? [itemOf(item, i + 1, folders)] : []));
+  return joinSources([{ refused }, secretsOfItems(read)]);
 }
 
 function namesById(...lists: readonly unknown[]): ReadonlyMap<unknown, string> {
@@ -61,37 +64,39 @@ function namesById(...lists: readonly unknown[]): ReadonlyMap<unknown, string> {
   return new Map(named);
 }
 
-function folderOf({ folderId, collectionIds }: UnknownObject, folders: ReadonlyMap<unknown, string>): string | null {
-  const ids = [folderId, ...(Array.isArray(collectionIds) ? collectionIds : [])];
-  return ids.map((id) => folders.get(id)).find((name) => name !== undefined) ?? null;
-}
-
-function parentOf(item: UnknownObject, name: string, folders: ReadonlyMap<unknown, string>): Item {
-  const folder = folderOf(item, folders);
-  const path = folder === null ? pathOfNames(name) : pathOfNames(folder, name);
-  return { path, created: textIn(item["creationDate"]) ?? "", id: textIn(item["id"]) ?? "" };
+function itemOf(item: UnknownObject, number: number, folders: ReadonlyMap<unknown, string>): SourceItem {
+  const title = textIn(item["name"]) ?? "";
+  const ids = [item["folderId"], ...(Array.isArray(item["collectionIds"]) ? item["collectionIds"] : [])];
+  const folder = ids.map((id) => folders.get(id)).find((name) => name !== undefined);
+  return {
+    origin: `item ${number}${title === "" ? "" : ` (${title})`}`,
+    title,
+    folders: folder === undefined ? [] : [folder],
+    fields: [...ownFields(item), ...customFields(item)],
+    leftOut: notImported(item),
+    created: textIn(item["creationDate"]) ?? "",
+    id: textIn(item["id"]) ?? "",
+  };
 }
 
 function ownFields(item: UnknownObject): Field[] {
   const members = kinds.flatMap((kind) => Object.entries(isObject(item[kind]) ? item[kind] : {}));
   const fields = members
     .filter(([name]) => !ignored.includes(name))
-    .map(([name, value]) => ({ name: withDashes(name), value: textIn(value) ?? "" }));
+    .map(([name, value]) => standardField(withDashes(name), plainText(value)));
   const login = isObject(item["login"]) ? item["login"] : {};
   const urls = objectsIn(login["uris"]).flatMap(({ uri }) => textIn(uri) ?? []);
-  const all = [
-    ...fields,
-    { name: "url", value: urls.join("\n") },
-    { name: "notes", value: textIn(item["notes"]) ?? "" },
-  ];
-  return all.filter(({ value }) => value !== "");
+  return [...fields, standardField("url", urls.join("\n")), standardField("notes", plainText(item["notes"]))];
 }
 
 function customFields(item: UnknownObject): Field[] {
-  return objectsIn(item["fields"]).flatMap(({ name, value }) => {
-    const text = typeof value === "boolean" ? String(value) : textIn(value);
-    return text === null ? [] : [{ name: `fields/${textIn(name) ?? ""}`, value: text }];
+  return objectsIn(item["fields"]).map(({ name, value }) => {
+    return { name: ["fields", textIn(name) ?? ""], value: plainText(value) };
   });
+}
+
+function plainText(value: unknown): string {
+  return typeof value === "boolean" || typeof value === "number" ? String(value) : (textIn(value) ?? "");
 }
 
 /** Spells expMonth as exp-month. */
@@ -99,23 +104,15 @@ function withDashes(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function secretOf({ name, value }: Field, item: Item, origin: string): ImportEntry {
-  const path = `${item.path}/${pathOfNames(name)}`;
-  return { path, value, ...markOf(name, value), origin: `${origin}, ${name}`, item };
-}
-
-function markOf(name: string, value: string): Mark {
-  if (name === "totp" || isOneTimeUrl(value)) return oneTimeMark;
-  return name === "password" ? { type: "password" } : {};
-}
-
-function notImported(item: UnknownObject, fields: number): string[] {
+function notImported(item: UnknownObject): string[] {
   const login = isObject(item["login"]) ? item["login"] : {};
-  const passkeys = objectsIn(login["fido2Credentials"]).length > 0;
-  const history = objectsIn(item["passwordHistory"]).length > 0;
+  const others = Object.keys(item).filter(
+    (name) => isObject(item[name]) && !([...kinds, "secureNote"] as string[]).includes(name),
+  );
   return [
-    ...(passkeys ? ["its passkeys"] : []),
-    ...(history ? ["its password history"] : []),
-    ...(fields === 0 ? ["it has only a name"] : []),
+    ...(objectsIn(login["fido2Credentials"]).length > 0 ? ["its passkeys"] : []),
+    ...(objectsIn(item["passwordHistory"]).length > 0 ? ["its password history"] : []),
+    ...(objectsIn(item["attachments"]).length > 0 ? ["its attachments"] : []),
+    ...others.map((name) => `its ${name}`),
   ];
 }

@@ -13,6 +13,8 @@ import { CommandFailure } from "../kit/errors.js";
 export type Assignment = {
   readonly name: string;
   readonly value: string;
+  /** The mark around the value; empty for a bare one. */
+  readonly quote: "" | "'" | '"' | "`";
   readonly line: number;
   readonly from: number;
   readonly to: number;
@@ -52,17 +54,21 @@ function* linesOf(text: string): Generator<Line, void, void> {
     const { line } = scanner;
     const name = scanner.match(start)?.[1];
     if (name !== undefined) yield { name, line, ...valueAt(scanner) };
-    else if (scanner.match(bare)) yield { name: "", value: "", line, from: 0, to: 0, problem: "not NAME=value" };
+    else if (scanner.match(bare))
+      yield { name: "", value: "", quote: "", line, from: 0, to: 0, problem: "not NAME=value" };
     scanner.match(blank);
   }
 }
 
-function valueAt(scanner: Scanner): Pick<Line, "value" | "problem" | "from" | "to"> {
+function valueAt(scanner: Scanner): Omit<Line, "name" | "line"> {
   const from = scanner.at;
   const text = scanner.matchQuoted();
-  if (text !== null) return { value: unquoted(text), from, to: scanner.at, problem: null };
+  if (text !== null) {
+    const quote = text[0] as Line["quote"];
+    return { value: unquoted(text), quote, from, to: scanner.at, problem: null };
+  }
   const value = withoutComment(scanner.match(bare)?.[0] ?? "");
-  return { value, from, to: from + value.length, problem: problemOfBare(value) };
+  return { value, quote: "", from, to: from + value.length, problem: problemOfBare(value) };
 }
 
 class Scanner {

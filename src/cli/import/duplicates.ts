@@ -1,4 +1,7 @@
-/** Entries of an import that would have the same path: an error, renamed with a suffix, or left out. */
+/**
+ * Entries of an import that would have the same path: an error, renamed with a suffix, or left out. Items are renamed unless
+ * the user says otherwise, since programs allow any number of one title; names that are paths themselves are not.
+ */
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
 import type { ImportEntry } from "./entry.js";
@@ -11,13 +14,12 @@ type Resolved = { readonly entries: readonly ImportEntry[]; readonly leftOut: re
 /** Entries of one item of the source, which keep together: a user name stays with its password. */
 type Group = readonly ImportEntry[];
 
-/** Returns entries with distinct paths. @throws CommandFailure conflict, for `error` */
-export function resolveDuplicates(given: readonly ImportEntry[], action: DuplicateAction): Resolved {
-  const givenPaths = new Set(given.map(({ path }) => path));
-  if (givenPaths.size === given.length) return { entries: given, leftOut: [] };
-  const entries = groupsOf(given).flatMap((group) => withDistinctFields(group, givenPaths));
-  if (action === "error") refuseDuplicates(entries);
+/** Returns entries with distinct paths. @throws CommandFailure conflict, for `error` and for entries without an item */
+export function resolveDuplicates(entries: readonly ImportEntry[], action: DuplicateAction | undefined): Resolved {
   const paths = new Set(entries.map(({ path }) => path));
+  if (paths.size === entries.length) return { entries, leftOut: [] };
+  const refused = action === undefined ? entries.filter(({ item }) => item === undefined) : entries;
+  if (action === "error" || action === undefined) refuseDuplicates(refused);
   const groups = inOrderOfCreation(groupsOf(entries));
   return action === "skip" ? firstOfEach(groups) : { entries: renamed(groups, paths), leftOut: [] };
 }
@@ -36,7 +38,8 @@ function groupsOf(entries: readonly ImportEntry[]): Group[] {
 /** So that a suffix stays with its item when the source is exported again, in another order or with more items. */
 function inOrderOfCreation(groups: readonly Group[]): Group[] {
   const keyOf = ([first]: Group) => `${first?.item?.created ?? ""} ${first?.item?.id ?? ""}`;
-  return groups.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))));
+  const isOwn = ([first]: Group) => Number(first?.item?.isRenamed ?? false); // an item's own name wins
+  return groups.toSorted((a, b) => isOwn(a) - isOwn(b) || (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))));
 }
 
 /** Leaves out an item as a whole: its user name alone would be misleading. */
@@ -51,8 +54,7 @@ function firstOfEach(groups: readonly Group[]): Resolved {
       continue;
     }
     for (const entry of group) {
-      if (origins.has(entry.path)) leftOut.push(`${entry.origin}: same path as ${origins.get(entry.path)}`);
-      else entries.push(entry);
+      entries.push(entry);
       origins.set(entry.path, entry.origin);
     }
   }
@@ -63,21 +65,9 @@ function renamed(groups: readonly Group[], given: ReadonlySet<string>): ImportEn
   const taken = new Set<string>();
   const suffixes = new Suffixes((path) => taken.has(path) || given.has(path));
   return groups.flatMap((group) => {
-    const distinct = withDistinctFields(group, given);
-    const placed = distinct.some(({ path }) => taken.has(path)) ? withSuffix(distinct, suffixes) : distinct;
+    const placed = group.some(({ path }) => taken.has(path)) ? withSuffix(group, suffixes) : group;
     for (const { path } of placed) taken.add(path);
     return placed;
-  });
-}
-
-/** An item may have two fields of the same name. */
-function withDistinctFields(group: Group, given: ReadonlySet<string>): Group {
-  const own = new Set<string>();
-  const suffixes = new Suffixes((path) => own.has(path) || given.has(path));
-  return group.map((entry) => {
-    const path = own.has(entry.path) ? `${entry.path}-${suffixes.freeFor(entry.path, [""])}` : entry.path;
-    own.add(path);
-    return { ...entry, path };
   });
 }
 
@@ -87,7 +77,8 @@ function withSuffix(group: Group, suffixes: Suffixes): Group {
   const root = first?.item?.path ?? first?.path ?? "";
   const tails = group.map(({ path }) => path.slice(root.length));
   const to = `${root}-${suffixes.freeFor(root, tails)}`;
-  return group.map((entry, i) => ({ ...entry, path: `${to}${tails[i]}` }));
+  const item = first?.item && { ...first.item, path: to, isRenamed: true };
+  return group.map((entry, i) => ({ ...entry, path: `${to}${tails[i]}`, item }));
 }
 
 /** Free numbers for paths. Those that a path has used up are not tried again: a source may have one path 100,000 times. */

@@ -21,11 +21,6 @@ export type ImportEntry = Mark & {
 /** Marks a secret for `strongroom otp`; the interface has no type for it. */
 export const oneTimeMark = { type: "other", description: "one-time codes (TOTP): strongroom otp" } as const;
 
-/** Returns whether a value says of itself that it makes one-time codes. */
-export function isOneTimeUrl(value: string): boolean {
-  return /^otpauth:\/\/totp\//i.test(value);
-}
-
 /** An item whose fields are secrets in one folder. */
 export type Item = {
   /** The folder. */
@@ -34,6 +29,10 @@ export type Item = {
   readonly created: string;
   /** Empty when unknown. */
   readonly id: string;
+  /** Place in the source, for messages. */
+  readonly origin: string;
+  /** The folder is not the item's own name. */
+  readonly isRenamed: boolean;
 };
 
 /** An entry that cannot be stored. `damaged`: because the secret already at its path cannot be read. */
@@ -44,15 +43,22 @@ export type ParsedSource = {
   readonly refused: readonly Refused[];
   /** Parts of the source that a vault cannot hold. */
   readonly leftOut: readonly string[];
+  /** What became of parts that are stored in another way than they are written. */
+  readonly remarks: readonly string[];
 };
 
-/** Joins names that people have typed to a path, without the white space around segments. */
-export function pathOfNames(...names: readonly string[]): string {
-  return names
-    .join("/")
-    .split("/")
-    .map((segment) => segment.trim())
-    .join("/");
+/** Joins what was read in parts. */
+export function joinSources(parts: Iterable<Partial<ParsedSource>>): ParsedSource {
+  const whole: { found: ImportEntry[]; refused: Refused[]; leftOut: string[]; remarks: string[] } = {
+    ...{ found: [], refused: [], leftOut: [], remarks: [] },
+  };
+  for (const part of parts) {
+    addAll(whole.found, part.found ?? []);
+    addAll(whole.refused, part.refused ?? []);
+    addAll(whole.leftOut, part.leftOut ?? []);
+    addAll(whole.remarks, part.remarks ?? []);
+  }
+  return whole;
 }
 
 /** As `push`, for any number: the arguments of a call are limited. */

@@ -46,16 +46,11 @@ function parsed(text: string, file: string): unknown {
 /** @throws CommandFailure usage */
 export function readJson(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
-  if (isBitwarden(json))
+  if (typeof json["encrypted"] === "boolean" && ("items" in json || "data" in json))
     throw new CommandFailure("usage", `${file} looks like a Bitwarden export: use --format bitwarden`);
   if (json["format"] !== format) return readPlain(json);
   if (json["version"] === version && Array.isArray(json["secrets"])) return readExport(json["secrets"]);
   throw new CommandFailure("usage", `${file} is an export of another version, and only version ${version} can be read`);
-}
-
-/** Bitwarden's exports have these members, encrypted or not. */
-function isBitwarden(json: UnknownObject): boolean {
-  return typeof json["encrypted"] === "boolean" && ("items" in json || "data" in json);
 }
 
 function readExport(secrets: readonly unknown[]): ParsedSource {
@@ -64,6 +59,7 @@ function readExport(secrets: readonly unknown[]): ParsedSource {
     found: rows.filter((row): row is ImportEntry => "path" in row),
     refused: rows.filter((row): row is Refused => "problem" in row),
     leftOut: [],
+    remarks: [],
   };
 }
 
@@ -110,7 +106,7 @@ function readPlain(json: UnknownObject): ParsedSource {
     }
   };
   walk(json, []);
-  return { found, refused, leftOut: [] };
+  return { found, refused, leftOut: [], remarks: [] };
 }
 
 const colon = /\s*:/y;

@@ -1,28 +1,17 @@
 /**
  * Parser of the XML that KeePass and KeePassXC export (KDBX 2 to 4). Each entry becomes a folder in its group, with a secret
- * for each of `username`, `password`, `url`, `notes`, `totp`, and custom fields under `fields/`. The root group is no folder.
- * The recycle bin, earlier versions and attachments are not imported.
+ * for each of `username`, `password`, `url`, `notes`, `totp`, `tags`, and custom fields under `fields/`. The root group is no
+ * folder. The recycle bin, earlier versions, attachments and the notes of groups are not imported.
  */
 import { CommandFailure } from "../kit/errors.js";
-import {
-  addAll,
-  type ImportEntry,
-  isOneTimeUrl,
-  type Mark,
-  oneTimeMark,
-  type ParsedSource,
-  pathOfNames,
-  type Refused,
-} from "./entry.js";
+import { joinSources, type ParsedSource, type Refused } from "./entry.js";
+import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
+import { type Referable, resolvedField } from "./keepass-references.js";
+import { seedsIn } from "./keepass-seeds.js";
 import { type Element, parseXml } from "./xml.js";
 
 const names: Readonly<Record<string, string>> = {
-  UserName: "username",
-  Password: "password",
-  URL: "url",
-  Notes: "notes",
-  otp: "totp",
-  "TimeOtp-Secret-Base32": "totp",
+  ...{ UserName: "username", Password: "password", URL: "url", Notes: "notes", otp: "totp" },
 };
 
 export function isKeePass(text: string): boolean {
@@ -45,31 +34,45 @@ export function readKeePass(text: string, file: string): ParsedSource {
   const meta = childOf(document, "Meta");
   const hasBin = textOf(childOf(meta, "RecycleBinEnabled")) !== "False";
   const bin = hasBin ? textOf(childOf(meta, "RecycleBinUUID")) : "";
-  const read: Read = { bin: /^A*=*$/.test(bin) ? null : bin, found: [], refused: [], leftOut: [] };
+  const read: Read = { bin: /^A*=*$/.test(bin) ? null : bin, entries: [], leftOut: [] };
   readGroup(root, [], read);
-  return read;
+  const kept = read.entries.filter(({ isDeleted }) => !isDeleted);
+  const items = kept.map((entry, i) => itemOf(entry, i + 1, read.entries));
+  const remarks = items.flatMap(({ remarks }) => remarks);
+  return joinSources([{ leftOut: read.leftOut, remarks }, secretsOfItems(items)]);
 }
+
+type Entry = Referable & {
+  readonly element: Element;
+  readonly folders: readonly string[];
+  /** Strings in their order; names may be there twice. */
+  readonly all: readonly (readonly [key: string, value: string])[];
+  /** It is in the recycle bin, where references still find it. */
+  readonly isDeleted: boolean;
+};
 
 type Read = {
   /** The identifier of the recycle bin; null without one. */
   readonly bin: string | null;
-  readonly found: ImportEntry[];
-  readonly refused: Refused[];
+  readonly entries: Entry[];
   readonly leftOut: string[];
 };
 
-function readGroup(group: Element, folders: readonly string[], read: Read): void {
+function readGroup(group: Element, folders: readonly string[], read: Read, isDeleted = false): void {
+  const notes = textOf(childOf(group, "Notes"));
+  if (notes !== "" && !isDeleted)
+    read.leftOut.push(`group ${folders.join("/") || textOf(childOf(group, "Name"))}: its notes`);
   for (const child of group.children) {
-    if (child.name === "Entry") readEntry(child, folders, read);
-    else if (child.name === "Group") readChildGroup(child, folders, read);
+    if (child.name === "Entry") read.entries.push(entryOf(child, folders, isDeleted));
+    else if (child.name === "Group") readChildGroup(child, folders, read, isDeleted);
   }
 }
 
-function readChildGroup(group: Element, folders: readonly string[], read: Read): void {
+function readChildGroup(group: Element, folders: readonly string[], read: Read, isDeleted: boolean): void {
   const isBin = read.bin !== null && textOf(childOf(group, "UUID")) === read.bin;
   const count = isBin ? entriesIn(group) : 0;
   if (count > 0) read.leftOut.push(`the recycle bin (${count} ${count === 1 ? "entry" : "entries"})`);
-  if (!isBin) readGroup(group, [...folders, flat(textOf(childOf(group, "Name")))], read);
+  readGroup(group, [...folders, textOf(childOf(group, "Name"))], read, isDeleted || isBin);
 }
 
 function entriesIn({ children }: Element): number {
@@ -79,39 +82,72 @@ function entriesIn({ children }: Element): number {
   );
 }
 
-function readEntry(entry: Element, folders: readonly string[], { found, refused, leftOut }: Read): void {
-  const fields = stringsOf(entry);
-  const title = flat(fields.get("Title") ?? "");
-  const origin = `entry ${[...folders, title].filter(Boolean).join("/") || found.length + 1}`;
-  if (title === "") {
-    refused.push({ origin, problem: "it has no title" });
-    return;
-  }
-  const created = textOf(childOf(childOf(entry, "Times"), "CreationTime"));
-  const item = { path: pathOfNames(...folders, title), created, id: textOf(childOf(entry, "UUID")) };
-  const secrets = [...fields].flatMap(([key, value]): ImportEntry[] => {
-    if (key === "Title" || value === "") return [];
-    const name = names[key] ?? `fields/${flat(key)}`;
-    return [{ path: `${item.path}/${name}`, value, ...markOf(name, value), origin: `${origin}, ${name}`, item }];
+function entryOf(element: Element, folders: readonly string[], isDeleted: boolean): Entry {
+  const strings = element.children.filter(({ name }) => name === "String");
+  const all = strings.map((each) => [textOf(childOf(each, "Key")), childOf(each, "Value")?.text ?? ""] as const);
+  const id = Buffer.from(textOf(childOf(element, "UUID")), "base64")
+    .toString("hex")
+    .toUpperCase();
+  return { element, folders, all, id, isDeleted, strings: new Map([...all].reverse()) };
+}
+
+function itemOf(
+  entry: Entry,
+  number: number,
+  entries: readonly Referable[],
+): SourceItem & { readonly remarks: string[] } {
+  const { element, folders, all } = entry;
+  const { strings, refused, remarks } = resolved(entry, entries);
+  const title = strings.get("Title")?.trim() ?? "";
+  const origin = `entry ${[...folders, title].filter(Boolean).join("/") || number}`;
+  const seeds = seedsIn(strings, origin);
+  const others = all.flatMap(([key, raw], i): Field[] => {
+    if (key === "Title" || seeds.used.has(key)) return [];
+    const isFirst = all.findIndex(([other]) => other === key) === i;
+    return [fieldOf(key, isFirst ? (strings.get(key) ?? "") : raw)];
   });
-  addAll(found, secrets);
-  if (childOf(entry, "Binary") !== undefined) leftOut.push(`${origin}: its attachments`);
-  if (secrets.length === 0) leftOut.push(`${origin}: it has only a title`);
+  const created = textOf(childOf(childOf(element, "Times"), "CreationTime"));
+  const tags = standardField("tags", textOf(childOf(element, "Tags")));
+  const override = standardField("override-url", textOf(childOf(element, "OverrideURL")));
+  const inEntry = (list: readonly Refused[]) => list.map((one) => ({ ...one, origin: `${origin}, ${one.origin}` }));
+  return {
+    ...{ origin, folders, title, created, id: entry.id },
+    fields: [...others, ...seeds.seeds, tags, override],
+    refused: [...inEntry(refused), ...seeds.refused],
+    leftOut: notImported(element),
+    remarks: remarks.map((name) => `${origin}, ${name}: its references are filled in`),
+  };
 }
 
-function stringsOf(entry: Element): Map<string, string> {
-  const strings = entry.children.filter(({ name }) => name === "String");
-  return new Map(strings.map((each) => [textOf(childOf(each, "Key")), childOf(each, "Value")?.text ?? ""]));
+/** Returns the strings with their references filled in; those where that is not certain are refused, and empty. */
+function resolved(entry: Entry, entries: readonly Referable[]) {
+  const [strings, refused, remarks]: [Map<string, string>, Refused[], string[]] = [new Map(), [], []];
+  for (const [key, raw] of entry.strings) {
+    const value = resolvedField(key, entry, entries);
+    strings.set(key, typeof value === "string" ? value : "");
+    const name = names[key] ?? key;
+    if (typeof value !== "string") refused.push({ origin: name, ...value });
+    else if (value !== raw) remarks.push(name);
+  }
+  return { strings, refused, remarks };
 }
 
-function markOf(name: string, value: string): Mark {
-  if (name === "totp" || isOneTimeUrl(value)) return oneTimeMark;
-  return name === "password" ? { type: "password" } : {};
+function fieldOf(key: string, value: string): Field {
+  const name = names[key];
+  return name === undefined ? { name: ["fields", key], value, label: key } : standardField(name, value, key);
 }
 
-/** Slashes in a name make no folders. */
-function flat(name: string): string {
-  return name.trim().replace(/\s*\/\s*/g, "-");
+function notImported(entry: Element): string[] {
+  const has = (name: string, inside: string) =>
+    (childOf(entry, name)?.children ?? []).some((each) => each.name === inside);
+  const expires = textOf(childOf(childOf(entry, "Times"), "Expires")) === "True";
+  return [
+    ...(childOf(entry, "Binary") !== undefined ? ["its attachments"] : []),
+    ...(has("History", "Entry") ? ["its earlier versions"] : []),
+    ...(has("AutoType", "Association") ? ["its auto-type settings"] : []),
+    ...(has("CustomData", "Item") ? ["its plugin data"] : []),
+    ...(expires ? [`its date of expiry, ${textOf(childOf(childOf(entry, "Times"), "ExpiryTime"))}`] : []),
+  ];
 }
 
 /** Inside a KDBX file, protected values are encrypted; an export has them in clear. */

@@ -1,28 +1,17 @@
 /**
  * Parser of 1Password's export (.1pux). Each item becomes a folder inside its vault, with a secret for each field that is not
- * empty: `username`, `password`, `url` (one per line), `notes`, `totp`, and the fields of its sections under their titles.
- * Archived items are imported under `archive/`. Documents, passkeys and password history are not imported.
+ * empty: `username`, `password`, `url` (one per line), `notes`, `totp`, `tags`, and the fields of its sections under their
+ * titles. Archived items are imported under `archive/`. Documents, passkeys and password history are not imported.
  */
 import { CommandFailure } from "../kit/errors.js";
 import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
-import {
-  addAll,
-  type ImportEntry,
-  type Item,
-  isOneTimeUrl,
-  type Mark,
-  oneTimeMark,
-  type ParsedSource,
-  pathOfNames,
-  type Refused,
-} from "./entry.js";
+import type { ParsedSource } from "./entry.js";
+import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
 import { parseJson } from "./json.js";
 import { readMember } from "./zip.js";
 
 /** Far above any export without its documents. */
 const maxJsonBytes = 128 * 2 ** 20;
-
-type Field = { readonly name: string; readonly value: string; readonly isOneTime?: boolean };
 
 /** @throws CommandFailure usage */
 export function readOnePassword(archive: Buffer, file: string): ParsedSource {
@@ -32,119 +21,83 @@ export function readOnePassword(archive: Buffer, file: string): ParsedSource {
   if (!Array.isArray(json["accounts"])) {
     throw new CommandFailure("usage", `${file} has no accounts: it is not a 1Password export`);
   }
-  const found: ImportEntry[] = [];
-  const refused: Refused[] = [];
-  const leftOut: string[] = [];
   const vaults = objectsIn(json["accounts"]).flatMap(({ vaults }) => objectsIn(vaults));
-  for (const [vault, item, number] of vaults.flatMap(itemsOf)) {
-    const title = textIn(memberOf(item, "overview")["title"]);
-    const origin = `${vault}, item ${number}${title === null ? "" : ` (${title})`}`;
-    if (title === null) {
-      refused.push({ origin, problem: "it has no title" });
-      continue;
-    }
-    const fields = fieldsOf(item);
-    const parent = placeOf(item, vault, title, vaults.length > 1);
-    addAll(
-      found,
-      fields.map((field) => secretOf(field, parent, origin)),
-    );
-    leftOut.push(...notImported(item, fields.length).map((what) => `${origin}: ${what}`));
-  }
-  return { found, refused, leftOut };
-}
-
-function itemsOf(vault: UnknownObject): [string, UnknownObject, number][] {
-  const name = textIn(memberOf(vault, "attrs")["name"]) ?? "Private";
-  return objectsIn(vault["items"]).map((item, i) => [name, item, i + 1]);
+  return secretsOfItems(vaults.flatMap((vault) => itemsOf(vault, vaults.length > 1)));
 }
 
 /** A vault is a folder where there are several. */
-function placeOf(item: UnknownObject, vault: string, title: string, hasSeveral: boolean): Item {
-  const folders = [...(item["state"] === "archived" ? ["archive"] : []), ...(hasSeveral ? [flat(vault)] : [])];
-  const created = typeof item["createdAt"] === "number" ? String(item["createdAt"]).padStart(12, "0") : "";
-  return { path: pathOfNames(...folders, title), created, id: textIn(item["uuid"]) ?? "" };
+function itemsOf(vault: UnknownObject, isFolder: boolean): SourceItem[] {
+  const name = textIn(memberOf(vault, "attrs")["name"]) ?? "Private";
+  return objectsIn(vault["items"]).map((item, i) => {
+    const title = textIn(memberOf(item, "overview")["title"]) ?? "";
+    return {
+      origin: `${name}, item ${i + 1}${title === "" ? "" : ` (${title})`}`,
+      title,
+      folders: [...(item["state"] === "archived" ? ["archive"] : []), ...(isFolder ? [name] : [])],
+      fields: fieldsOf(item),
+      leftOut: notImported(item),
+      created: typeof item["createdAt"] === "number" ? String(item["createdAt"]).padStart(12, "0") : "",
+      id: textIn(item["uuid"]) ?? "",
+    };
+  });
 }
 
 function fieldsOf(item: UnknownObject): Field[] {
   const details = memberOf(item, "details");
   const overview = memberOf(item, "overview");
   const urls = objectsIn(overview["urls"]).flatMap(({ url }) => textIn(url) ?? []);
-  const url = urls.length > 0 ? urls.join("\n") : (textIn(overview["url"]) ?? "");
-  const all: Field[] = [
-    ...objectsIn(details["loginFields"]).flatMap(loginField),
-    { name: "password", value: textIn(details["password"]) ?? "" },
+  const tags = Array.isArray(overview["tags"]) ? overview["tags"].filter((tag) => typeof tag === "string") : [];
+  return [
+    ...objectsIn(details["loginFields"]).map(loginField),
+    standardField("password", textIn(details["password"]) ?? ""),
     ...objectsIn(details["sections"]).flatMap(sectionFields),
-    { name: "url", value: url },
-    { name: "notes", value: textIn(details["notesPlain"]) ?? "" },
+    standardField("url", urls.length > 0 ? urls.join("\n") : (textIn(overview["url"]) ?? "")),
+    standardField("notes", textIn(details["notesPlain"]) ?? ""),
+    standardField("tags", tags.join("\n")),
   ];
-  return all.filter(({ value }) => value !== "");
 }
 
-/** What a page's form had: only the user's name and the password are kept under names of their own. */
-function loginField({ designation, name, value }: UnknownObject): Field[] {
-  const label =
-    designation === "username" || designation === "password" ? designation : `form/${flat(textIn(name) ?? "")}`;
-  return [{ name: label, value: textIn(value) ?? "" }];
+/** A field of a page's form: only the user's name and the password have names of their own. */
+function loginField({ designation, name, value }: UnknownObject): Field {
+  const label = textIn(name) ?? "";
+  if (designation === "username" || designation === "password")
+    return standardField(designation, plainText(value), label);
+  return { name: ["form", label], value: plainText(value) };
 }
 
 function sectionFields({ title, fields }: UnknownObject): Field[] {
-  const section = flat(textIn(title) ?? "");
+  const section = textIn(title) ?? "";
   return objectsIn(fields).flatMap((field) => {
-    const label = flat(textIn(field["title"]) ?? textIn(field["id"]) ?? "");
-    return valuesOf(label, memberOf(field, "value")).map((each) => {
-      return { ...each, name: each.isOneTime ? "totp" : section === "" ? each.name : `${section}/${each.name}` };
+    const label = textIn(field["title"]) ?? textIn(field["id"]) ?? "";
+    return Object.entries(memberOf(field, "value")).flatMap(([kind, content]): Field[] => {
+      const place = section === "" ? [label] : [section, label];
+      if (kind === "totp") return [standardField("totp", textIn(content) ?? "", place.join("/"))];
+      return valuesOf(kind, content).map(([name, value]) => ({ name: [...place, ...name], value }));
     });
   });
 }
 
 /** A value is an object whose one member says what kind it is. */
-function valuesOf(label: string, value: UnknownObject): Field[] {
-  return Object.entries(value).flatMap(([kind, content]): Field[] => {
-    if (kind === "file") return [];
-    if (kind === "totp") return [{ name: label, value: textIn(content) ?? "", isOneTime: true }];
-    if (kind === "sshKey") return [{ name: label, value: textIn(memberOf(value, kind)["privateKey"]) ?? "" }];
-    if (isObject(content)) {
-      return Object.entries(content).map(([name, text]) => ({
-        name: `${label}/${flat(name)}`,
-        value: textIn(text) ?? "",
-      }));
-    }
-    return [{ name: label, value: kind === "date" ? dateOf(content) : plainText(content) }];
-  });
+function valuesOf(kind: string, content: unknown): [name: string[], value: string][] {
+  if (kind === "file") return [];
+  if (kind === "date") return [[[], dateOf(content)]];
+  if (kind === "sshKey" && isObject(content)) return [[[], textIn(content["privateKey"]) ?? ""]];
+  if (Array.isArray(content)) return [[[], content.map(plainText).join("\n")]];
+  if (!isObject(content)) return [[[], plainText(content)]];
+  return Object.entries(content).map(([name, text]) => [[name], plainText(text)]);
 }
 
 /** 1Password keeps a date as seconds since 1970. */
 function dateOf(content: unknown): string {
   const date = new Date(typeof content === "number" ? content * 1000 : Number.NaN);
-  return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 10);
+  return Number.isNaN(date.getTime()) ? plainText(content) : date.toISOString().slice(0, 10);
 }
 
 function plainText(content: unknown): string {
-  return typeof content === "number" ? String(content) : (textIn(content) ?? "");
+  return typeof content === "number" || typeof content === "boolean" ? String(content) : (textIn(content) ?? "");
 }
 
-/** Slashes in a label make no folders. */
-function flat(label: string): string {
-  return label.trim().replace(/\s*\/\s*/g, "-");
-}
-
-function secretOf({ name, value, isOneTime }: Field, item: Item, origin: string): ImportEntry {
-  return {
-    path: `${item.path}/${pathOfNames(name)}`,
-    value,
-    ...markOf(name, value, isOneTime),
-    origin: `${origin}, ${name}`,
-    item,
-  };
-}
-
-function markOf(name: string, value: string, isOneTime = false): Mark {
-  if (isOneTime || isOneTimeUrl(value)) return oneTimeMark;
-  return name === "password" ? { type: "password" } : {};
-}
-
-function notImported(item: UnknownObject, fields: number): string[] {
+function notImported(item: UnknownObject): string[] {
   const details = memberOf(item, "details");
   const sections = objectsIn(details["sections"]).flatMap((section) => objectsIn(section["fields"]));
   const hasFile =
@@ -153,7 +106,6 @@ function notImported(item: UnknownObject, fields: number): string[] {
     ...(hasFile ? ["its files"] : []),
     ...(isObject(details["passkey"]) ? ["its passkey"] : []),
     ...(objectsIn(details["passwordHistory"]).length > 0 ? ["its password history"] : []),
-    ...(fields === 0 ? ["it has only a title"] : []),
   ];
 }
 

@@ -11,6 +11,7 @@ import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
 import { readInputFile, textOfInput } from "../kit/prompts/input.js";
 import { type Assignment, parseDotenv } from "./dotenv.js";
+import { isReference } from "./dotenv-values.js";
 
 /** A line that keeps its value. */
 export type KeptLine = { readonly line: number; readonly name: string; readonly why: string };
@@ -52,11 +53,6 @@ function planned(
     else edits.push({ from, to, text: referenceTo(path ?? "") });
   }
   return { kept, edits };
-}
-
-/** Whether the value comes from the vault already, or a part of it does. */
-export function isReference(value: string): boolean {
-  return value.includes("strongroom://");
 }
 
 async function valuesOf(

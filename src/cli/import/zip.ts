@@ -30,9 +30,20 @@ type Entry = {
 
 /** Returns the bytes of a member; null where there is none. `file` is for messages. @throws CommandFailure usage */
 export function readMember(archive: Buffer, name: string, maxBytes: number, file: string): Buffer | null {
-  try {
+  return readable(file, () => {
     const entry = entriesOf(archive).find((each) => each.name === name);
     return entry === undefined ? null : contentOf(archive, entry, maxBytes);
+  });
+}
+
+/** Returns the names of all members. @throws CommandFailure usage */
+export function memberNames(archive: Buffer, file: string): string[] {
+  return readable(file, () => entriesOf(archive).map(({ name }) => name));
+}
+
+function readable<T>(file: string, read: () => T): T {
+  try {
+    return read();
   } catch (error) {
     if (error instanceof CommandFailure) throw new CommandFailure("usage", `${file}: ${error.message}`);
     throw new CommandFailure("usage", `${file} is a damaged ZIP archive: export it again`); // a range, or data that does not inflate
