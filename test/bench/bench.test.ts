@@ -11,6 +11,7 @@ import { readOptions, UsageError } from "../../bench/options.js";
 import { canMeasure } from "../../bench/process-usage.js";
 import { startBare, startStrongroom } from "../../bench/subjects.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, node } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 
@@ -52,7 +53,7 @@ describe("the benchmark's figures", () => {
 
 describe("the benchmark", () => {
   before(function () {
-    if (!canMeasure()) this.skip(); // it reads CPU and memory from /proc, which only Linux has
+    needs(this, canMeasure(), "/proc");
   });
 
   it("sends its whole schedule through a stall, and counts the wait of every request that was due in it", async () => {

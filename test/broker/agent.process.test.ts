@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { brokerRig, value } from "../../tools/rig/broker-rig.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { run } from "../../tools/rig/process.js";
 import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
@@ -229,7 +230,7 @@ describe("the command line of the broker", () => {
     });
 
     it("is not given by keys that were typed before the question", async function () {
-      if (!hasPython()) return this.skip();
+      needs(this, hasPython(), "Python");
       const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}/early`;
       const running = withAsked("curl", "-sS", url);

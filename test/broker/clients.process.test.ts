@@ -17,6 +17,7 @@ import { expect } from "chai";
 import { stagePackage } from "../../packaging/packed-manifest.js";
 import { bind, startUpstream, startWithBroker, type Upstream, value } from "../../tools/rig/broker-rig.js";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { type Ended, environment, run } from "../../tools/rig/process.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustPut } from "../../tools/rig/test-client.js";
@@ -234,7 +235,7 @@ curl -sSf ${at}/big | wc -c`;
       const { at } = rig();
       const urllib = `import urllib.request as u; print(u.urlopen("${at}/py", data=b"abc").read().decode())`;
       expect((await agent("app/", ["python3", "-c", urllib])).stdout).to.contain("POST /py 3");
-      if (!has("python3", "-c", "import requests")) return this.skip();
+      needs(this, has("python3", "-c", "import requests"), "Python's requests");
       const { stdout } = await agent("app/", [
         "python3",
         "-c",
@@ -263,7 +264,7 @@ print("apart" if t[2] - t[0] > 0.03 else "together")`;
 
     it("Node's fetch and WebSocket, from 22.21 on", async function () {
       const node = fetchNode();
-      if (node === null) return this.skip();
+      needs(this, node !== null, "Node 22.21");
       const { at } = rig();
       const script = `fetch("${at}/node", { method: "POST", body: "xyz" }).then((r) => r.text()).then(console.log)`;
       const { stdout, stderr } = await agent("app/", [node, "-e", script]);
@@ -281,12 +282,13 @@ socket.onerror = ({ error }) => { console.log(error); process.exit(1); };`;
   describe("programs that are installed for the test", function () {
     this.timeout(0);
     before(function () {
-      if (!isLong) this.skip();
+      needs(this, isLong, "STRONGROOM_CLIENTS");
     });
 
     it("Go", async function () {
       const { named } = rig();
-      if (!has("go", "version") || named === null) return this.skip();
+      needs(this, has("go", "version"), "go");
+      needs(this, named !== null, "a host name of this machine on the loopback");
       const directory = temporaryDirectory();
       writeFileSync(
         join(directory, "main.go"),
@@ -310,7 +312,8 @@ func main() {
 
     it("gh", async function () {
       const { named } = rig();
-      if (!has("gh", "--version") || named === null) return this.skip();
+      needs(this, has("gh", "--version"), "gh");
+      needs(this, named !== null, "a host name of this machine on the loopback");
       const { stdout, stderr } = await agent("gh/", ["gh", "api", "user"], { GH_HOST: named });
       expect(stdout, stderr).to.contain("hello-from-upstream");
       return undefined;

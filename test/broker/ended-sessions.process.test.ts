@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { expect } from "chai";
 import { brokerRig } from "../../tools/rig/broker-rig.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, node } from "../../tools/rig/process.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustSucceed, send } from "../../tools/rig/test-client.js";
@@ -19,7 +20,7 @@ describe("a command that makes a token for a while", function () {
   this.timeout(60_000);
   const servers = brokerRig({ socket: null });
   before(function () {
-    if (process.platform === "win32") this.skip(); // a Unix socket holds the response
+    needs(this, process.platform !== "win32", "Unix");
   });
 
   /** A socket that leads to the server's, and holds the response that contains this text. */

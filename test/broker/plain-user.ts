@@ -3,18 +3,19 @@ import { spawn, spawnSync } from "node:child_process";
 import { chownSync, copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { isRoot, needs } from "../../tools/rig/needs.js";
 import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
 
-const isRoot = process.getuid?.() === 0;
 /** Options of `spawn`. */
 export const user = isRoot ? { uid: otherUser, gid: otherUser } : {};
 
 /** Skips a test where bubblewrap cannot make a sandbox for such a user. */
 export function needsSandbox(test: Mocha.Context): void {
   const flags = ["--unshare-user", "--disable-userns", "--ro-bind", "/", "/", "true"];
-  if (!existsSync("/usr/bin/bwrap") || spawnSync("bwrap", flags, { ...user, cwd: "/" }).status !== 0) test.skip();
+  const isPossible = existsSync("/usr/bin/bwrap") && spawnSync("bwrap", flags, { ...user, cwd: "/" }).status === 0;
+  needs(test, isPossible, "bubblewrap, and user namespaces");
   if (isRoot) needsOtherUser(test);
 }
 

@@ -15,6 +15,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { brokerRig } from "../../tools/rig/broker-rig.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { isRoot, needs } from "../../tools/rig/needs.js";
 import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { mustCreateToken } from "../../tools/rig/test-client.js";
@@ -469,7 +470,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
     });
 
     it("refuses root, which no sandbox holds, unless it says --no-sandbox", async function () {
-      if (process.getuid?.() !== 0) this.skip();
+      needs(this, isRoot, "root");
       const { server } = rig();
       const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url });
       const run = (...flags: readonly string[]) => {

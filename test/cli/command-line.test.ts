@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, openSync } from "node:fs";
 import { expect } from "chai";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
+import { needs } from "../../tools/rig/needs.js";
 import { helpOf, usageRefusal } from "../../tools/rig/parser.js";
 import { mainFile, node, run } from "../../tools/rig/process.js";
 
@@ -17,7 +18,7 @@ describe("the command line", () => {
   });
 
   it("says why its output cannot be written, and what to do", function () {
-    if (!existsSync("/dev/full")) return this.skip();
+    needs(this, existsSync("/dev/full"), "/dev/full");
     const { status, stderr } = spawnSync(node, [mainFile, "--help"], {
       stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
     });

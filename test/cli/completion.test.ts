@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { collect, environment, mainFile, node, run } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import {
@@ -131,7 +132,7 @@ describe("completion", () => {
     describe(shell, () => {
       before(function () {
         const { status } = spawnSync(shell, [noStartFiles[shell], "-c", "true"], { env: environment({}) });
-        if (status !== 0) this.skip(); // not installed
+        needs(this, status === 0, shell);
       });
 
       it(`${shell} completes commands, flags, words and paths`, async () => {
@@ -182,7 +183,7 @@ describe("completion", () => {
   ];
 
   it("bash on a terminal completes quoted paths, variables and commands", async function () {
-    if (!hasPython()) this.skip();
+    needs(this, hasPython(), "Python");
     const show = `#!/bin/sh\n${completePaths}\nprintf '<%s>' "$@"; echo; echo done:\n`;
     const bin = temporaryDirectory();
     writeFileSync(join(bin, "strongroom"), show, { mode: 0o755 });

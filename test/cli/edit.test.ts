@@ -18,6 +18,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { diskDirectory, later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustListPaths, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
@@ -30,7 +31,7 @@ describe("strongroom edit", () => {
   let memory = "";
   const here = () => ({ STRONGROOM_HOME: server().home, XDG_RUNTIME_DIR: memory });
   before(function () {
-    if (!existsSync("/dev/shm")) this.skip(); // no directory is known to be in memory
+    needs(this, existsSync("/dev/shm"), "/dev/shm");
     memory = mkdtempSync("/dev/shm/strongroom-test-");
     later(() => rmSync(memory, { recursive: true }));
   });
@@ -240,7 +241,7 @@ describe("strongroom edit", () => {
       "-c",
       `${mount} && test "$(stat -f -c %T /dev/shm)" != tmpfs`,
     ]);
-    if (tried.status !== 0) this.skip(); // it takes root, and a temporary directory that is on a disk
+    needs(this, tried.status === 0, "root, and a temporary directory on a disk");
     const server = await startLocalServer({ home: join(disk, "home") });
     await mustInit(server);
     await mustPut(server, "a", "old");
@@ -261,7 +262,7 @@ describe("strongroom edit", () => {
   });
 
   it("keeps an edit when the vault has locked itself during it", async function () {
-    if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
+    needs(this, hasPython(), "Python");
     await mustPut(server(), "a", "old");
     const logged = server().logged().length;
     const reactions = Array.from({ length: 100 }, () => ({ question: "try again? [y/N]", keys: "y\r" }));
@@ -278,7 +279,7 @@ describe("strongroom edit", () => {
   });
 
   it("offers another edit of what was typed when it cannot be stored", async function () {
-    if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
+    needs(this, hasPython(), "Python");
     await mustPut(server(), "a", "old");
     const does = 'if grep -q typed "$1"; then echo typed again > "$1"; else printf "typed\\377" > "$1"; fi';
     const script = join(temporaryDirectory(), "editor");
@@ -325,7 +326,7 @@ describe("strongroom edit", () => {
     });
 
     it("can be edited again on a terminal, from the text that was typed", async function () {
-      if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
+      needs(this, hasPython(), "Python");
       await mustPut(server(), "race/b", "old");
       const script = join(temporaryDirectory(), "editor");
       const again = 'if grep -q mine "$1"; then echo "mine and theirs" > "$1"; exit; fi';

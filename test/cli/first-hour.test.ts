@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
@@ -11,7 +12,7 @@ const strong = "quiet lamp over 9 rivers";
 
 describe("a stranger's first hour", () => {
   before(function () {
-    if (!hasTmux()) this.skip();
+    needs(this, hasTmux(), "tmux");
   });
 
   it("goes from nothing to a program with imported secrets, in one terminal", async () => {

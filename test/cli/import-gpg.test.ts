@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList } from "../../tools/rig/test-client.js";
@@ -39,7 +40,7 @@ describe("strongroom import of an encrypted password store", () => {
     strongroom(here(more), ["import", "--format", "pass", ...args]);
 
   before(function () {
-    if (spawnSync("gpg", ["--version"]).status !== 0) this.skip(); // not installed
+    needs(this, spawnSync("gpg", ["--version"]).status === 0, "gpg");
     keys = temporaryDirectory();
     store = temporaryDirectory();
     gpg(["--passphrase", "", "--quick-generate-key", "open@example.org", "future-default", "default", "never"]);

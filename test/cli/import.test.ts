@@ -9,6 +9,7 @@ import { readOnePassword } from "../../src/cli/import/one-password.js";
 import { CommandFailure } from "../../src/cli/kit/errors.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
@@ -742,7 +743,7 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("exits 13 on SIGINT, and reports what was stored", async function () {
-      if (!existsSync("/proc/self/status")) this.skip(); // it tells when the command waits
+      needs(this, existsSync("/proc/self/status"), "/proc");
       let atBatch = async () => {};
       const rename: FileOperations["rename"] = async (from, to) => {
         if (/journal-\d+$/.test(to)) await atBatch(); // another file may be written before the command can take a signal
@@ -779,7 +780,7 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("shows its progress on a terminal", async function () {
-      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // script(1), which makes the terminal, is missing
+      needs(this, spawnSync("script", ["--version"]).status === 0, "script(1)");
       const file = join(temporaryDirectory(), "many.json");
       writeFileSync(file, JSON.stringify(many));
       const command = `exec '${node}' '${mainFile}' import --format json --prefix shown '${file}'`;

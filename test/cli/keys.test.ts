@@ -4,6 +4,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { passphrase, startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
@@ -122,7 +123,7 @@ describe("keys at the command line", () => {
 
   describe("on a terminal", () => {
     before(function () {
-      if (!hasPython()) this.skip();
+      needs(this, hasPython(), "Python");
     });
 
     it("a question that is longer than the terminal is wide breaks at spaces", async () => {

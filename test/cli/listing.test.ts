@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/output/listing.js";
 import { padded, shortened } from "../../src/cli/kit/output.js";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
@@ -104,7 +105,7 @@ describe("strongroom ls and find", () => {
     return (await runOnTerminal(args, { question: "never asked" }, here())).shown.replaceAll("\r\n", "\n");
   };
   before(function () {
-    if (!hasPython()) this.skip();
+    needs(this, hasPython(), "Python");
   });
 
   it("ls draws a tree on a terminal, and prints plain paths elsewhere", async () => {

@@ -1,5 +1,6 @@
 /** Commands that meet a locked vault: on a terminal, they ask for the passphrase and continue. */
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
@@ -14,7 +15,7 @@ const prefixed = ["--prefix", "app/", "--", "sh", "-c", 'echo "[$key]"'];
 
 describe("a locked vault", () => {
   before(function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+    needs(this, hasPython(), "Python");
   });
 
   async function lockedServer(): Promise<TestServer> {

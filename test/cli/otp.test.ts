@@ -1,5 +1,6 @@
 /** `strongroom otp`: which secret the code is of, and how it is printed. */
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
@@ -36,7 +37,7 @@ describe("strongroom otp", () => {
   });
 
   it("ends the code's line and shows how long it is valid on a terminal", async function () {
-    if (!hasPython()) this.skip();
+    needs(this, hasPython(), "Python");
     const { shown } = await runOnTerminal(["otp", "web/bare"], { question: "never asked" }, here());
     expect(shown).to.match(/^\d{6}\r\nvalid for \d+ s\r\n$/);
   });

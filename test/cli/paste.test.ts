@@ -1,5 +1,6 @@
 /** Pastes at hidden prompts: stored whole or not at all, and nothing of them is left for the shell. */
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
@@ -27,7 +28,7 @@ describe("pastes at hidden prompts", () => {
   const server = shareLocalServer({}, (started) => mustInit(started).then(() => {}));
   const here = () => ({ STRONGROOM_HOME: server().home });
   before(function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+    needs(this, hasPython(), "Python");
   });
 
   const put = (path: string, keys: string, ...flags: string[]) =>

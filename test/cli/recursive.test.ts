@@ -1,5 +1,6 @@
 /** mv, cp and rm of folders: all or nothing, what they keep, and what they refuse. */
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
@@ -104,7 +105,7 @@ describe("mv, cp and rm of folders", () => {
   });
 
   it("rm -r asks with the number of secrets", async function () {
-    if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
+    needs(this, hasPython(), "Python");
     const folder = await newFolder();
     const question = `Delete ${folder}/ (2 secrets) with their history? [y/N] `;
     expect((await runOnTerminal(["rm", "--permanent", "-r", folder], { question, keys: "\r" }, here())).code).to.equal(

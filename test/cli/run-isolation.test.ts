@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { usageRefusal } from "../../tools/rig/parser.js";
 import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
 import { scanProcess } from "../../tools/rig/scanner.js";
@@ -35,7 +36,7 @@ describe("strongroom run, isolation", () => {
 
   describe("the waiting process", () => {
     before(function () {
-      if (!existsSync("/proc/self/mem")) this.skip(); // there is no /proc to read memory through
+      needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
     });
 
     it("holds neither value nor token while the command runs", async () => {

@@ -8,6 +8,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Masker } from "../../src/cli/kit/programs/output-mask.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
@@ -81,7 +82,7 @@ describe("strongroom run, through the real command", () => {
     }
 
     it("delivers Ctrl-C on a terminal once", async function () {
-      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // script(1), which makes the terminal, is missing
+      needs(this, spawnSync("script", ["--version"]).status === 0, "script(1)");
       const directory = temporaryDirectory();
       const program = join(directory, "count.mjs");
       writeFileSync(

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { launchAgent, serviceManager, systemdUnit } from "../../src/cli/service/manager.js";
 import { withoutControls } from "../../src/cli/service/plan.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { hasPython } from "../support/pseudo-terminal.js";
 import { strongroom } from "./command-rows.js";
@@ -37,7 +38,7 @@ function newUser() {
 
 describe("strongroom service", () => {
   before(function () {
-    if (process.platform !== "linux") this.skip(); // the stand-in is systemd's
+    needs(this, process.platform === "linux", "Linux");
   });
 
   it("install writes the unit with absolute paths, enables and starts it, and replaces it the next time", async () => {
@@ -178,16 +179,13 @@ describe("the files of a service", () => {
     writeFileSync(file, unit.replace(/ExecStart="[^"]*"/, `ExecStart="${node}"`));
     const environment = { ...process.env, XDG_RUNTIME_DIR: directory };
     const verified = spawnSync("systemd-analyze", ["--user", "verify", file], { encoding: "utf8", env: environment });
-    if (verified.error !== undefined) {
-      process.stdout.write("      systemd-analyze is not installed\n");
-      this.skip();
-    }
+    needs(this, verified.error === undefined, "systemd-analyze");
     expect(verified.stderr).to.equal("");
     expect(verified.status).to.equal(0);
   });
 
   it("for launchd are a property list with the same program and settings", function () {
-    if (!hasPython()) this.skip(); // reads property lists
+    needs(this, hasPython(), "Python");
     const read = "import json, plistlib, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const { stdout } = spawnSync("python3", ["-c", read], { input: launchAgent(plan, "/a/log"), encoding: "utf8" });
     expect(JSON.parse(stdout)).to.deep.include({

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { stagePackage } from "../../packaging/packed-manifest.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { isRoot, needs } from "../../tools/rig/needs.js";
 import { freePort, postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
 import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
@@ -52,7 +53,7 @@ describe("a stranger's hour", function () {
   };
 
   before(async function () {
-    if (process.env["STRONGROOM_STRANGER"] === undefined || !hasTmux()) this.skip(); // test:long -- stranger
+    needs(this, process.env["STRONGROOM_STRANGER"] !== undefined && hasTmux(), "STRONGROOM_STRANGER and tmux");
     home = temporaryDirectory();
     mkdirSync(at("bin"));
     const stand = (name: string, script: string) => writeFileSync(at(`bin/${name}`), script, { mode: 0o755 });
@@ -148,7 +149,7 @@ describe("a stranger's hour", function () {
       "the database cannot be used",
       "check that it runs",
     );
-    if (postgresPrograms === null) this.skip();
+    needs(this, postgresPrograms !== null, "PostgreSQL");
     const cluster = await startPostgres();
     const store = urlOf(cluster.port, await cluster.database());
     await shows(`STRONGROOM_PORT=0 strongroom up --home in-database --store ${store}`, "next: strongroom init");
@@ -254,7 +255,7 @@ describe("a stranger's hour", function () {
   });
 
   it("9 and 11: another user has what a token covers, and sees of the rest what the documents say", async function () {
-    if (process.getuid?.() !== 0) this.skip(); // only root can become someone else
+    needs(this, isRoot, "root");
     const otherUser = 65_534; // the kernel's unprivileged user
     const other = temporaryDirectory();
     await shows(`strongroom token create bob --path web/ --can get,list -o ${other}/token`, "bob");

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { passphrase, shareLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
@@ -34,7 +35,7 @@ describe("texts that could mislead on a terminal", () => {
     mustSucceed(await send(started, { method: "PUT", path: `/v1/uses/${encodeURIComponent(path)}`, body: use }));
   });
   before(function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+    needs(this, hasPython(), "Python");
   });
 
   function newProject(): string {

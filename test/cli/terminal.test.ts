@@ -3,6 +3,7 @@ import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
 import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../../tools/rig/test-client.js";
@@ -20,7 +21,7 @@ describe("the command line on a terminal", () => {
   const here = () => ({ STRONGROOM_HOME: server().home });
   const silent: Reaction = { question: "never asked" };
   before(function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+    needs(this, hasPython(), "Python");
   });
 
   it("a prompt gives the shell its terminal back at Ctrl-Z, and asks again after fg with what was typed", async () => {

@@ -5,6 +5,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { skipFor } from "../../tools/rig/needs.js";
 import { environment, mainFile, node, startProcess } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustInit } from "../../tools/rig/test-client.js";
@@ -169,7 +170,7 @@ describe("strongroom token", () => {
 
 describe("strongroom token rotate, killed before the new file takes its name", () => {
   it("leaves the old token, and a harmless file that doctor --fix removes", async function () {
-    if (whyNoStrace() !== null) this.skip();
+    skipFor(this, whyNoStrace());
     const first = await startProcess();
     await mustInit(first);
     await first.stop();

@@ -1,6 +1,7 @@
 /** `strongroom top`: its figures, one snapshot through a pipe, and the live screen on a terminal. */
 import { expect } from "chai";
 import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/kit/connection/server-load.js";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
@@ -82,7 +83,7 @@ describe("strongroom top", () => {
   });
 
   it("redraws the screen on a terminal until Ctrl-C, and shows the cursor again", async function () {
-    if (!hasPython()) this.skip();
+    needs(this, hasPython(), "Python");
     const step = { question: "the last ", keys: "\u0003" };
     const { code, shown } = await runOnTerminal(["top", "--interval", "1s"], [step], here());
     expect(code).to.equal(0);

@@ -1,5 +1,6 @@
 /** history, undo and get --at: what they show, restore and delete, and what they refuse. */
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
@@ -116,7 +117,7 @@ describe("history, undo and get --at", () => {
   });
 
   it("history --prune asks on a terminal, and Enter alone keeps everything", async function () {
-    if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
+    needs(this, hasPython(), "Python");
     const question = "Delete 2 earlier versions of terminal/key permanently? [y/N] ";
     const args = ["history", "terminal/key", "--prune"];
     expect((await runOnTerminal(args, { question, keys: "\r" }, here())).code).to.equal(13);

@@ -1,6 +1,7 @@
 /** Messages on a terminal that is narrower than they are. */
 import { expect } from "chai";
 import { wrapped } from "../../src/cli/kit/output.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { hasPython, runProgramOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
 
@@ -50,7 +51,7 @@ describe("messages on a terminal", () => {
   });
 
   it("of the real command break at 80 columns on a terminal, and nowhere in a pipe", async function () {
-    if (!hasPython()) return this.skip();
+    needs(this, hasPython(), "Python");
     const args = ["get", `strongroom://${"app/".repeat(8)}json#user`];
     const [shown, piped] = await Promise.all([
       runProgramOnTerminal([node, mainFile, ...args], [], {}, [24, 80]),

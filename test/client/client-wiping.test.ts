@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { untilWiped } from "../support/bytes.js";
 
 const canary = "plaintext-canary";
@@ -56,7 +57,7 @@ describe("the client library wipes a request that cannot be encoded", () => {
 
 describe("the client library wipes a response that ends halfway", () => {
   before(function () {
-    if (process.platform === "win32") this.skip(); // the server below listens on a Unix socket
+    needs(this, process.platform !== "win32", "Unix");
   });
 
   /** A client of a server that sends half a response. */

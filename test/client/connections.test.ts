@@ -11,6 +11,7 @@ import { Lifetime } from "../../src/client/lifetime.js";
 import { idleMs, Transport } from "../../src/client/transport.js";
 import { defaultLimits } from "../../src/http/listener.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, uncached } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
@@ -153,7 +154,7 @@ describe("the client library's trust", () => {
   });
 
   it("refuses the right certificate under a name that it lacks", async function () {
-    if (process.platform !== "linux") this.skip(); // other systems have one loopback address
+    needs(this, process.platform === "linux", "Linux");
     const { port } = await startProxy(server(), "127.0.0.9");
     const client = clientOf(server(), { address: `https://127.0.0.9:${port}` });
     await mustFail(client.status(), "UNTRUSTED_CERTIFICATE", /not for that name/);

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { strongroom } from "../cli/run-command.js";
 import { clientMethods, mustFail } from "../support/library.js";
 
@@ -67,7 +68,7 @@ function others(member: unknown): unknown[] {
 describe("a foreign or broken server", () => {
   let server: Foreign;
   before(async function () {
-    if (process.platform === "win32") this.skip(); // the server listens on a Unix socket
+    needs(this, process.platform !== "win32", "Unix");
     server = await startForeign();
   });
 

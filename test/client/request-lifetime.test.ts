@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomError } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { shareTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { turns } from "../support/latch.js";
@@ -86,7 +87,7 @@ describe("the client library's requests", () => {
   });
 
   it("end by timeout, signal or close while the server is still being found", async function () {
-    if (process.platform === "win32") this.skip(); // has no named pipes of this kind
+    needs(this, process.platform !== "win32", "Unix");
     const tokenFile = join(temporaryDirectory(), "token");
     execFileSync("mkfifo", [tokenFile]);
     const client = clientOf(server(), { tokenFile });
@@ -109,7 +110,7 @@ describe("the client library's requests", () => {
   }
 
   it("look for the server again after it was not found", async function () {
-    if (process.platform === "win32") this.skip(); // has no modes
+    needs(this, process.platform !== "win32", "Unix");
     const client = clientOf(server());
     chmodSync(server().home, 0o755);
     expect(await outcomes([client.list(), client.list()])).to.deep.equal(["UNTRUSTED_HOME", "UNTRUSTED_HOME"]);

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mustFail } from "../support/library.js";
 
 const MiB = 2 ** 20;
@@ -14,7 +15,7 @@ type Hostile = { readonly client: StrongroomClient; readonly closed: Promise<unk
 
 describe("the client library reads no more of a response than the API can send", () => {
   before(function () {
-    if (process.platform === "win32") this.skip(); // the server below listens on a Unix socket
+    needs(this, process.platform !== "win32", "Unix");
   });
 
   /** A client of a server that responds without end. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { collect, mainFile, node, run } from "../../tools/rig/process.js";
 import { startLocalServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
@@ -107,7 +108,7 @@ describe("a home that another user made first", () => {
 describe("a home of this user's", () => {
   let server: TestServer;
   before(function () {
-    if (process.platform === "win32") this.skip(); // has neither modes nor numeric owners
+    needs(this, process.platform !== "win32", "Unix");
   });
   beforeEach(async () => {
     server = await startTestServer();

@@ -6,10 +6,11 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mustCreateToken } from "../../tools/rig/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { baoCommands, comparable } from "./bao-commands.js";
-import { environmentOf, has, mustRun, needs, python, type Ran, run } from "./programs.js";
+import { environmentOf, has, mustRun, python, type Ran, run } from "./programs.js";
 
 const start = () => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 });
 
@@ -30,7 +31,7 @@ async function freePort(): Promise<number> {
 describe("bao", () => {
   const server = shared(start);
   before(function () {
-    needs(this, "bao", has("bao", "version"));
+    needs(this, has("bao", "version"), "bao");
   });
 
   /** Returns the environment of a client of OpenBao's own server, in its development mode. */
@@ -66,7 +67,7 @@ describe("bao", () => {
 describe("sops", () => {
   const server = shared(start);
   before(function () {
-    needs(this, "sops", has("sops", "--version"));
+    needs(this, has("sops", "--version"), "sops");
   });
 
   it("encrypts, decrypts and rotates a file with a transit key", async () => {
@@ -94,7 +95,7 @@ describe("sops", () => {
 describe("Go", () => {
   const server = shared(start);
   before(function () {
-    needs(this, "go-clients", has("sh", "-c", "command -v go-clients"));
+    needs(this, has("sh", "-c", "command -v go-clients"), "go-clients");
   });
 
   it("encrypts and decrypts with the Go CDK", async () => {
@@ -114,7 +115,7 @@ describe("Go", () => {
 describe("cosign", () => {
   const server = shared(start);
   before(function () {
-    needs(this, "cosign", has("cosign", "version"));
+    needs(this, has("cosign", "version"), "cosign");
   });
 
   /** Makes a key with the root token, and files to sign. */
@@ -181,8 +182,8 @@ describe("Ansible", () => {
   before(function () {
     needs(
       this,
-      "Ansible with community.hashi_vault",
       has(python, "-c", "import hvac, ansible_collections.community.hashi_vault"),
+      "Ansible with community.hashi_vault",
     );
   });
 
@@ -229,7 +230,7 @@ describe("hvac's integration tests", () => {
   const source = process.env["HVAC_SOURCE"];
   before(function () {
     const isThere = source !== undefined && has(python, "-c", "import hvac, pytest, parameterized, hcl");
-    needs(this, "hvac's repository (HVAC_SOURCE) or pytest", isThere);
+    needs(this, isThere, "hvac's repository (HVAC_SOURCE) or pytest");
   });
 
   /** What Strongroom does not have, by the names of the tests: settings of a mount, backups of one key, removal of versions. */

@@ -23,13 +23,6 @@ export function has(program: string, ...args: string[]): boolean {
   return spawnSync(program, args, { env: { ...process.env, PATH: path }, stdio: "ignore" }).status === 0;
 }
 
-/** Skips the tests of a suite where its program is missing, and says which one. */
-export function needs(context: Mocha.Context, name: string, isThere: boolean): void {
-  if (isThere) return;
-  process.stderr.write(`      (skipped: ${name} is not installed)\n`);
-  context.skip();
-}
-
 /** Returns the directory of the path that has the program, or undefined. */
 export function directoryOf(program: string): string | undefined {
   return path.split(delimiter).find((directory) => existsSync(join(directory, program)));

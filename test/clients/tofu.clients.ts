@@ -3,9 +3,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mustCreateToken, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { startVaultServer, vault } from "../../tools/rig/vault-client.js";
-import { directoryOf, environmentOf, has, mustRun, needs, type Ran, run } from "./programs.js";
+import { directoryOf, environmentOf, has, mustRun, type Ran, run } from "./programs.js";
 
 /** The provider is named by its directory, so that no registry is asked for it. */
 const settings = (directory: string) =>
@@ -89,8 +90,8 @@ describe("OpenTofu with the provider for Vault", () => {
   const server = shared(() => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 }));
   const provider = directoryOf("terraform-provider-vault");
   before(function () {
-    needs(this, "tofu", has("tofu", "version"));
-    needs(this, "terraform-provider-vault", provider !== undefined);
+    needs(this, has("tofu", "version"), "tofu");
+    needs(this, provider !== undefined, "terraform-provider-vault");
   });
 
   /** A directory with a configuration, and commands that run in it. */

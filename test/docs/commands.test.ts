@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { blocksIn, documentFiles } from "../../tools/docs/document-files.js";
 import { hasCommands, withSessions } from "../../tools/docs/sessions.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, startProcess } from "../../tools/rig/process.js";
 import { mustInit } from "../../tools/rig/test-client.js";
 import { hasPython } from "../support/pseudo-terminal.js";
@@ -19,7 +20,7 @@ describe("the commands", () => {
       () => true,
       () => false,
     );
-    if (!hasPython() || !hasCurl) this.skip(); // they make the pseudo-terminal, and the requests
+    needs(this, hasPython() && hasCurl, "Python and curl");
   });
 
   for (const file of documentFiles) {

@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import { commands } from "../../src/cli/command-table.js";
 import { readManifest } from "../../src/manifest.js";
 import { renderShare } from "../../tools/docs/share-files.js";
+import { needs } from "../../tools/rig/needs.js";
 
 function isInstalled(program: string, ...args: readonly string[]): boolean {
   return spawnSync(program, args).status === 0;
@@ -24,7 +25,7 @@ describe("the manual page", () => {
   });
 
   it("is read by groff without a warning, and shows the help as it is", function () {
-    if (!isInstalled("groff", "--version")) this.skip();
+    needs(this, isInstalled("groff", "--version"), "groff");
     const args = ["-man", "-Tutf8", "-ww", "-P-c", "-rLL=100n"];
     const { stdout, stderr } = spawnSync("groff", args, { input: page, encoding: "utf8" });
     expect(stderr).to.equal("");
@@ -34,7 +35,7 @@ describe("the manual page", () => {
 
 describe("the system's unit", () => {
   it("has an exposure of at most 2.0 by systemd-analyze", function () {
-    if (!isInstalled("systemd-analyze", "--version")) this.skip();
+    needs(this, isInstalled("systemd-analyze", "--version"), "systemd-analyze");
     const args = ["security", "--offline=yes", "--no-pager", "packaging/debian/strongroom.service"];
     const { stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
     expect(Number(/exposure level for \S+: (\S+)/.exec(stdout)?.[1]), stdout).to.be.at.most(2);
@@ -54,7 +55,7 @@ describe("recipes of other packagers are read by", () => {
   ];
   for (const [program, version, args] of rows) {
     it(`${program}: ${args.at(-1)}`, function () {
-      if (!isInstalled(program, version)) this.skip();
+      needs(this, isInstalled(program, version), program);
       const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
       expect(status, `${stdout}${stderr}`).to.equal(0);
     });
@@ -88,7 +89,7 @@ describe("the files for containers", () => {
   });
 
   it("pass hadolint", function () {
-    if (!isInstalled("hadolint", "--version")) this.skip();
+    needs(this, isInstalled("hadolint", "--version"), "hadolint");
     const { status, stdout } = spawnSync("hadolint", ["packaging/container/Containerfile"], { encoding: "utf8" });
     expect(status, stdout).to.equal(0);
   });
@@ -105,7 +106,11 @@ describe("the files for containers", () => {
 
   it("are built where podman is", function () {
     this.timeout(600_000);
-    if (process.env["STRONGROOM_BUILD_IMAGE"] === undefined || !isInstalled("podman", "info")) this.skip();
+    needs(
+      this,
+      process.env["STRONGROOM_BUILD_IMAGE"] !== undefined && isInstalled("podman", "info"),
+      "STRONGROOM_BUILD_IMAGE and podman",
+    );
     const { status, stderr } = spawnSync(
       "podman",
       ["build", "--tag", "strongroom-test", "-f", "packaging/container/Containerfile", "."],

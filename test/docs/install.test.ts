@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { readManifest } from "../../src/manifest.js";
 import { later } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 
 const { version } = readManifest();
 const debian = process.env["STRONGROOM_INSTALL_ROOT"];
@@ -82,7 +83,7 @@ describe("a release in a fresh Debian", function () {
   this.timeout(0);
   let root = "";
   before(function () {
-    if (debian === undefined) this.skip();
+    needs(this, debian !== undefined, "STRONGROOM_INSTALL_ROOT");
     root = mkdtempSync(join(tmpdir(), "strongroom-install-"));
     later(() => rmSync(root, { recursive: true, force: true }));
     execFileSync("cp", ["-a", `${debian}/.`, root]);

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { expect } from "chai";
 import { blocksIn } from "../../tools/docs/document-files.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { collect, type Ended, mainFile, node } from "../../tools/rig/process.js";
 import { shareTestServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut } from "../../tools/rig/test-client.js";
@@ -72,7 +73,7 @@ describe("others than the owner's command line", () => {
   ];
   for (const [what, file, command, isThere] of programs) {
     it(`${what} gets a secret as docs/python-and-go.md shows, and the text of a refusal`, async function () {
-      if (!isThere) this.skip(); // the language is not installed here, or this is no long form
+      needs(this, isThere, what);
       const directory = temporaryDirectory();
       writeFileSync(join(directory, file), blocksIn(page).find((block) => block.file === file)?.code ?? "");
       const proxies = { HTTPS_PROXY: "http://127.0.0.1:9", https_proxy: "http://127.0.0.1:9" };

@@ -5,13 +5,14 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { readManifest } from "../../src/manifest.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 
 const { version } = readManifest();
 
 describe("a release", function () {
   this.timeout(0);
   before(function () {
-    if (process.env["STRONGROOM_RELEASE"] === undefined) this.skip(); // it downloads Node, and takes minutes
+    needs(this, process.env["STRONGROOM_RELEASE"] !== undefined, "STRONGROOM_RELEASE");
   });
 
   it("has the same bytes when it is built again elsewhere, and its program runs", () => {

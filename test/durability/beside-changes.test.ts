@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { diskDirectory } from "../../tools/rig/clean-up.js";
+import { skipFor } from "../../tools/rig/needs.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { closeConnections } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
@@ -72,7 +73,7 @@ describe("while secrets move to the trash and back, and transit keys change", fu
   });
 
   it(`a power cut, ${cuts} times: the same`, async function () {
-    if (whyNoDisk() !== null) this.skip();
+    skipFor(this, whyNoDisk());
     const disk = new Disk();
     await live(join(disk.directory, "home"), cuts, (server) => disk.cutPowerOf(server));
   });

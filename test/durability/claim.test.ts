@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { mainFile, NotStarted, run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../../tools/rig/test-client.js";
 
@@ -97,12 +98,12 @@ function times(): string {
 
 describe("the claim on a vault", () => {
   before(function () {
-    if (process.platform !== "linux") this.skip(); // elsewhere the claim is the pid file alone
+    needs(this, process.platform === "linux", "Linux");
   });
 
   it("holds against a server in another network and pid namespace", async function () {
     const unshare = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    if (spawnSync("unshare", [...unshare, "true"]).status !== 0) this.skip(); // needs root, and namespaces
+    needs(this, spawnSync("unshare", [...unshare, "true"]).status === 0, "root, and namespaces");
     const server = await startProcess();
     const { status, stderr } = spawnSync("unshare", [...unshare, process.execPath, mainFile, "serve", "--port", "0"], {
       env: { PATH: process.env["PATH"], HOME: temporaryDirectory(), STRONGROOM_HOME: server.home },

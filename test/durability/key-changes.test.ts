@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { diskDirectory } from "../../tools/rig/clean-up.js";
+import { skipFor } from "../../tools/rig/needs.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { KeySubject } from "./key-subject.js";
@@ -73,7 +74,7 @@ describe("while passphrase, keys and master key change", function () {
   });
 
   it(`a power cut, ${cuts} times: the same`, async function () {
-    if (whyNoDisk() !== null) this.skip();
+    skipFor(this, whyNoDisk());
     const disk = new Disk();
     await live(join(disk.directory, "home"), cuts, (server) => disk.cutPowerOf(server));
   });

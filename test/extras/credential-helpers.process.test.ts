@@ -8,6 +8,7 @@ import { delimiter, join, resolve } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { collect, type Ended, environment } from "../../tools/rig/process.js";
 import { realScryptCost, shareLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustListPaths, mustLock, mustPut, mustUnlock, send } from "../../tools/rig/test-client.js";
@@ -284,16 +285,26 @@ describe("credential helpers", () => {
   describe("docker-credential-strongroom, called by", function () {
     this.timeout(0);
 
-    /** `again`: what a second login says that the helper's credential was used. */
-    type Tool = { readonly program: string; readonly flags: readonly string[]; readonly again: string };
+    /** `usable`: ends without an error where the program can work, which an installed podman cannot always. `again`: what a second login says that the helper's credential was used. */
+    type Tool = {
+      readonly program: string;
+      readonly usable: readonly string[];
+      readonly flags: readonly string[];
+      readonly again: string;
+    };
     const tools: readonly Tool[] = [
-      { program: "docker", flags: [], again: "existing credentials... [Username: me]" }, // and then asks a daemon
-      { program: "podman", flags: ["--tls-verify=false"], again: "Existing credentials are valid" },
-      { program: "skopeo", flags: ["--tls-verify=false"], again: "Existing credentials are valid" },
+      { program: "docker", usable: ["--version"], flags: [], again: "existing credentials... [Username: me]" }, // and then asks a daemon
+      { program: "podman", usable: ["info"], flags: ["--tls-verify=false"], again: "Existing credentials are valid" },
+      {
+        program: "skopeo",
+        usable: ["--version"],
+        flags: ["--tls-verify=false"],
+        again: "Existing credentials are valid",
+      },
     ];
-    for (const { program, flags, again } of tools) {
+    for (const { program, usable, flags, again } of tools) {
       it(`${program} login and logout`, async function () {
-        if (spawnSync(program, ["--version"]).status !== 0) return this.skip();
+        needs(this, spawnSync(program, usable).status === 0, `a usable ${program}`);
         const { host, seen } = await startRegistry();
         const config = temporaryDirectory();
         const file = join(config, "config.json");

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { openHome } from "../../src/files/home.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
@@ -40,7 +41,7 @@ describe("a new home", () => {
 
 describe("a home that cannot be made", () => {
   it("is refused at once where the system reports its parent as missing", async function () {
-    if (process.platform !== "linux") this.skip(); // looks into /proc
+    needs(this, process.platform === "linux", "Linux");
     for (const home of ["/proc/strongroom", "/proc/strongroom/home"]) {
       const outcome = await openHome(home).catch((error: Error) => error.message);
       expect(outcome).to.match(/ cannot be made \(ENOENT\): choose another home/);

@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { mustSucceed, send } from "../../tools/rig/test-client.js";
@@ -26,10 +27,7 @@ function page(target: string): string {
 
 describe("a web page of another origin in chromium", () => {
   it("cannot lock the owner out with no-cors requests", async function () {
-    if (!hasChromium) {
-      process.stdout.write("chromium is missing: install it (apt-get install chromium) to run this test\n");
-      this.skip();
-    }
+    needs(this, hasChromium, "chromium");
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await visit(page(`${server.url}/v1/secrets`));

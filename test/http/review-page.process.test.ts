@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { passphrase } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
@@ -31,9 +32,7 @@ async function startBrowser(): Promise<Browser> {
 describe("the review page in chromium", function () {
   this.timeout(300_000);
   before(function () {
-    if (existsSync(chromium)) return;
-    process.stdout.write("chromium is missing: install it (apt-get install chromium) to run this test\n");
-    this.skip();
+    needs(this, existsSync(chromium), "chromium");
   });
   const server = shared(async () => {
     const started = await startProcess(["--review-page"], { STRONGROOM_SCRYPT_LOG_N: "16" });

@@ -11,6 +11,7 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { defaultLimits } from "../../src/http/listener.js";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
@@ -384,7 +385,7 @@ describe("the listening address", () => {
   ];
   for (const [host, url, foreign] of addresses) {
     it(`${host} starts with ${url} and gives a foreign Host ${foreign}`, async function () {
-      if (isIPv6(host) && !hasIpv6) this.skip(); // this machine has no ::1
+      needs(this, hasIpv6 || !isIPv6(host), "::1");
       const server = await startTestServer({ host });
       expect(server.url.startsWith(url), server.url).to.equal(true);
       const { status } = await send(server, { path: "/v1/status", headers: { host: "evil.test" } });

@@ -5,6 +5,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { collect } from "../../tools/rig/process.js";
 
 const demonstration = fileURLToPath(new URL("../../tools/demo/isolation.js", import.meta.url));
@@ -42,7 +43,7 @@ describe("the demonstration of key isolation", () => {
   });
 
   it("leaves no server and no file behind when its reader ends, as head does", async function () {
-    if (!existsSync("/proc/self/mem")) this.skip();
+    needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
     this.timeout(0); // at a load of 25, a search of the whole memory takes minutes
     const { child, output, directory } = begin();
     const legend = "does not work.\n";

@@ -6,12 +6,13 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { later } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { scanProcess } from "../../tools/rig/scanner.js";
 
 describe("the scanner", function () {
   this.timeout(0);
   before(function () {
-    if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
+    needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
   });
 
   it("counts copies in every form, and none of bytes that the process does not hold", async () => {

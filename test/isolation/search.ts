@@ -1,6 +1,7 @@
 /** The search of a server's memory from outside: a scene acts and says what may be found, and a canary proves the search. */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { type Found, scanProcess, whatStays } from "../../tools/rig/scanner.js";
 import { closeConnections } from "../../tools/rig/test-client.js";
@@ -30,7 +31,7 @@ export function describeMemory(title: string, scenes: Readonly<Record<string, Sc
   describe(title, function () {
     this.timeout(0);
     before(function () {
-      if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
+      needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
     });
     for (const [name, scene] of Object.entries(scenes)) {
       it(name, async () => {

@@ -3,13 +3,14 @@ import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { skipFor } from "../../tools/rig/needs.js";
 import { run } from "../../tools/rig/process.js";
 import { tracedCommand, whyNoStrace } from "../support/strace.js";
 import { backup, must, startFilled } from "./archives.js";
 
 describe("durable before it is named", () => {
   before(function () {
-    if (whyNoStrace() !== null) this.skip(); // needs strace and the right to trace
+    skipFor(this, whyNoStrace());
   });
 
   /** Index of the first such call after `from`. */

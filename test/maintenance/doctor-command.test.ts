@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } f
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { environment, mainFile, node, run, startProcess } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustLock, mustPut, send } from "../../tools/rig/test-client.js";
@@ -188,7 +189,7 @@ describe("strongroom doctor", () => {
 
   describe("doctor on a terminal", () => {
     before(function () {
-      if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+      needs(this, hasPython(), "Python");
     });
 
     const question = "Passphrase of the vault: ";

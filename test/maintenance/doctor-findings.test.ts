@@ -23,6 +23,7 @@ import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { run } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { parseLog, rebuilt } from "../audit/sample-log.js";
@@ -563,7 +564,7 @@ describe("doctor finds", () => {
   it("a pipe in the tree, without waiting for its writer", async function () {
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "pipe.sealed");
-    if (spawnSync("mkfifo", ["-m", "600", path]).status !== 0) this.skip(); // there is no mkfifo on this machine
+    needs(this, spawnSync("mkfifo", ["-m", "600", path]).status === 0, "mkfifo");
     const { exit, findings } = await inspect(home);
     expect(exit).to.equal(12);
     expect(findings.map(({ code, path }) => [code, path])).to.deep.equal([["wrong-kind", path]]);
@@ -583,7 +584,7 @@ describe("doctor finds", () => {
   });
 
   it("files of another user", async function () {
-    if (!isRoot) this.skip(); // only root can give files away
+    needs(this, isRoot, "root");
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a.sealed");
     chownSync(path, 12345, 12345);
@@ -595,7 +596,7 @@ describe("doctor finds", () => {
   });
 
   it("nothing wrong in another user's home inspected by root, and leaves --fix to its owner", async function () {
-    if (!isRoot) this.skip(); // only root can give files away
+    needs(this, isRoot, "root");
     const home = copyOf(homes.plain);
     for (const path of [home, ...Object.keys(contentsOf(home))]) chownSync(path, 12345, 12345);
     expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
@@ -605,7 +606,7 @@ describe("doctor finds", () => {
   });
 
   it("files that their owner may not read", async function () {
-    if (isRoot) this.skip(); // root may read everything
+    needs(this, !isRoot, "another user than root");
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a");
     chmodSync(path, 0);

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { expect } from "chai";
 import { endpointTable } from "../../src/http/endpoints.js";
 import { storageCalls } from "../../src/observer.js";
+import { needs } from "../../tools/rig/needs.js";
 import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import {
   mustCreateToken,
@@ -156,10 +157,7 @@ describe("GET /v1/metrics", () => {
       input: text,
       encoding: "utf8",
     });
-    if (error !== undefined) {
-      process.stdout.write("      promtool is not installed: apt-get install prometheus\n");
-      this.skip();
-    }
+    needs(this, error === undefined, "promtool");
     expect(`${stdout}${stderr}`).to.equal("");
     expect(status).to.equal(0);
   });

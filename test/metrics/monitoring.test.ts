@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { shareTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut, send } from "../../tools/rig/test-client.js";
 import { mustScrape, namesIn, type Scrape } from "../support/scrape.js";
@@ -66,10 +67,7 @@ describe("the alert rules and the dashboard", () => {
     writeFileSync(dashboard, JSON.stringify({ groups: [{ name: "dashboard", rules: recorded }] })); // which is also YAML
     const args = ["check", "rules", rulesFile, dashboard];
     const { error, status, stdout, stderr } = spawnSync("promtool", args, { encoding: "utf8" });
-    if (error !== undefined) {
-      process.stdout.write("      promtool is not installed: apt-get install prometheus\n");
-      this.skip();
-    }
+    needs(this, error === undefined, "promtool");
     expect(status, stdout + stderr).to.equal(0);
   });
 });

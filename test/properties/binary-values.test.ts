@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { BatchOperation, StrongroomClient } from "../../src/client/client.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
 import { run } from "../../tools/rig/process.js";
 import {
@@ -182,7 +183,7 @@ describe(`${count} binary values`, function () {
   });
 
   it("survive the way into PostgreSQL, changes there, and the way back", async function () {
-    if (postgresPrograms === null) return this.skip();
+    needs(this, postgresPrograms !== null, "PostgreSQL");
     const postgres = await startPostgres();
     const store = urlOf(postgres.port, await postgres.database());
     const source = await startTestServer(realScryptCost);

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { encryptBlock, expandKey, scheduleWords } from "../../prove/aes.js";
 import { fitsSlot, isSigned, type Keys, openHeader, parseHeader } from "../../prove/format.js";
 import { HmacLanes } from "../../prove/sha256-lanes.js";
+import { needs } from "../../tools/rig/needs.js";
 import { startProcess } from "../../tools/rig/process.js";
 import { passphrase, startTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
@@ -76,7 +77,7 @@ describe("dumps", function () {
   ];
   for (const [what, plant, attacker, [master = 0, kekCount = 0, text = 0]] of rows) {
     it(`of ${what} are judged the same by both programs`, async function () {
-      if (!hasPython) this.skip();
+      needs(this, hasPython, "Python");
       const memory = randomBytes(128 * 1024);
       vaultId.copy(memory, 100_001); // as a server of the vault has it
       plant(memory);
@@ -91,7 +92,7 @@ describe("dumps", function () {
 
   it("of a real server are judged the same by both programs, and fail if it was locked", async function () {
     needsForeignMemory.call(this);
-    if (!hasPython) this.skip();
+    needs(this, hasPython, "Python");
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "a", "a value");
@@ -133,7 +134,7 @@ describe("a dump that is not the whole memory of a server of the vault", functio
   const states = [[], ["--state", "locked"], ["--state", "unlocked"]] as const;
   for (const [i, [what, bytes, code]] of rows.entries()) {
     it(`gets no verdict from either program, or fails: ${what}`, async function () {
-      if (!hasPython) this.skip();
+      needs(this, hasPython, "Python");
       const [header, dump] = [file("header.json", headerOfVersion2.text), file("dump", bytes)];
       const state = states[i % states.length] ?? [];
       expect((await proveDump(header, dump, "--as-attacker", ...state)).code, "strongroom prove").to.equal(code);
@@ -190,7 +191,7 @@ describe("dumps with private transit keys", function () {
 
   for (const [what, planted, code] of rows) {
     it(`find ${what}: the vault's own keys, and keys that prove.py is given`, async function () {
-      if (!hasPython) this.skip();
+      needs(this, hasPython, "Python");
       const memory = randomBytes(128 * 1024);
       for (const [i, bytes] of planted.entries()) Buffer.from(bytes).copy(memory, 4099 + 8192 * i);
       parseHeader(readFileSync(join(vault, "header.json"))).vaultId.copy(memory, 100_001);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Check, Report } from "../../prove/report.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { run } from "../../tools/rig/process.js";
 import { passphrase } from "../../tools/rig/server.js";
 
@@ -12,7 +13,7 @@ export type Proven = { readonly code: number | null; readonly report: Report };
 export function needsForeignMemory(this: Mocha.Context): void {
   const scope = "/proc/sys/kernel/yama/ptrace_scope";
   const isAllowed = process.getuid?.() === 0 || !existsSync(scope) || readFileSync(scope, "latin1").startsWith("0");
-  if (!existsSync("/proc/self/mem") || !isAllowed) this.skip();
+  needs(this, existsSync("/proc/self/mem") && isAllowed, "the right to read the memory of other processes");
 }
 
 export function passphraseFile(text = passphrase): string {

@@ -6,6 +6,7 @@ import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { run, startProcess } from "../../tools/rig/process.js";
 import { startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { connectRaw, mustGet, mustInit, mustPut, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
@@ -49,7 +50,7 @@ async function lockOutLoopback(server: TestServer): Promise<void> {
 }
 
 function needsSockets(this: Mocha.Context): void {
-  if (process.platform === "win32") this.skip(); // has no modes that keep other users out
+  needs(this, process.platform !== "win32", "Unix");
 }
 
 describe("the Unix socket", () => {

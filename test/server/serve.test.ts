@@ -21,6 +21,7 @@ import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
 import { StartError } from "../../src/errors.js";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { collect, environment, mainFile, node, run, startProcess } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
@@ -458,7 +459,7 @@ describe("stopping", () => {
   });
 
   it("does not happen on a SIGHUP, whether or not it was ignored at start, as by nohup", async function () {
-    if (process.platform === "win32") this.skip();
+    needs(this, process.platform !== "win32", "Unix");
     const command = fileURLToPath(new URL("../../../bin/strongroom.cjs", import.meta.url));
     const start = (ignore: string) => {
       const more = { STRONGROOM_HOME: emptyHome(), STRONGROOM_PORT: "0" };
@@ -502,7 +503,7 @@ describe("stopping", () => {
 
 describe("hardening", () => {
   before(function () {
-    if (process.platform !== "linux") this.skip(); // looks into /proc
+    needs(this, process.platform === "linux", "Linux");
   });
 
   const token = randomBytes(32).toString("hex");

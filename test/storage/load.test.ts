@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
 import { remove, write } from "../support/store-changes.js";
@@ -248,7 +249,7 @@ describe("a running store", () => {
   }
 
   it("closes all its files", async function () {
-    if (!existsSync("/proc/self/fd")) this.skip(); // Linux only
+    needs(this, existsSync("/proc/self/fd"), "/proc");
     const vault = await madeVault();
     mkdirSync(join(vault, "gen-1", "secrets", "b.sealed"));
     const store = await open(vault);

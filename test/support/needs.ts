@@ -1,5 +1,6 @@
 /** Tests that need more than every machine has: where it is missing, a pending test says what it is. */
 import { spawnSync } from "node:child_process";
+import { isRoot, needs } from "../../tools/rig/needs.js";
 import { mainFile } from "../../tools/rig/process.js";
 
 /** The kernel's unprivileged user, who owns no files. */
@@ -7,10 +8,9 @@ export const otherUser = 65_534;
 
 /** Skips a test in which another user runs the program: without root, and in a clone that only its owner can read. */
 export function needsOtherUser(test: Mocha.Context): void {
-  if (process.getuid?.() !== 0) test.skip(); // throws
-  if (spawnSync("test", ["-r", mainFile], { uid: otherUser, gid: otherUser }).status === 0) return;
-  process.stdout.write("only its owner can read this clone: make it readable for all users to run this test\n");
-  test.skip();
+  needs(test, isRoot, "root");
+  const canRead = spawnSync("test", ["-r", mainFile], { uid: otherUser, gid: otherUser }).status === 0;
+  needs(test, canRead, "a clone that all users can read");
 }
 
 /** Reports in the suite what this machine lacks ("needs strace"); returns whether that is anything. */

@@ -52,6 +52,8 @@ value = result()
 print(json.dumps(value if isinstance(value, bool) else base64.b64encode(value).decode()))
 `;
 
+import { needs } from "../../tools/rig/needs.js";
+
 type Task = {
   readonly do: string;
   readonly type: string;
@@ -106,7 +108,7 @@ describe("transit keys and other programs", () => {
 
   describe("Python's cryptography", () => {
     before(function () {
-      if (!hasCryptography) this.skip();
+      needs(this, hasCryptography, "Python's cryptography");
     });
 
     it("decrypts and encrypts with AES-256-GCM", async () => {
@@ -168,7 +170,7 @@ describe("transit keys and other programs", () => {
 
   describe("OpenSSL's command line", () => {
     before(function () {
-      if (!hasOpenSsl) this.skip();
+      needs(this, hasOpenSsl, "openssl");
     });
 
     /** Runs openssl in a directory with these files; returns the content of the file `out`, or null when it fails. */

@@ -128,6 +128,8 @@ assert not client.sys.submit_unseal_key(sys.argv[2])["sealed"]
 print("hvac did all of it")
 `;
 
+import { needs } from "../../tools/rig/needs.js";
+
 const nodeVaultScript = `
 const assert = require("node:assert");
 const { VAULT_ADDR: endpoint, VAULT_TOKEN: token } = process.env;
@@ -177,7 +179,7 @@ describe("unchanged clients on the port for Vault's clients", () => {
   it("hvac reads what the native API wrote, and the reverse, with versions, metadata, seal and unseal", async function () {
     const packages = temporaryDirectory();
     const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", packages, "hvac==2.4.0"];
-    if (!installs("python3", pip)) return this.skip();
+    needs(this, installs("python3", pip), "hvac (STRONGROOM_CLIENTS)");
     const server = await startVaultServer();
     await putNatively(server);
     const env = { ...environmentOf(server), PYTHONPATH: packages };
@@ -199,7 +201,7 @@ describe("unchanged clients on the port for Vault's clients", () => {
       "node-vault@0.12.0",
     ];
     mkdirSync(directory, { recursive: true });
-    if (!installs("npm", npm)) return this.skip();
+    needs(this, installs("npm", npm), "node-vault (STRONGROOM_CLIENTS)");
     const server = await startVaultServer();
     await putNatively(server);
     const script = join(directory, "clients.cjs");
@@ -210,7 +212,7 @@ describe("unchanged clients on the port for Vault's clients", () => {
   });
 
   it("curl lists, reads and writes with what strongroom vault-env prints", async function () {
-    if (spawnSync("curl", ["--version"]).status !== 0) return this.skip();
+    needs(this, spawnSync("curl", ["--version"]).status === 0, "curl");
     const server = await startVaultServer(realScryptCost);
     await mustPut(server, "app/a", "geheim");
     const { stdout: exported, code } = await strongroom(server, ["vault-env"]);

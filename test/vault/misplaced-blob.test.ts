@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { needs } from "../../tools/rig/needs.js";
 import { startTestServer, uncached } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
@@ -110,7 +111,7 @@ describe("a blob in another's place", () => {
     const server = await startPrepared();
     const file = blobFile(server, "empty");
     unlinkSync(file);
-    if (spawnSync("mkfifo", ["-m", "600", file]).status !== 0) this.skip(); // there is no mkfifo on this machine
+    needs(this, spawnSync("mkfifo", ["-m", "600", file]).status === 0, "mkfifo");
     for (let more = 0; more < 8; more++) await mustRefuseGet(server, "empty", "a pipe");
     await mustGet(server, witness);
   });

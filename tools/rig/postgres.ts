@@ -7,6 +7,7 @@ import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type QueryResult } from "pg";
 import { later, runDirectory, temporaryDirectory } from "./clean-up.js";
+import { needs } from "./needs.js";
 
 /** Directory of the programs; null where PostgreSQL is not installed. */
 export const postgresPrograms = findPrograms();
@@ -25,11 +26,9 @@ export type TestPostgres = {
   start(settings?: readonly string[]): Promise<void>;
 };
 
-/** Skips the suite, with a message, where PostgreSQL is not installed. Call it in a `before` hook. */
+/** Skips the suite where PostgreSQL is not installed. Call it in a `before` hook. */
 export function needsPostgres(context: Mocha.Context): void {
-  if (postgresPrograms !== null) return;
-  process.stdout.write("      skipped: PostgreSQL is not installed\n");
-  context.skip();
+  needs(context, postgresPrograms !== null, "PostgreSQL");
 }
 
 /** A cluster that was never started, which this process copies: making one is slow. */

@@ -4,6 +4,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needs } from "../../../tools/rig/needs.js";
 import { mainFile, node } from "../../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer, type TestServer } from "../../../tools/rig/server.js";
 import { mustGet, mustInit, mustListPaths, mustPut, mustStatus } from "../../../tools/rig/test-client.js";
@@ -50,7 +51,7 @@ describe("strongroom browse", () => {
   ) => runOnTerminal(["browse", ...args], steps, { ...here(), ...more });
 
   before(function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+    needs(this, hasPython(), "Python");
   });
 
   function mustHoldNothing(shown: string): void {

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { breachedIn } from "../../../src/extras/check/breaches.js";
 import { judgementsOf } from "../../../src/extras/check/judge.js";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needs } from "../../../tools/rig/needs.js";
 import { shareLocalServer, startLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../../cli/run-command.js";
@@ -107,7 +108,7 @@ describe("strongroom check", () => {
   });
 
   it("fits a terminal of 80 columns", async function () {
-    if (!hasPython()) this.skip();
+    needs(this, hasPython(), "Python");
     const { shown } = await runOnTerminal(["check"], { question: "never asked" }, { STRONGROOM_HOME: server().home });
     const lines = stripVTControlCharacters(shown).split(/[\r\n]+/);
     expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);

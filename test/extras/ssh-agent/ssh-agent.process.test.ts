@@ -6,6 +6,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needs } from "../../../tools/rig/needs.js";
 import { freePort } from "../../../tools/rig/postgres.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
@@ -139,7 +140,7 @@ describe("strongroom ssh-agent", () => {
   }
 
   it("logs in to sshd with each type of key, and not while the vault is locked", async function () {
-    if (!existsSync("/usr/sbin/sshd")) this.skip();
+    needs(this, existsSync("/usr/sbin/sshd"), "sshd");
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     const directory = temporaryDirectory();
     const port = await startSshd(directory);
