@@ -1,7 +1,7 @@
 /** `strongroom run`: variables, exit status and signals of the child, and `--mask`. */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
@@ -61,7 +61,11 @@ describe("strongroom run, through the real command", () => {
     }
 
     it("returns 127 when the command is not found, and 126 when it cannot be executed, with a message", async () => {
-      mustRefuseWith(await strongroom(server(), [...app, "no-such-command"]), 127, "no-such-command", "not found");
+      const closed = temporaryDirectory();
+      chmodSync(closed, 0);
+      const environment = { PATH: `${closed}:${process.env["PATH"]}` };
+      const missing = await strongroom(server(), [...app, "no-such-command"], { environment });
+      mustRefuseWith(missing, 127, "no-such-command", "not found");
       const file = join(temporaryDirectory(), "plain");
       writeFileSync(file, "#!/bin/sh\n", { mode: 0o600 });
       mustRefuseWith(await strongroom(server(), [...app, file]), 126, "cannot be executed");

@@ -16,7 +16,12 @@ const defaultPath = "/bin:/usr/bin";
 
 /** Returns the program's file, or why it cannot be started. */
 export function findProgram(program: string, path: string = defaultPath): Found {
-  const files = program.includes("/") ? [program] : path.split(delimiter).map((directory) => join(directory, program));
+  const files = program.includes("/")
+    ? [program]
+    : path
+        .split(delimiter)
+        .filter(isSearchable)
+        .map((directory) => join(directory, program));
   const problems = program === "" ? ["ENOENT"] : files.map(problemOfFile);
   const file = files[problems.indexOf(null)];
   if (file !== undefined) return { file };
@@ -34,10 +39,19 @@ export function canStart(io: Io, program: string): boolean {
   return false;
 }
 
+/** As for bash, a directory that may not be searched has no commands: such as root's own, in the PATH that `su` leaves. */
+function isSearchable(directory: string): boolean {
+  return problemOfAccess(directory === "" ? "." : directory) === null;
+}
+
 function problemOfFile(file: string): string | null {
+  return problemOfAccess(file) ?? (statSync(file).isFile() ? null : "EACCES");
+}
+
+function problemOfAccess(path: string): string | null {
   try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile() ? null : "EACCES";
+    accessSync(path, constants.X_OK);
+    return null;
   } catch (error) {
     return systemCode(error) ?? "unknown reason";
   }
