@@ -5,6 +5,7 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   symlinkSync,
@@ -274,27 +275,38 @@ for place in sys.argv[1:]:
 
     it("is not shown what is hidden below an entry that becomes a link while the sandbox is made", async () => {
       const user = newUser();
-      const bait = join(user.home, "bait");
-      const [kept, link] = [`${bait}-kept`, `${bait}-link`];
+      // Bound into the frame of the vault, wherever the home is; the link would show the vault without its cover.
+      const bait = join(user.home, ".local", "share", "bait");
       mkdirSync(bait);
       give(bait);
+      const link = join(user.home, "link");
       symlinkSync(join(user.home, ".local"), link);
       let isOver = false;
-      const running = Promise.all(
-        [1, 2, 3, 4, 5, 6].map(() => sandboxed(user, "find ~/bait/ -name token -exec cat {} +")),
-      ).finally(() => {
+      const script = `find ${bait}/ -name token -exec cat {} +`;
+      const running = sandboxed(user, script, { cwd: user.home }).finally(() => {
         isOver = true;
       });
-      while (!isOver) {
-        renameSync(bait, kept);
-        renameSync(link, bait);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        renameSync(bait, link);
-        renameSync(kept, bait);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      for (const ended of await running) mustNotShow(ended);
+      while (!isOver && !isPlanned(bait)) await new Promise((resolve) => setTimeout(resolve, 1));
+      renameSync(bait, join(user.home, "kept"));
+      renameSync(link, bait);
+      const ended = await running;
+      mustNotShow(ended);
+      mustRefuse(ended, `${bait} has changed while the sandbox was made`);
     });
+
+    /** Whether a session's conditions name a path, which are written before its mounts are made. */
+    function isPlanned(path: string): boolean {
+      const sessions = readdirSync("/tmp").filter((name) => name.startsWith("strongroom-agent-"));
+      return sessions.some((name) => readIfThere(join("/tmp", name, "sandbox.json")).includes(path));
+    }
+
+    function readIfThere(file: string): string {
+      try {
+        return readFileSync(file, "utf8");
+      } catch {
+        return "";
+      }
+    }
 
     it("gets no copy of a token to which an earlier program made wget's settings a link", async () => {
       const user = newUser();
