@@ -373,6 +373,24 @@ for place in sys.argv[1:]:
       }
     });
 
+    it("leaves no program that stands in for one of the sandbox's in a directory of the user's", async () => {
+      const user = newUser();
+      const bin = join(user.home, "bin");
+      const fake = "#!/bin/sh\\necho no sandbox\\n";
+      const make = `for name in bwrap unshare; do printf '${fake}' > ${bin}/$name; chmod 755 ${bin}/$name; done`;
+      await sandboxed(user, `mkdir ${bin}; ${make}`, { cwd: user.home });
+      expect(existsSync(join(bin, "unshare"))).to.equal(true);
+      const path = process.env["PATH"] ?? "";
+      const found = await sandboxed(user, "echo ran", { env: { PATH: `${bin}:${path}` } });
+      expect(found.stdout, found.stderr).to.equal("ran\n");
+      const alone = () =>
+        runAsUser(["agent", "run", "--use", "app/", "--", "/bin/true"], { env: variablesOf(user.home, { PATH: bin }) });
+      mustRefuse(await alone(), "bin/bwrap is not used, because programs of your user can change /");
+      renameSync(join(bin, "bwrap"), join(bin, "former"));
+      symlinkSync("/usr/bin/true", join(bin, "bwrap"));
+      mustRefuse(await alone(), "bin/bwrap is not used, because programs of your user can change /");
+    });
+
     it("inherits no open file, and no setting or token of the vault", async () => {
       const user = newUser();
       const numbers = Array.from({ length: 38 }, (_, i) => i + 3);

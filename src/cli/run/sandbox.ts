@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { dirname, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { sandboxMark } from "../kit/connection/in-sandbox.js";
 import { CommandFailure } from "../kit/errors.js";
@@ -27,6 +27,7 @@ import { isWithin } from "./path-walk.js";
 import { checkOutside, watchExposed } from "./sandbox-check.js";
 import { type Expected, type Mount, planSandbox } from "./sandbox-plan.js";
 import { seccompFilter } from "./seccomp-filter.js";
+import { findSystemProgram } from "./system-program.js";
 
 export type SandboxOptions = {
   readonly command: readonly string[];
@@ -78,34 +79,33 @@ const needed = ["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
  * @param given directories of --write
  * @throws CommandFailure usage, where there can be no sandbox
  */
-export function mustHaveSandbox({ PATH: path = "" }: NodeJS.ProcessEnv, given: readonly string[]): string {
+export function mustHaveSandbox({ PATH: path }: NodeJS.ProcessEnv, given: readonly string[]): string {
   if (process.platform !== "linux") throw new CommandFailure("usage", `the sandbox needs Linux: ${without}`);
   if (process.getuid?.() === 0) {
     throw new CommandFailure("usage", `root cannot be kept in a sandbox: run this as an ordinary user, or ${without}`);
   }
-  const found = findProgram("bwrap", trusted(path, writableDirectories(given)));
+  writableDirectories(given); // refuses a wrong one before a passphrase is asked for
+  const found = findSystemProgram("bwrap", path);
   if ("file" in found) return found.file;
-  throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${install(path)}, or ${without}`);
+  if (found.found === null) {
+    throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${howToInstall(path)}, or ${without}`);
+  }
+  const [file, replaceable] = [printable(found.found), printable(found.replaceable)];
+  const problem = `${file} is not used, because programs of your user can change ${replaceable}`;
+  throw new CommandFailure("usage", `${problem}: ${howToInstall(path)}, or ${without}`);
 }
 
 /**
  * Returns what runs bubblewrap so that mounts that are made outside later are not seen inside, where they would be writable:
  * bubblewrap lets them in. Where unshare(1) may not do this, they are.
  */
-function withoutLaterMounts({ PATH: path = "" }: NodeJS.ProcessEnv, writable: readonly string[]): readonly string[] {
+function withoutLaterMounts({ PATH: path }: NodeJS.ProcessEnv): readonly string[] {
   if (!/ (?:shared|master):/.test(readFileSync("/proc/self/mountinfo", "utf8"))) return [];
-  const found = findProgram("unshare", trusted(path, writable));
+  const found = findSystemProgram("unshare", path);
   if (!("file" in found)) return [];
   const command = [found.file, "--user", "--map-current-user", "--mount", "--propagation", "private", "--"] as const;
   const [program, ...flags] = command;
   return spawnSync(program, [...flags, program, "--version"], { stdio: "ignore" }).status === 0 ? command : [];
-}
-
-/** DANGER: npm and others put directories of the project first, where an earlier program may have left one of its own. */
-function trusted(path: string, writable: readonly string[]): string {
-  const isTrusted = (directory: string) =>
-    isAbsolute(directory) && existsSync(directory) && !writable.some((each) => isWithin(realpathSync(directory), each));
-  return path.split(delimiter).filter(isTrusted).join(delimiter) || "/usr/bin"; // an empty one is the working directory
 }
 
 const without = "add --no-sandbox (programs of your user can then read the root token)";
@@ -119,7 +119,7 @@ const installers = [
   ["apk", "sudo apk add bubblewrap"],
 ] as const;
 
-function install(path: string): string {
+function howToInstall(path: string | undefined): string {
   const [, command] = installers.find(([program]) => "file" in findProgram(program, path)) ?? [];
   return command === undefined ? "install the package bubblewrap" : `install it with  ${command}`;
 }
@@ -138,7 +138,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
   writeFileSync(filter, seccompFilter(), { mode: 0o600 });
   const inside = [process.execPath, entryFile, "agent-relay", directory, String(port), "--", ...command];
   const words = [
-    ...withoutLaterMounts(environment, writable),
+    ...withoutLaterMounts(environment),
     bubblewrap,
     ...["--unshare-user", "--disable-userns", "--cap-drop", "ALL"],
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"],
