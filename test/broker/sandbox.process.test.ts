@@ -14,13 +14,15 @@ import {
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import { quoted } from "../../src/client/ownership.js";
 import { brokerRig } from "../../tools/rig/broker-rig.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { isRoot, needs } from "../../tools/rig/needs.js";
 import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { mustCreateToken } from "../../tools/rig/test-client.js";
-import { give, makeOwnHome, needsSandbox, ownDirectory, runAsUser } from "./plain-user.js";
+import { hasPython, type Reaction, runProgramOnTerminal } from "../support/pseudo-terminal.js";
+import { asUser, give, makeOwnHome, needsSandbox, ownDirectory, runAsUser } from "./plain-user.js";
 
 describe("the sandbox of agent run", function () {
   this.timeout(0);
@@ -373,11 +375,20 @@ for place in sys.argv[1:]:
       }
     });
 
+    it("gets SIGTERM of the command, and can end in order", async () => {
+      const user = newUser();
+      const script = "trap 'echo ended; exit 6' TERM; echo > begun; while :; do sleep 0.1; done";
+      const running = sandboxed(user, script, { before: "echo $$ > pid; " });
+      while (!existsSync(join(user.project, "begun"))) await new Promise((resolve) => setTimeout(resolve, 20));
+      process.kill(Number(readFileSync(join(user.project, "pid"), "utf8")), "SIGTERM");
+      expect(await running).to.deep.equal({ code: 6, stdout: "ended\n", stderr: "" });
+    });
+
     it("leaves no program that stands in for one of the sandbox's in a directory of the user's", async () => {
       const user = newUser();
       const bin = join(user.home, "bin");
       const fake = "#!/bin/sh\\necho no sandbox\\n";
-      const make = `for name in bwrap unshare; do printf '${fake}' > ${bin}/$name; chmod 755 ${bin}/$name; done`;
+      const make = `for name in bwrap unshare script; do printf '${fake}' > ${bin}/$name; chmod 755 ${bin}/$name; done`;
       await sandboxed(user, `mkdir ${bin}; ${make}`, { cwd: user.home });
       expect(existsSync(join(bin, "unshare"))).to.equal(true);
       const path = process.env["PATH"] ?? "";
@@ -480,6 +491,149 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       chmodSync(join(user.vault, "vault", "server.pid"), 0o600);
       give(file, join(user.vault, "vault", "server.pid"));
       mustNotShow(await sandboxed(user, `cat ${file}`));
+    });
+  });
+
+  describe("a program in the sandbox on a terminal", () => {
+    before(function () {
+      needsSandbox(this);
+      if (!hasPython()) this.skip(); // it makes the terminal
+    });
+
+    type User = { readonly home: string; readonly project: string };
+
+    /** The words that run a program in the sandbox, and the shell above them. */
+    function onTerminal(user: User, program: readonly string[], reactions: readonly Reaction[], before = "") {
+      return shellOnTerminal(user, `${before}exec ${agentWords(program)}`, reactions);
+    }
+
+    function agentWords(program: readonly string[]): string {
+      return [node, mainFile, "agent", "run", "-q", "--use", "app/", "--", ...program].map(quoted).join(" ");
+    }
+
+    function shellOnTerminal({ home, project }: User, script: string, reactions: readonly Reaction[]) {
+      const shell = ["/bin/bash", "--norc", "-c", `cd ${project} && ${script}`];
+      const variables = Object.entries(variablesOf(home)).flatMap(([name, value = ""]) =>
+        name === "TMPDIR" ? [] : [[name, value]],
+      );
+      return runProgramOnTerminal([...asUser(), ...shell], reactions, Object.fromEntries(variables));
+    }
+
+    it("is a shell with job control: Ctrl-C and Ctrl-Z reach its program, and the size of the terminal changes", async () => {
+      const ended = await onTerminal(
+        newUser(),
+        ["bash", "--norc", "-i"],
+        [
+          { question: "$ ", keys: "sh -c 'echo sleep''ing; exec sleep 100'\r" },
+          { question: "sleeping\r\n", keys: "\x03" },
+          { question: "$ ", keys: "echo status $?\r" },
+          { question: "status 130", keys: "sh -c 'echo ag''ain; exec sleep 100'\r" },
+          { question: "again\r\n", keys: "\x1a" },
+          { question: "Stopped", keys: "sleep 101 &\rfg %1 && echo nev''er\r" },
+          { question: "exec sleep 100'\r\n", keys: "\x03" },
+          { question: "$ ", size: [33, 77] },
+          { question: "", keys: "stty size\r" },
+          { question: "33 77", keys: "kill -9 $$\r" },
+        ],
+      );
+      expect(ended.shown).not.to.contain("no job control").and.not.contain("never");
+      expect(ended).to.include({ code: 137, echoesAfter: true, left: "" });
+    });
+
+    it("gets Ctrl-C and Ctrl-\\ itself, and continues where it handles them", async () => {
+      const script = "trap 'echo caught' INT; trap 'exit 5' QUIT; echo begun; while :; do sleep 0.1; done";
+      const ended = await onTerminal(
+        newUser(),
+        ["sh", "-c", script],
+        [
+          { question: "begun", keys: "\x03" },
+          { question: "caught", keys: "\x03" },
+          { question: "caught", keys: "\x1c" },
+        ],
+      );
+      expect(ended, ended.shown).to.include({ code: 5, echoesAfter: true });
+    });
+
+    it("continues where it stops itself, since no shell could continue it", async () => {
+      const script = "echo begun; kill -STOP $$; echo continued; kill -TERM $$";
+      const ended = await onTerminal(newUser(), ["sh", "-c", script], []);
+      expect(ended.shown).to.contain("continued");
+      expect(ended.code).to.equal(143);
+    });
+
+    it("has a terminal of its own, and puts no input into it", async () => {
+      const python = `
+import ctypes, fcntl, mmap, os, platform, struct, sys
+library = ctypes.CDLL(None, use_errno=True)
+for request in [0x5412, 0x541c, 0x5423]:
+    for high in [0, 1 << 32]:
+        ioctl = {"x86_64": 16, "aarch64": 29}[platform.machine()]
+        print("ioctl", library.syscall(ioctl, 0, ctypes.c_ulong(request | high), b"x\\0\\0\\0"), ctypes.get_errno())
+    if platform.machine() != "x86_64": continue
+    print("x32", library.syscall(0x40000000 + 514, 0, request, b"x\\0\\0\\0"), ctypes.get_errno())
+    sys.stdout.flush()
+    if os.fork() == 0: # int 0x80 in a page below 4 GiB, which the kernel of a machine may not know
+        library.mmap.restype = ctypes.c_void_p
+        page = library.mmap(None, ctypes.c_size_t(4096), 7, 0x62, -1, ctypes.c_size_t(0))
+        code = b"\\x53\\xb8" + struct.pack("<I", 54) + b"\\xbb" + struct.pack("<I", 0) + b"\\xb9" + struct.pack("<I", request)
+        code += b"\\xba" + struct.pack("<I", page + 2048) + b"\\xcd\\x80\\x5b\\xc3"
+        ctypes.memmove(page, code, len(code))
+        print("i386", ctypes.CFUNCTYPE(ctypes.c_int)(page)())
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st_rdev) for n in range(3)})`;
+      const before =
+        "python3 -c 'import os; d = os.fstat(0).st_rdev; print(\"outside\", os.major(d) * 1000 + os.minor(d))'; ";
+      const { shown, code } = await onTerminal(newUser(), ["python3", "-c", python], [], before);
+      const lines = shown.trimEnd().split("\r\n");
+      expect(code, shown).to.equal(0);
+      const [outside = "", inside = ""] = ["outside ", "inside "].map((name) =>
+        lines.find((line) => line.startsWith(name)),
+      );
+      expect(inside.split(" ")).to.have.length(2);
+      expect(inside.slice("inside ".length)).not.to.equal(outside.slice("outside ".length));
+      const tried = lines.filter((line) => /^(?:ioctl|x32|i386) /.test(line));
+      for (const line of tried) expect(line).to.be.oneOf(["ioctl -1 1", "x32 -1 1", "i386 -1"]);
+      expect(tried.length).to.be.greaterThan(5);
+    });
+
+    it("reads nothing that is typed to the shell while the command is in the background", async () => {
+      const user = newUser();
+      const program = agentWords(["sh", "-c", "echo > begun; cat > got"]);
+      const wait = "until jobs | grep -q Stopped || test -e begun; do sleep 0.1; done; echo no''w";
+      const typed = ["one", "two", "three", "four", "five", "six"].map((word) => `echo typed-${word}\r`);
+      const { shown } = await shellOnTerminal(user, "exec bash --norc -i", [
+        { question: "$ ", keys: `${program} &\r` },
+        { question: "$ ", keys: `${wait}\r` },
+        { question: "now\r\n", keys: typed[0] ?? "" },
+        ...typed.slice(1).map((keys) => ({ question: "$ ", keys })),
+        { question: "$ ", keys: "kill %1; fg; exit\r" },
+      ]);
+      const got = join(user.project, "got");
+      expect(existsSync(got) ? readFileSync(got, "utf8") : "", shown).to.equal("");
+    });
+
+    it("has the other streams as they are, and reads no terminal where its output is none", async () => {
+      const user = newUser();
+      const script = `cat; for n in 0 1 2; do test -t $n && echo "terminal $n" >&2; done; echo written
+        trap 'echo caught >&2; exit 5' INT; echo begun >&2; while :; do sleep 0.1; done`;
+      const ended = await onTerminal(
+        user,
+        ["sh", "-c", script],
+        [{ question: "begun", keys: "\x03" }],
+        `exec > ${user.project}/out; `,
+      );
+      expect(ended.shown).to.contain("terminal 2").and.contain("caught").and.not.contain("terminal 1");
+      expect(ended.code, ended.shown).to.equal(5);
+      expect(readFileSync(join(user.project, "out"), "utf8")).to.equal("written\n");
+      const piped = await shellOnTerminal(
+        user,
+        `printf 'a\\nb\\n' | ${agentWords(["sh", "-c", "cat; test -t 1 && echo end"])}`,
+        [],
+      );
+      expect(piped.shown).to.match(/^a\r+\nb\r+\nend\r+\n$/);
+      expect(piped.code).to.equal(0);
     });
   });
 

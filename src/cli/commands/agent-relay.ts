@@ -2,18 +2,20 @@
  * `strongroom agent-relay`: runs inside the sandbox of `agent run`. It checks that what is hidden is covered, and leads the
  * broker's port to the relay's socket while the program runs.
  */
+import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { runChild, startProgram } from "../kit/programs/child-process.js";
-import { sessionFiles, startAllowed, startRelay } from "../run/sandbox.js";
+import { sessionFiles, startRelay } from "../run/sandbox.js";
 import { checkInside } from "../run/sandbox-check.js";
 import type { Expected } from "../run/sandbox-plan.js";
+import { startAllowed } from "../run/sandbox-start.js";
 import { withWgetrc } from "../run/trust.js";
 
 export function define(command: Command, io: Io): void {
@@ -27,13 +29,47 @@ export function define(command: Command, io: Io): void {
 
 async function relay(io: Io, directory: string, port: string, command: readonly string[]): Promise<void> {
   checkInside(JSON.parse(readFileSync(join(directory, sessionFiles.expected), "utf8")) as Expected);
-  const answer = await text(connect(join(directory, sessionFiles.start))).catch(() => "the sandbox lost its parent");
+  const gate = connect(join(directory, sessionFiles.start)).on("error", () => {});
+  const lines = createInterface({ input: gate });
+  const orders = lines[Symbol.asyncIterator]();
+  const answer = (await orders.next()).value ?? "the sandbox lost its parent";
   if (answer !== startAllowed) throw new CommandFailure("conflict", answer);
   const server = await startRelay(Number(port), () => connect(join(directory, sessionFiles.relay)));
   try {
     const env = await withWgetrc(io.env, directory, join("/tmp", `wgetrc-${randomUUID()}`));
-    io.exitCode = await runChild(io, () => startProgram(command, env));
+    io.exitCode = await runChild(io, () => obeying(startProgram(command, env), orders));
   } finally {
     server.close();
+    gate.destroy();
+  }
+}
+
+/** The program gets the signals that strongroom gets outside, and ends with it. */
+function obeying(child: ChildProcess, orders: AsyncIterator<string>): ChildProcess {
+  const obey = async () => {
+    for (let order = await orders.next(); order.done !== true; order = await orders.next()) {
+      child.kill(order.value as NodeJS.Signals);
+    }
+    child.kill("SIGKILL");
+  };
+  void obey();
+  continueStopped(child);
+  return child;
+}
+
+/** Nothing outside sees that the program has stopped itself, as on Ctrl-Z, and could continue it. */
+function continueStopped(child: ChildProcess): void {
+  const timer = setInterval(() => {
+    if (isStopped(child.pid)) child.kill("SIGCONT");
+  }, 500);
+  child.once("exit", () => clearInterval(timer));
+}
+
+/** See the state in proc_pid_stat(5). */
+function isStopped(pid: number | undefined): boolean {
+  try {
+    return /^.*\) T /s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return false; // it has ended
   }
 }

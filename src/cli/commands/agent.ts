@@ -18,7 +18,8 @@ import { canStart } from "../kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../kit/programs/held-signals.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { findProject } from "../run/project.js";
-import { mustHaveSandbox, sandboxed, sessionFiles, startGate, startRelay, startSandbox } from "../run/sandbox.js";
+import { mustHaveSandbox, sandboxed, sessionFiles, startRelay } from "../run/sandbox.js";
+import { runSandbox, startGate } from "../run/sandbox-start.js";
 import { withWgetrc, writeTrust } from "../run/trust.js";
 
 type Flags = ConnectionFlags & {
@@ -190,7 +191,7 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
   const relay = await startRelay(join(directory, sessionFiles.relay), () => connectAs(session));
   const gate = await startGate(directory, sandbox.expected);
   try {
-    return await release(() => runChild(io, () => startSandbox(io, sandbox, env)));
+    return await release(() => runSandbox(io, sandbox, env, gate));
   } finally {
     gate.close();
     relay.close();

@@ -1,11 +1,9 @@
 /** Sandbox of `agent run`: bubblewrap, without the vault, other processes, and any network but the broker's. */
-import { type ChildProcess, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import {
-  closeSync,
   existsSync,
   fstatSync,
   lstatSync,
-  openSync,
   readFileSync,
   readlinkSync,
   realpathSync,
@@ -18,14 +16,12 @@ import { entryFile } from "../../program-files.js";
 import { sandboxMark } from "../kit/connection/in-sandbox.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { printable, say } from "../kit/output.js";
-import { startProgram } from "../kit/programs/child-process.js";
+import { printable } from "../kit/output.js";
 import { findProgram } from "../kit/programs/find-program.js";
-import { closeForeignDescriptors } from "./descriptors.js";
 import { hiddenPaths, type Place } from "./hidden-paths.js";
 import { isWithin } from "./path-walk.js";
-import { checkOutside, watchExposed } from "./sandbox-check.js";
 import { type Expected, type Mount, planSandbox } from "./sandbox-plan.js";
+import { planStreams } from "./sandbox-streams.js";
 import { seccompFilter } from "./seccomp-filter.js";
 import { findSystemProgram } from "./system-program.js";
 
@@ -45,6 +41,8 @@ export type SandboxOptions = {
 export type Sandboxed = {
   readonly command: readonly string[];
   readonly expected: Expected;
+  /** The session's. */
+  readonly directory: string;
   /** File that bubblewrap gets as its descriptor 3. */
   readonly filter: string;
 };
@@ -55,12 +53,16 @@ const filterDescriptor = "3";
 export const sessionFiles = {
   /** The socket that leads to the broker. */
   relay: "broker.sock",
-  /** The socket at which the sandbox asks whether the program may start. */
+  /** The socket at which the sandbox asks whether the program may start, and gets signals for it. */
   start: "start.sock",
   /** Conditions that must hold inside before it starts. */
   expected: "sandbox.json",
   /** Which system calls are denied. */
   filter: "filter.bpf",
+  /** The shell's that turns into bubblewrap. */
+  script: "start.sh",
+  /** Its number. */
+  pid: "bwrap.pid",
 };
 
 const system = ["/dev", "/proc"];
@@ -86,7 +88,10 @@ export function mustHaveSandbox({ PATH: path }: NodeJS.ProcessEnv, given: readon
   }
   writableDirectories(given); // refuses a wrong one before a passphrase is asked for
   const found = findSystemProgram("bwrap", path);
-  if ("file" in found) return found.file;
+  if ("file" in found) {
+    planStreams(path);
+    return found.file;
+  }
   if (found.found === null) {
     throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${howToInstall(path)}, or ${without}`);
   }
@@ -141,7 +146,8 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     ...withoutLaterMounts(environment),
     bubblewrap,
     ...["--unshare-user", "--disable-userns", "--cap-drop", "ALL"],
-    ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"],
+    ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"],
+    ...(planStreams(environment["PATH"]).terminal === null ? ["--new-session"] : []),
     ...["--seccomp", filterDescriptor],
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     ...mounts.filter(({ path }) => !system.includes(path)).flatMap(argumentsOf),
@@ -151,7 +157,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     ...mounts.filter(isSealed).flatMap(({ path }) => ["--remount-ro", path]),
     ...["--chdir", process.cwd(), "--", ...inside],
   ];
-  return { command: words, expected, filter };
+  return { command: words, expected, directory, filter };
 }
 
 function argumentsOf({ path, kind, entries = [], isWritable = false }: Mount): string[] {
@@ -220,25 +226,6 @@ function isDirectory(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** Answers the sandbox, which asks once its mounts are made, whether what they cover is still in its place. */
-export function startGate(directory: string, expected: Expected): Promise<Server> {
-  const server = createServer((connection) => {
-    connection.on("error", () => {}).end(problemOutside(expected));
-  });
-  return listen(server, join(directory, sessionFiles.start));
-}
-
-function problemOutside(expected: Expected): string {
-  try {
-    checkOutside(expected);
-    return startAllowed;
-  } catch (error) {
-    return error instanceof CommandFailure ? error.message : "the check of the sandbox failed";
-  }
-}
-
-export const startAllowed = "start";
-
 /** Leads connections to a port of 127.0.0.1, or to a Unix socket, to where `open` connects. @throws CommandFailure */
 export function startRelay(place: number | string, open: () => Socket): Promise<Server> {
   const server = createServer((near) => {
@@ -250,30 +237,11 @@ export function startRelay(place: number | string, open: () => Socket): Promise<
   return listen(server, place);
 }
 
-function listen(server: Server, place: number | string): Promise<Server> {
+export function listen(server: Server, place: number | string): Promise<Server> {
   const failed = new CommandFailure("unexpected", `the sandbox's connection to the broker failed at ${place}`);
   return new Promise((resolve, reject) => {
     server
       .once("error", () => reject(failed))
       .listen(typeof place === "number" ? { port: place, host: "127.0.0.1" } : { path: place }, () => resolve(server));
   });
-}
-
-/** Starts bubblewrap, which passes on what it inherits: nothing but the standard streams. */
-export function startSandbox(io: Io, { command, expected, filter }: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
-  closeForeignDescriptors();
-  const descriptor = openSync(filter, "r");
-  // DANGER: through its descriptor, the program could open a file of the standard input again, and write it.
-  const isFile = fstatSync(0).isFile();
-  const child = startProgram(command, env, [descriptor], isFile ? "pipe" : "inherit");
-  if (isFile && child.stdin !== null) io.stdin.pipe(child.stdin.on("error", () => {}));
-  closeSync(descriptor);
-  const watchers = watchExposed(expected, (path) => {
-    say(io, `strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
-    child.kill("SIGKILL");
-  });
-  child.once("exit", () => {
-    for (const watcher of watchers) watcher.close();
-  });
-  return child;
 }

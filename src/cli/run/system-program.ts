@@ -1,5 +1,5 @@
 /**
- * Search for the programs that make the sandbox: bwrap and unshare. They run outside
+ * Search for the programs that make the sandbox and stand between it and the terminal: bwrap, unshare, script. They run outside
  * and decide what is inside, so a program that this user could have replaced is not accepted: an earlier session that could
  * write `~/.local/bin`, or the `node_modules/.bin` that npm puts first, may have left one there.
  *

@@ -1,5 +1,5 @@
 /** Child programs: their start, signals forwarded to them, output masked, exit status passed on. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import type { Readable } from "node:stream";
@@ -18,25 +18,21 @@ export const maskPipe = 3;
 const signalBase = 128;
 
 const forwarded = ["SIGINT", "SIGQUIT", "SIGWINCH", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
-type Forwarded = (typeof forwarded)[number];
+export type Forwarded = (typeof forwarded)[number];
 
 /** A terminal sends these to every process in its foreground, so the child already has them. */
 const sentByTerminals: readonly Forwarded[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
-/**
- * @param descriptors that it gets beside the standard streams, from 3 on
- * @throws CommandFailure usage
- */
+/** @throws CommandFailure usage */
 export function startProgram(
   [program = "", ...args]: readonly string[],
   env: NodeJS.ProcessEnv,
-  descriptors: readonly number[] = [],
-  stdin: "inherit" | "pipe" = "inherit",
+  options: Pick<SpawnOptions, "stdio" | "detached"> = { stdio: "inherit" },
 ): ChildProcess {
   const found = findProgram(program, env["PATH"]);
   if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
   try {
-    return spawn(found.file, args, { env, stdio: [stdin, "inherit", "inherit", ...descriptors] });
+    return spawn(found.file, args, { ...options, env });
   } catch (error) {
     throw notStarted(error);
   }
@@ -49,11 +45,19 @@ export function notStarted(error: unknown): CommandFailure {
   return new CommandFailure("usage", `the command cannot be started (${code}): ${problem}`);
 }
 
-/** Returns the exit status to end with. */
-export async function runChild(io: Io, start: () => ChildProcess): Promise<number> {
+/**
+ * Returns the exit status to end with.
+ * @param deliver takes each signal that this process gets to a child that no terminal reaches
+ */
+export async function runChild(
+  io: Io,
+  start: () => ChildProcess,
+  deliver?: (signal: Forwarded, child: ChildProcess) => void,
+): Promise<number> {
   let child: ChildProcess | null = null;
   const forward = (signal: Forwarded) => {
-    if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
+    if (child !== null && deliver !== undefined) deliver(signal, child);
+    else if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
   };
   for (const signal of forwarded) process.on(signal, forward); // before the start: the child may signal at once
   try {

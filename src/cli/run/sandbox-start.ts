@@ -1,0 +1,117 @@
+/** Start of bubblewrap, the signals that reach the program, and its end. */
+import type { ChildProcess } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { quoted } from "../../client/ownership.js";
+import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
+import { printable, say } from "../kit/output.js";
+import { type Forwarded, runChild, startProgram } from "../kit/programs/child-process.js";
+import { closeForeignDescriptors } from "./descriptors.js";
+import { listen, type Sandboxed, sessionFiles } from "./sandbox.js";
+import { checkOutside, watchExposed } from "./sandbox-check.js";
+import type { Expected } from "./sandbox-plan.js";
+import { planStreams } from "./sandbox-streams.js";
+
+/** First line that the gate writes where the program may start; any other is the reason why it may not. */
+export const startAllowed = "start";
+
+/** What the sandbox is connected to from before the program's start to its end. */
+export type Gate = {
+  /** Returns false where the program has not been started. */
+  send(signal: NodeJS.Signals): boolean;
+  close(): void;
+};
+
+/** Answers the sandbox, which asks once its mounts are made, whether what they cover is still in its place. */
+export async function startGate(directory: string, expected: Expected): Promise<Gate> {
+  let inside: Socket | null = null;
+  const server = createServer((connection) => {
+    server.close(); // the program itself gets none
+    const problem = problemOutside(expected);
+    connection.on("error", () => {});
+    if (problem === null) inside = connection;
+    if (problem === null) connection.write(`${startAllowed}\n`);
+    else connection.end(problem);
+  });
+  await listen(server, join(directory, sessionFiles.start));
+  return {
+    send: (signal) => {
+      inside?.write(`${signal}\n`);
+      return inside !== null;
+    },
+    close: () => {
+      server.close();
+      inside?.destroy();
+    },
+  };
+}
+
+function problemOutside(expected: Expected): string | null {
+  try {
+    checkOutside(expected);
+    return null;
+  } catch (error) {
+    return error instanceof CommandFailure ? error.message : "the check of the sandbox failed";
+  }
+}
+
+/** Time that a program has to end after SIGTERM or SIGHUP, in milliseconds. */
+const graceMs = 5000;
+
+/** Runs bubblewrap, which passes on what it inherits: nothing but the standard streams. Returns the program's exit status. */
+export function runSandbox(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv, gate: Gate): Promise<number> {
+  const deliver = (signal: Forwarded, child: ChildProcess) => {
+    if (signal === "SIGWINCH") return; // script(1) passes it on
+    if (!gate.send(signal)) end(sandbox, child);
+    else if (signal === "SIGTERM" || signal === "SIGHUP") setTimeout(() => end(sandbox, child), graceMs).unref();
+  };
+  return runChild(io, () => start(io, sandbox, env), deliver);
+}
+
+function start(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
+  closeForeignDescriptors();
+  const { terminal, options, fed, redirections } = planStreams(env["PATH"]);
+  const file = join(sandbox.directory, sessionFiles.script);
+  writeFileSync(file, startScript(sandbox, redirections, env["SHELL"]), { mode: 0o600 });
+  const inTerminal = ["--quiet", "--return", "--command", `exec /bin/sh ${quoted(file)}`, "/dev/null"];
+  const command = terminal === null ? ["/bin/sh", file] : [terminal, ...inTerminal];
+  const child = startProgram(command, { ...env, SHELL: "/bin/sh" }, options);
+  const input = fed === null ? null : (child.stdio[fed] as NodeJS.WritableStream);
+  if (input !== null) io.stdin.pipe(input.on("error", () => {}));
+  const watchers = watchExposed(sandbox.expected, (path) => {
+    say(io, `strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
+    end(sandbox, child);
+  });
+  child.once("exit", () => {
+    for (const watcher of watchers) watcher.close();
+  });
+  return child;
+}
+
+/** A shell turns into bubblewrap, for which a signal of the terminal would be the end: the program gets it by itself. */
+function startScript(
+  { command, filter, directory }: Sandboxed,
+  redirections: string,
+  shell: string | undefined,
+): string {
+  return [
+    "trap '' INT QUIT",
+    `exec ${redirections}`,
+    `exec 3<${quoted(filter)} 4<&- 5<&-`,
+    `echo $$ >${quoted(join(directory, sessionFiles.pid))}`,
+    shell === undefined ? "unset SHELL" : `SHELL=${quoted(shell)}`,
+    `exec ${command.map(quoted).join(" ")}`,
+  ].join("\n");
+}
+
+/** Ends all of the sandbox; script(1) then sets the terminal back. */
+function end({ directory }: Sandboxed, child: ChildProcess): void {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  try {
+    process.kill(Number(readFileSync(join(directory, sessionFiles.pid), "latin1")), "SIGKILL");
+  } catch {
+    child.kill("SIGKILL"); // before bubblewrap was started
+  }
+}
