@@ -22,7 +22,7 @@ import {
   stepsOf,
   type TrashStep,
 } from "./batch-plan.js";
-import type { CachedStore, SealedBlob } from "./cache.js";
+import type { CachedBlob, CachedStore, SealedBlob } from "./cache.js";
 import {
   conflictAt,
   expectedAs,
@@ -108,17 +108,16 @@ export class Batches {
     steps: readonly (Step | VaultError)[],
     budget: ResponseBudget,
   ): Promise<PromiseSettledResult<StepResult>[]> {
-    const order = new BeginOrder();
-    const results = steps.map(async (step) => {
-      const place = order.next();
+    const wanted = steps.map((step) => (step instanceof VaultError ? step : (budget.refusal() ?? step)));
+    const paths = wanted.flatMap((step) => (step instanceof VaultError ? [] : [step.path]));
+    const opened = (await this.#space.useAll(paths, (path, found) => this.#openWithin(budget, path, found))).values();
+    const results = wanted.map(async (step) => {
       try {
         if (step instanceof VaultError) throw step;
-        return await this.#gotten(step, this.#openWithin(budget, step.path, place));
+        return await this.#gotten(step, settled(opened.next().value));
       } catch (error) {
         if (isRefusal(error)) return this.#failed(error);
         throw error;
-      } finally {
-        place.begun();
       }
     });
     return Promise.allSettled(results);
@@ -128,18 +127,12 @@ export class Batches {
    * Opens the current version; large ones are opened one after the other. DANGER: in the order of the steps, whichever is read
    * first: a client that is refused what is beyond the budget asks again from there on, and needs the first one in any case.
    */
-  async #openWithin(budget: ResponseBudget, path: string, { before, begun }: Place): Promise<TaggedResponse> {
-    budget.mustLast();
-    return this.#space.use(path, async (found) => {
-      await before;
-      const open = () => this.#space.openFound(path, found);
-      const isLarge = found !== null && found.currentLength > smallBytes;
-      const opening = isLarge ? budget.take(open) : open();
-      begun();
-      const opened = await opening;
-      if (!isLarge) budget.spend(opened.response);
-      return opened;
-    });
+  async #openWithin(budget: ResponseBudget, path: string, found: CachedBlob | null): Promise<TaggedResponse> {
+    const open = () => this.#space.openFound(path, found);
+    if (found !== null && found.currentLength > smallBytes) return budget.take(open);
+    const opened = await open();
+    budget.spend(opened.response);
+    return opened;
   }
 
   async #change(steps: readonly Step[]): Promise<Bytes> {
@@ -286,21 +279,10 @@ function expectedAsRead(change: Change, tag: string | undefined): Change {
   return typeof expected === "object" ? change : { ...change, expected: { tag } };
 }
 
-/** `before` resolves once the step before has begun, or has failed; `begun` says so to the next one. */
-type Place = { readonly before: Promise<void>; readonly begun: () => void };
-
-/** Order in which the steps of a slice begin, however long each waits for storage. */
-class BeginOrder {
-  #last: Promise<void> = Promise.resolve();
-
-  next(): Place {
-    const before = this.#last;
-    let begun = () => {};
-    this.#last = new Promise((resolve) => {
-      begun = resolve;
-    });
-    return { before, begun };
-  }
+/** Returns the result, as a promise of it, of work that has ended. */
+async function settled<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {
+  if (result?.status !== "fulfilled") throw result?.reason;
+  return result.value;
 }
 
 /** Bytes that the gets of a batch may return: those beyond are refused. */
@@ -318,11 +300,11 @@ class ResponseBudget {
     this.#spent += response.length;
   }
 
-  /** @throws VaultError BAD_REQUEST once more than the budget is spent */
-  mustLast(): void {
-    if (this.#spent <= this.#most) return;
+  /** Returns the error once more than the budget is spent, else null. */
+  refusal(): VaultError | null {
+    if (this.#spent <= this.#most) return null;
     const problem = `the secrets of this batch have more than ${this.#most} bytes`;
-    throw new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
+    return new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
   }
 
   /**
@@ -331,7 +313,8 @@ class ResponseBudget {
    */
   take<R extends { readonly response: Bytes }>(make: () => Promise<R>): Promise<R> {
     return this.#turns.run(async () => {
-      this.mustLast();
+      const refusal = this.refusal();
+      if (refusal !== null) throw refusal;
       const made = await make();
       this.spend(made.response);
       return made;

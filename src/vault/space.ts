@@ -16,7 +16,15 @@ import type {
 import { VaultError } from "../errors.js";
 import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import type { Change, CommitResult, Expected, Space } from "../storage/secret-store.js";
-import { type CachedBlob, type CachedStore, cachedBlob, cacheKey, headOf, type SealedBlob } from "./cache.js";
+import {
+  type CachedBlob,
+  type CachedStore,
+  cachedBlob,
+  cacheKey,
+  headOf,
+  type Keep,
+  type SealedBlob,
+} from "./cache.js";
 import {
   type Condition,
   type Conflict,
@@ -75,6 +83,12 @@ export type SpaceParts = {
 
 /** New blob that the key worker has made of the one before it, not stored yet. */
 export type Made = { readonly result: Extract<WriteResult, { ok: true }>; readonly previous: Bytes | Head | null };
+
+/** Work on the blob at a path; null: there is none. */
+type Work<T> = (path: string, found: CachedBlob | null) => Promise<T>;
+
+/** What storage has returned for a path, or thrown. */
+type Read = PromiseSettledResult<Bytes | null>;
 
 /** Response to a write. `removed`: how many versions a prune has removed. */
 export type Written = TaggedResponse & { readonly removed: number };
@@ -206,28 +220,61 @@ export class SealedSpace {
    * Runs work on the whole blob, from memory or storage; one that it finds intact stays in memory. One that is damaged in
    * memory is read again, since its file may have been repaired.
    */
-  async use<T>(path: string, work: (found: CachedBlob | null) => Promise<T>): Promise<T> {
+  use<T>(path: string, work: Work<T>): Promise<T> {
     const found = this.#inMemory(path);
-    if (found !== undefined) {
-      try {
-        return await work(found);
-      } catch (error) {
-        if (!isDamage(error)) throw error;
-        this.#cached.blobs.drop(cacheKey(this.#kind.space, path));
-      }
-    }
+    return found === undefined ? this.#useStored(path, work) : this.#useInMemory(path, found, work);
+  }
+
+  /** Like `use`, for several blobs: work begins in the order of the paths, once all are read. Settles once all have ended. */
+  useAll<T>(paths: readonly string[], work: Work<T>): Promise<PromiseSettledResult<T>[]> {
     return this.#cached.blobs.reading(async (keep) => {
-      const blob = await this.stored(path);
-      const read = blob && cachedBlob({ blob });
-      const result = await work(read);
-      if (read !== null) keep(cacheKey(this.#kind.space, path), read);
-      return result;
+      const found = paths.map((path) => this.#inMemory(path));
+      const read = await this.#readAll(paths.filter((_, i) => found[i] === undefined));
+      const working = paths.map((path, i) => {
+        const cached = found[i];
+        if (cached !== undefined) return this.#useInMemory(path, cached, work);
+        return this.#useRead(path, read.get(path), work, keep);
+      });
+      return Promise.allSettled(working);
     });
+  }
+
+  async #useInMemory<T>(path: string, found: CachedBlob, work: Work<T>): Promise<T> {
+    try {
+      return await work(path, found);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#cached.blobs.drop(cacheKey(this.#kind.space, path));
+      return this.#useStored(path, work);
+    }
+  }
+
+  #useStored<T>(path: string, work: Work<T>): Promise<T> {
+    return this.#cached.blobs.reading(async (keep) => {
+      const read = await this.#readAll([path]);
+      return this.#useRead(path, read.get(path), work, keep);
+    });
+  }
+
+  /** DANGER: awaits nothing before the work begins, which has an order. */
+  async #useRead<T>(path: string, read: Read | undefined, work: Work<T>, keep: Keep): Promise<T> {
+    if (read?.status === "rejected") throw read.reason;
+    const blob = read?.value ?? null;
+    const found = blob && cachedBlob({ blob });
+    const result = await work(path, found);
+    if (found !== null) keep(cacheKey(this.#kind.space, path), found);
+    return result;
+  }
+
+  async #readAll(paths: readonly string[]): Promise<ReadonlyMap<string, Read>> {
+    if (paths.length === 0) return new Map();
+    const read = await Promise.allSettled(paths.map((path) => this.stored(path)));
+    return new Map(read.map((one, i) => [paths[i] ?? "", one]));
   }
 
   /** Opens the current version. @throws VaultError NOT_FOUND, INTEGRITY */
   open(path: string, forVault = false): Promise<TaggedResponse> {
-    return this.use(path, (found) => this.openFound(path, found, forVault));
+    return this.use(path, (_, found) => this.openFound(path, found, forVault));
   }
 
   /** Like `open`, of a blob that was found at the path. */

@@ -95,7 +95,7 @@ export class VaultTransit {
 
   #askAbout<R extends Request>(name: string, requestOf: (blob: Bytes) => R): Promise<Success<R>> {
     const { space } = this;
-    return space.whileUnlocked(() => space.use(name, (found) => space.ask(requestOf(space.must(name, found).blob))));
+    return space.whileUnlocked(() => space.use(name, (_, found) => space.ask(requestOf(space.must(name, found).blob))));
   }
 
   /** @throws VaultError BAD_REQUEST, … as show */
@@ -136,7 +136,7 @@ export class VaultTransit {
   useAs(wish: Use): Promise<UseReply> {
     const { name, body } = wish;
     const work = async () => {
-      const used = await this.space.use(name, (found) => this.#ask(wish, found?.blob ?? null));
+      const used = await this.space.use(name, (_, found) => this.#ask(wish, found?.blob ?? null));
       if ("response" in used) return used;
       return this.space.turns.run([name], () => repeating(() => this.#reserveAndUse(wish)));
     };
