@@ -5,7 +5,7 @@
  */
 import type { Bytes } from "../../workers/protocol.js";
 import { documentName as tokensDocument } from "../access/token-record.js";
-import { type SecretStore, type Space, spaces } from "../storage/secret-store.js";
+import { pagesOf, type SecretStore, type Space, spaces } from "../storage/secret-store.js";
 import { unfinishedHeader } from "../storage/unfinished-vault.js";
 import { CommitBuffer } from "./commit-buffer.js";
 import type { HeaderCheck } from "./offline-keys.js";
@@ -168,14 +168,11 @@ async function countAll(store: SecretStore): Promise<number> {
 /** Yields all paths of the spaces in order, in slices. @throws MigrationError aborted */
 async function* slicesOf(store: SecretStore, within: readonly Space[], signal: AbortSignal): AsyncGenerator<Slice> {
   for (const space of within) {
-    let after: string | undefined = "";
-    while (after !== undefined) {
-      const page: readonly string[] = await store.list("", after, pageSize, space);
+    for await (const page of pagesOf((after) => store.list("", after, pageSize, space), pageSize)) {
       for (let at = 0; at < page.length; at += readsAtOnce) {
         if (signal.aborted) throw new MigrationError("aborted", "interrupted: run the same command again to continue");
         yield { space, paths: page.slice(at, at + readsAtOnce) };
       }
-      after = page.at(-1);
     }
   }
 }

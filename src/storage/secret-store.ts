@@ -185,6 +185,20 @@ export interface SecretStore {
   close(): Promise<void>;
 }
 
+/** Yields names in pages, until one is not full. `list` returns at most `size` of those after a name. */
+export async function* pagesOf(
+  list: (after: string) => Promise<readonly string[]>,
+  size: number,
+  after = "",
+): AsyncGenerator<readonly string[], void, void> {
+  for (let last = after; ; ) {
+    const found = await list(last);
+    yield found;
+    if (found.length < size) return;
+    last = found.at(-1) ?? "";
+  }
+}
+
 /** Another program has changed a document that a header was to be replaced with. */
 export function documentChanged(): VaultError {
   return new VaultError("UNAVAILABLE", "another program changed the vault's documents at the same time: try again");

@@ -6,7 +6,7 @@
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore, Space } from "../storage/secret-store.js";
+import { pagesOf, type SecretStore, type Space } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 import type { SealedSpace } from "./space.js";
@@ -48,7 +48,6 @@ type Sweep = {
   run: string | null;
   space: SweptSpace;
   after: string;
-  next: readonly string[];
   done: number;
   damaged: number;
   failures: number;
@@ -87,14 +86,13 @@ export class RotationSweep {
     this.#wakeUp();
   }
 
-  /** DANGER: nothing may be awaited between a false result and the end of the run, or a `wake` in between is lost. */
   #continues(sweep: Sweep): boolean {
     const { lockState, header } = this.#options;
-    sweep.running = !this.#closed && lockState.unlocked && header.rotation === sweep.rotation;
-    return sweep.running;
+    return !this.#closed && lockState.unlocked && header.rotation === sweep.rotation;
   }
 
   async #run(sweep: Sweep): Promise<void> {
+    sweep.running = true;
     while (this.#continues(sweep)) {
       try {
         if (!(await this.#alone(() => this.#runAlone(sweep)))) await this.#sleep(otherSweepMs);
@@ -102,6 +100,7 @@ export class RotationSweep {
         if (this.#continues(sweep)) await this.#waitAfter(error, sweep);
       }
     }
+    sweep.running = false; // DANGER: nothing may be awaited after the loop's last check, or a `wake` in between is lost
   }
 
   /** Returns false while another server sweeps. */
@@ -115,30 +114,34 @@ export class RotationSweep {
   async #runAlone(sweep: Sweep): Promise<void> {
     const run = await this.#storeRun();
     if (sweep.run !== run) Object.assign(sweep, { ...newSweep(sweep.rotation), run, running: true });
-    while (this.#continues(sweep)) {
-      await this.#step(sweep);
-      sweep.failures = 0;
+    for (const space of sweptSpaces.slice(sweptSpaces.indexOf(sweep.space))) {
+      if (space !== sweep.space) Object.assign(sweep, { space, after: "" });
+      if (!(await this.#sweepSpace(sweep))) return;
     }
+    if (this.#continues(sweep)) await this.#finish(sweep);
   }
 
-  async #step(sweep: Sweep): Promise<void> {
-    const { store, clock } = this.#options;
-    if (sweep.next.length === 0) sweep.next = await store.list("", sweep.after, pathsAtOnce, sweep.space);
-    const [path, ...rest] = sweep.next;
-    if (path === undefined) return this.#endOfSpace(sweep);
+  /** Returns whether all blobs of the space have been seen. */
+  async #sweepSpace(sweep: Sweep): Promise<boolean> {
+    const { store } = this.#options;
+    const list = (after: string) => store.list("", after, pathsAtOnce, sweep.space);
+    for await (const paths of pagesOf(list, pathsAtOnce, sweep.after)) {
+      for (const path of paths) {
+        if (!this.#continues(sweep)) return false;
+        await this.#step(sweep, path);
+      }
+    }
+    return true;
+  }
+
+  async #step(sweep: Sweep, path: string): Promise<void> {
+    const { clock } = this.#options;
     const started = clock.elapsed();
     if (!(await this.#reseal(sweep.space, path))) sweep.damaged++;
     sweep.after = path;
-    sweep.next = rest;
     sweep.done++;
+    sweep.failures = 0;
     await this.#rest(clock.elapsed() - started);
-  }
-
-  async #endOfSpace(sweep: Sweep): Promise<void> {
-    const next = sweptSpaces[sweptSpaces.indexOf(sweep.space) + 1];
-    if (next === undefined) return this.#finish(sweep);
-    sweep.space = next;
-    sweep.after = "";
   }
 
   /** Returns false for a damaged secret or key: it is left as it is, and the sweep continues. */
@@ -205,7 +208,6 @@ function newSweep(rotation: string): Sweep {
     run: null,
     space: "secrets",
     after: "",
-    next: [],
     done: 0,
     damaged: 0,
     failures: 0,

@@ -15,7 +15,7 @@ import type {
 } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { KeyedMutex, type ReadWriteLock } from "../locks.js";
-import type { Change, CommitResult, Expected, Space } from "../storage/secret-store.js";
+import { type Change, type CommitResult, type Expected, pagesOf, type Space } from "../storage/secret-store.js";
 import {
   type CachedBlob,
   type CachedStore,
@@ -392,13 +392,9 @@ export class SealedSpace {
   }
 
   /** Yields all names, at most `size` at a time. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
-  async *pages(query: NameQuery, size: number): AsyncGenerator<readonly string[], void, void> {
-    for (let { after } = query; ; ) {
-      const found = await this.whileUnlocked(() => this.names({ ...query, after }, size));
-      yield found;
-      if (found.length < size) return;
-      after = found.at(-1) ?? "";
-    }
+  pages(query: NameQuery, size: number): AsyncGenerator<readonly string[], void, void> {
+    const list = (after: string) => this.whileUnlocked(() => this.names({ ...query, after }, size));
+    return pagesOf(list, size, query.after);
   }
 
   /**

@@ -6,7 +6,7 @@ import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { tagOf } from "../storage/blob-tag.js";
-import type { Change, Expected } from "../storage/secret-store.js";
+import { type Change, type Expected, pagesOf } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
 import { headOf } from "./cache.js";
 import { always, type Condition, conflictAt, expectedAs, notFound, requireOf, unconditional } from "./conditions.js";
@@ -130,15 +130,16 @@ export class VaultTrash {
 
   /** Destroys what was moved to the trash at this time or before. Needs no key. @throws VaultError UNAVAILABLE */
   async sweep(until: number, sweep: Sweep): Promise<void> {
-    for (let after: string | undefined = ""; after !== undefined && sweep.continues(); ) {
-      const heads: Heads = new Map();
-      const paths: readonly string[] = await this.space.namesWithHeads("", after, sweptAtOnce, heads);
+    const heads: Heads = new Map();
+    const list = (after: string) => this.space.namesWithHeads("", after, sweptAtOnce, heads);
+    for await (const paths of pagesOf(list, sweptAtOnce)) {
       for (const path of paths) {
+        if (!sweep.continues()) return;
         const deletedAt = await this.#deletedAt(path, heads);
         if (deletedAt > until) sweep.kept(deletedAt);
         else await this.#sweepOne(path, until, sweep);
       }
-      after = paths.length < sweptAtOnce ? undefined : paths.at(-1);
+      heads.clear();
     }
   }
 

@@ -3,7 +3,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
 import { VaultError } from "../../errors.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import { type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
+import { pagesOf, type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
 import { trashedHeadBytes } from "../../storage/trashed-blob.js";
 import { headBytes } from "../offline-keys.js";
 import { faultMessages, innerOutline, opensNotingExpiry, unopened } from "./check-blobs.js";
@@ -52,13 +52,10 @@ async function examineSpace(
   const counted = await store.count(space);
   inspection.progress.expect(counted);
   let found = 0;
-  for (let after = ""; ; ) {
-    const paths = await store.list("", after, blobsAtOnce, space);
+  const list = (after: string) => store.list("", after, blobsAtOnce, space);
+  for await (const paths of pagesOf(list, blobsAtOnce)) {
     await Promise.all(paths.map((path) => examineBlob(inspection, store, space, path, isOpened)));
     found += paths.length;
-    const last = paths.at(-1);
-    if (last === undefined) break;
-    after = last;
   }
   if (found !== counted && space === "secrets") reportCount(inspection, store, counted, found);
   return found;
