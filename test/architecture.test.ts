@@ -38,7 +38,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     protocol,
   ],
   "src/access": ["node:*", "express-rate-limit", ...leaves, "src/contract"],
-  "src/audit": ["node:*", ...leaves, protocol],
+  "src/audit": ["node:*", ...leaves, "src/contract", protocol],
   "src/metrics": ["node:*", "src/*", "src/storage/secret-store"],
   "src/http": [
     "node:*",
@@ -195,6 +195,7 @@ const entrances: readonly string[] = [
   "src/client/discovery",
   "src/client/fields",
   ownership,
+  "src/contract/audit-events",
   "src/contract/document",
   "src/contract/names",
   "src/contract/operations",

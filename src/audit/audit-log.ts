@@ -3,20 +3,14 @@
  * method is called by name, as a step of what it records.
  */
 import type { Clock } from "../clock.js";
+import type { ServerRecord } from "../contract/audit-events.js";
 import { VaultError } from "../errors.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
 import type { Credential, FinishedRequest, LockReason } from "../observer.js";
 import { auditDirectory, type LogHead } from "./format.js";
 import { type AuditRecord, readRecords } from "./reader.js";
-import {
-  type AuditedEvent,
-  type AuditedMode,
-  auditRecordText,
-  type CheckpointReason,
-  recordsOf,
-  type ServerRecord,
-} from "./record.js";
+import { type AuditedEvent, type AuditedMode, auditRecordText, type CheckpointReason, recordsOf } from "./record.js";
 import { AuditWriter, type CheckpointVerifier, type LastCheckpoint, type Signer } from "./writer.js";
 
 /** Time in which further lockouts are counted together, in milliseconds. */

@@ -3,41 +3,11 @@
  * digest, and nothing that a client wrote where a path or a name was expected, unless it was found to be one.
  */
 import { randomUUID } from "node:crypto";
-import type { CheckpointSignature } from "../../workers/protocol.js";
 import type { Settings } from "../config/definitions.js";
-import type { BatchItem, Credential, FinishedRequest, LockReason } from "../observer.js";
+import type { ChangeEvent, ReadEvent, ServerRecord } from "../contract/audit-events.js";
+import type { BatchItem, FinishedRequest } from "../observer.js";
 
 export type AuditedMode = Exclude<Settings["audit"], "off">;
-
-/** Event of a request that changes something, which every log has. */
-export type ChangeEvent =
-  | ("init" | "unlock" | "lock" | "passphrase" | "rotate" | "key-create" | "key-delete" | "snapshot")
-  | ("put" | "metadata" | "delete" | "undo" | "prune" | "undelete" | "destroy" | "trash" | "untrash" | "batch")
-  | ("token-create" | "token-rotate" | "token-revoke" | "key-change" | "key-export" | "use-change" | "approve")
-  | ("shutdown" | "review" | "review-storm");
-
-/** Event of a request that only reads, which a log of mode `all` has. */
-export type ReadEvent =
-  | ("get" | "get-version" | "list" | "versions" | "list-trash" | "check" | "otp")
-  | ("encrypt" | "decrypt" | "rewrap" | "sign" | "verify" | "hmac" | "datakey");
-
-/** Record of the server's own: its event and its members. */
-export type ServerRecord =
-  | { readonly event: "start" | "stop" }
-  | { readonly event: "locked"; readonly reason: LockReason }
-  /** `count`: further ones within a minute. */
-  | { readonly event: "lockout"; readonly credential: Credential; readonly address?: string; readonly count?: number }
-  /** A secret is about to go out with a request. DANGER: never the request's path, query or body. */
-  | ({ readonly event: "use-begin" } & UseOfSecret)
-  /** Result of a use, as soon as the status is known: the response's body may still be on its way. */
-  | ({ readonly event: "use"; readonly status: number } & UseOfSecret)
-  /** A secret had been in the trash for long enough. */
-  | { readonly event: "destroy"; readonly path: string; readonly reason: "age" }
-  | { readonly event: "gap"; readonly count: number; readonly since: string }
-  | ({ readonly event: "checkpoint"; readonly reason: CheckpointReason; readonly from: number } & CheckpointSignature)
-  | { readonly event: "mismatch"; readonly reason: Mismatch };
-
-type UseOfSecret = Readonly<Record<"token" | "path" | "host" | "method", string>>;
 
 /** Why a checkpoint is made. */
 export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";

@@ -16,8 +16,9 @@ import {
   parseHeaderLine,
   signedOf,
 } from "../../src/audit/format.js";
-import { auditRecordText, type ChangeEvent, type ReadEvent } from "../../src/audit/record.js";
+import { auditRecordText } from "../../src/audit/record.js";
 import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/writer.js";
+import type { ChangeEvent, ReadEvent } from "../../src/contract/audit-events.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";

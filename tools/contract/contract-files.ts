@@ -36,6 +36,12 @@ type Operation = {
 type Document = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+  readonly "x-audit-events": {
+    readonly changes: readonly (readonly string[])[];
+    readonly reads: readonly (readonly string[])[];
+    /** With the members of their records. */
+    readonly server: Readonly<Record<string, readonly string[]>>;
+  };
 };
 
 function readDocument(): Document {
@@ -53,6 +59,7 @@ export function contractFiles(): ReadonlyMap<string, string> {
   return new Map([
     ["src/contract/operations.ts", operationsOf(document)],
     ["src/contract/names.ts", namesFile(document.components.schemas)],
+    ["src/contract/audit-events.ts", auditEventsFile(document)],
     ["src/client/api-types.ts", typesOf(document.components.schemas)],
     ["src/client/shapes.ts", shapesOf(document)],
     ["workers/names.ts", `${namesHead}${typeNamesOf(document.components.schemas)}`],
@@ -100,6 +107,36 @@ function listOf(values: Schema["enum"]): string {
   if (values === undefined) throw new Error("openapi.yaml does not list what a generated file needs");
   const list = JSON.stringify(values).replaceAll(",", ", ");
   return list.length <= 80 ? list : `[\n${values.map((value) => `  ${JSON.stringify(value)},\n`).join("")}]`;
+}
+
+/** Types of the events of the audit log, and of the server's own records. */
+function auditEventsFile({ components: { schemas }, "x-audit-events": { changes, reads, server } }: Document): string {
+  const members: Readonly<Record<string, Schema>> = schemas["AuditRecord"]?.properties ?? {};
+  const union = (lines: readonly (readonly string[])[]) =>
+    lines.map((line) => `\n  | ${line.map((event) => JSON.stringify(event)).join(" | ")}`).join("");
+  const memberOf = (named: string) => {
+    const name = named.replace(/\?$/, "");
+    const schema = members[name];
+    if (schema === undefined) throw new Error(`AuditRecord in openapi.yaml has no ${name}`);
+    return `; readonly ${named}: ${typeOf(schema)}`;
+  };
+  const records = Object.entries(server).map(
+    ([event, names]) => `\n  | { readonly event: ${JSON.stringify(event)}${names.map(memberOf).join("")} }`,
+  );
+  return `/** Events of the audit log, generated from openapi.yaml by \`npm run contract\`. */
+
+/** Event of a request that changes something, which every log has. */
+// biome-ignore format: generated
+export type ChangeEvent =${union(changes)};
+
+/** Event of a request that only reads, which a log of mode \`all\` has. */
+// biome-ignore format: generated
+export type ReadEvent =${union(reads)};
+
+/** Record of the server's own. */
+// biome-ignore format: generated
+export type ServerRecord =${records.join("")};
+`;
 }
 
 function typesOf(schemas: Readonly<Record<string, Schema>>): string {
