@@ -242,7 +242,9 @@ describe("in directories of another user, root", () => {
     expect(await installService(processIo, serviceManager("linux"), plan).catch(failure)).to.contain(
       "belongs to another user",
     );
-    expect(await isAllowed([{ file: "/project", bytes: Buffer.from("") }])).to.equal(false);
+    const project = [{ file: "/project", bytes: Buffer.from("") }];
+    expect(await allow(project).catch(failure)).to.contain("belongs to another user");
+    expect(await isAllowed(project)).to.equal(false);
     expect(readdirSync(place)).to.deep.equal([]);
   });
 

@@ -19,7 +19,7 @@ import { access, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
-import { findWeakPlace, isPrivate, weakPlaceText, writing } from "../../client/ownership.js";
+import { findWeakPlace, isPrivate, type WeakPlace, weakPlaceText, writing } from "../../client/ownership.js";
 import { xdgDirectory } from "../../config/xdg.js";
 import { quoted } from "../../files/home.js";
 import { mustBeScope } from "../kit/args/paths.js";
@@ -186,8 +186,9 @@ export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
 
 /** @throws CommandFailure usage, when another user could make such marks */
 export async function allow(files: readonly OwnFile[]): Promise<void> {
-  const weak = await findWeakPlace(join(await makeAllowedDirectory(), "mark"));
+  const weak = await findWeakPlaceOfMarks();
   if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(), weak)));
+  await makeAllowedDirectory();
   for (const { file } of files.slice(0, 1)) await revokeFile(file); // what it said before must not come back
   await writeFile(markOf(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
@@ -214,10 +215,14 @@ async function readMarks(): Promise<readonly Mark[]> {
   return Promise.all(marks);
 }
 
-/** Makes and returns the directory that says what is allowed. */
+/** Returns the directory that says what is allowed. Makes it, unless another user could choose where that is. */
 export async function makeAllowedDirectory(): Promise<string> {
-  await mkdir(directory(), { recursive: true, mode: 0o700 });
+  if ((await findWeakPlaceOfMarks()) === null) await mkdir(directory(), { recursive: true, mode: 0o700 });
   return directory();
+}
+
+function findWeakPlaceOfMarks(): Promise<WeakPlace | null> {
+  return findWeakPlace(join(directory(), "mark"));
 }
 
 /** The XDG base directory specification: kept over restarts, but not to be copied to other machines. */
