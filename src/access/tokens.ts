@@ -215,7 +215,7 @@ export class ClientTokens {
     permit();
     const digest = Buffer.from(key, "latin1").toString("base64url");
     const current = this.#ledger.state.tokens.find((record) => record.digest === digest);
-    if (current !== undefined) return this.revoke(current.name);
+    if (current !== undefined) return this.revoke(current.name, permit);
     this.#endFormer(digest);
     await this.#storeEnd(async () => {
       this.#endFormer(digest);

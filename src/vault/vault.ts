@@ -161,6 +161,7 @@ export class Vault {
       permit();
       const checks = this.#recordStore?.verify();
       if (checks !== undefined) await checks; // DANGER: a lock at the same time makes it throw, so `becomeUnlocked` may follow
+      permit(); // the token may have ended since
     } catch (error) {
       if (header !== null) await this.#header.discard(header);
       if (!this.#lockState.unlocked) await this.#lockState.lock("request");

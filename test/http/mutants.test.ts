@@ -13,12 +13,14 @@ import { passphrase, uncached } from "../../tools/rig/server.js";
 import { mustCreateToken, send } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
+import { judgeEnds, judgeLateBodies } from "../support/request-ends.js";
 import * as judges from "../support/request-judges.js";
+import { beginBody, type Rig, startRig } from "../support/request-rig.js";
 import { allRequests } from "../support/requests.js";
 
 const files = { held: heldFiles(), failing: failingFiles() };
 
-type Rigs = { readonly usual: judges.Rig; readonly held: judges.Rig; readonly full: judges.Rig };
+type Rigs = { readonly usual: Rig; readonly held: Rig; readonly full: Rig };
 type Check = (rigs: Rigs) => Promise<readonly string[]>;
 
 /** Requests of each kind: a few of them are enough to miss a step. */
@@ -64,10 +66,10 @@ const limitsAttempts: Check = async ({ usual }) => {
   if (unlock === undefined) return ["there is no unlock"];
   const passphrases = [...Array.from({ length: 12 }, () => "wrong"), passphrase];
   const begun = await Promise.all(
-    passphrases.map((text) => judges.beginBody(usual, { ...unlock, body: { passphrase: text } }, server.token)),
+    passphrases.map((text) => beginBody(usual, { ...unlock, body: { passphrase: text } }, server.token)),
   );
   const statuses: number[] = [];
-  for (const attempt of begun) statuses.push(await attempt.send());
+  for (const attempt of begun) statuses.push((await attempt.send()).status);
   clock.advance(400_000);
   return statuses.at(-1) === 429 ? [] : [`a right passphrase after twelve wrong ones: ${statuses.at(-1)}`];
 };
@@ -90,7 +92,7 @@ const wipesBodies: Check = async ({ usual: { server } }) => {
 
 /** What a token with limited paths does is activity. */
 const countsActivity: Check = async () => {
-  const { server, clock, tokens } = await judges.startRig({ idleTimeoutMs: 600_000 });
+  const { server, clock, tokens } = await startRig({ idleTimeoutMs: 600_000 });
   for (let n = 0; n < 3; n++) {
     clock.advance(400_000);
     await send(server, { path: "/v1/secrets/app/a", token: tokens.get("in") ?? "" });
@@ -109,7 +111,7 @@ const catching: Readonly<Record<string, Check>> = {
   closeAfterPassphrase: keepsConnection,
   refuseLockedOutOfPassphrases: on(judges.judgeCounting),
   requireEndpoint: on(judges.judgeMethods),
-  refuseWhileStopping: async () => judges.judgeStopping(await judges.startRig(), sample),
+  refuseWhileStopping: async () => judges.judgeStopping(await startRig(), sample),
   requireScopes: on(judges.judgeUnlocked),
   requireUnlocked: on(judges.judgeLocked),
   requireAuditLog: ({ full }) => judges.judgeFullAudit(full, sample, files.failing),
@@ -118,10 +120,10 @@ const catching: Readonly<Record<string, Check>> = {
   readConditions: on(judges.judgeParameters),
   readQuery: on(judges.judgeParameters),
   readBodyOf: on(judges.judgeSamples),
-  checkTokenAfterBody: on(judges.judgeLateBodies),
-  checkTokenInTurn: ({ held }) => judges.judgeEnds(held, sample, files.held),
+  checkTokenAfterBody: on(judgeLateBodies),
+  checkTokenInTurn: ({ held }) => judgeEnds(held, sample, files.held),
   refuseFurtherAttempts: limitsAttempts,
-  checkTokenBeforeRead: ({ held }) => judges.judgeEnds(held, sample, files.held),
+  checkTokenBeforeRead: ({ held }) => judgeEnds(held, sample, files.held),
   countLogin: on(judges.judgeCounting),
   countPassphrase: on(judges.judgeCounting),
   record: on(judges.judgeSamples),
@@ -133,9 +135,9 @@ const lists = [adapter.arrival, adapter.turn, adapter.departure, adapter.refusal
 
 describe("the adapter without", () => {
   const rigs = shared(async () => ({
-    usual: await judges.startRig(),
-    held: await judges.startRig({ files: files.held.files, ...uncached }),
-    full: await judges.startRig({ files: files.failing.files, auditOnFailure: "deny" }),
+    usual: await startRig(),
+    held: await startRig({ files: files.held.files, ...uncached }),
+    full: await startRig({ files: files.failing.files, auditOnFailure: "deny" }),
   }));
 
   it("any of its steps has a judge that finds it", () => {

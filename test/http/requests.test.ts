@@ -6,11 +6,13 @@ import { shared } from "../../tools/rig/clean-up.js";
 import { uncached } from "../../tools/rig/server.js";
 import { failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
+import { judgeEnds, judgeLateBodies } from "../support/request-ends.js";
 import * as judges from "../support/request-judges.js";
-import { allRequests, nativeRequests, vaultRequests } from "../support/requests.js";
+import { startBareRig, startRig } from "../support/request-rig.js";
+import { allRequests, forcedInit, nativeRequests, unforcedInit, vaultRequests } from "../support/requests.js";
 
 describe("every request", () => {
-  const rig = shared(judges.startRig);
+  const rig = shared(startRig);
   const must = (judge: judges.Judge) => async () => expect(await judge(rig(), allRequests)).to.deep.equal([]);
 
   it("has a row in the table of the tests", () => {
@@ -23,7 +25,7 @@ describe("every request", () => {
   it("is refused while the vault is locked, after the token's scopes", must(judges.judgeLocked));
   it("is checked for its path, its token's reach, and all else, in this order", must(judges.judgeOrder));
   it("is refused before a byte of its body is asked for", must(judges.judgeUnreadBodies));
-  it("is refused when its token ends while the body arrives", must(judges.judgeLateBodies));
+  it("is refused when its token ends while the body arrives", must(judgeLateBodies));
   it("is refused with a malformed condition or query", must(judges.judgeParameters));
   it("is refused to another site, and for a namespace", must(judges.judgeOthers));
   it("is refused with another method, which is told only to those with a token", must(judges.judgeMethods));
@@ -32,21 +34,29 @@ describe("every request", () => {
 
   it("is refused when its token ends while it waits for its turn, or before its response leaves", async () => {
     const files = heldFiles();
-    const held = await judges.startRig({ files: files.files, ...uncached });
-    expect(await judges.judgeEnds(held, allRequests, files)).to.deep.equal([]);
+    const held = await startRig({ files: files.files, ...uncached });
+    expect(await judgeEnds(held, [...allRequests, forcedInit], files)).to.deep.equal([]);
   });
 
   it("is refused while the audit log must have it and takes no records", async () => {
     const files = failingFiles();
-    const full = await judges.startRig({ files: files.files, auditOnFailure: "deny" });
+    const full = await startRig({ files: files.files, auditOnFailure: "deny" });
     expect(await judges.judgeFullAudit(full, allRequests, files)).to.deep.equal([]);
   });
 
   it("is refused without a vault, where the text of a client token is none", async () => {
-    expect(await judges.judgeUninitialized(await judges.startBareRig(), allRequests)).to.deep.equal([]);
+    const bare = await startBareRig();
+    expect(await judges.judgeUninitialized(bare, allRequests)).to.deep.equal([]);
+    await judges.shutDown(bare, allRequests);
+  });
+
+  it("works or is refused in every state, and leaves the vault in the state that it promises", async () => {
+    const bare = await startBareRig();
+    expect(await judges.judgeStates(bare, [...allRequests, unforcedInit, forcedInit])).to.deep.equal([]);
+    await judges.shutDown(bare, allRequests); // while locked
   });
 
   it("is refused while the server stops, unless it tells only the state", async () => {
-    expect(await judges.judgeStopping(await judges.startRig(), allRequests)).to.deep.equal([]);
+    expect(await judges.judgeStopping(await startRig(), allRequests)).to.deep.equal([]);
   });
 });

@@ -3,123 +3,25 @@
  * from those of the documents.
  */
 import { once } from "node:events";
-import { type RequestOptions, request } from "node:https";
 import { connect, type TLSSocket } from "node:tls";
+import { expect } from "chai";
 import type { Scope } from "../../src/access/scopes.js";
-import { scopes } from "../../src/contract/names.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
-import { startTestServer, type TestOptions } from "../../tools/rig/server.js";
-import {
-  type Json,
-  mustCreateToken,
-  mustInit,
-  mustLock,
-  mustPut,
-  mustSucceed,
-  mustUnlock,
-  send,
-} from "../../tools/rig/test-client.js";
-import { type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
+import { passphrase } from "../../tools/rig/server.js";
+import { type Json, mustLock, mustStatus, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import type { FailingFiles } from "./failing-files.js";
-import type { HeldFiles } from "./held-files.js";
-import { type ApiRequest, type Port, there } from "./requests.js";
-import { ShiftedClock } from "./shifted-clock.js";
-
-/** Nothing but the value has it. */
-export const canary = "canary-of-the-value";
-
-export type Rig = {
-  readonly server: VaultServer;
-  readonly clock: ShiftedClock;
-  /** Tokens by what they can: `root`, `none`, each scope, `in` and `out` with all scopes at some paths, and ended ones. */
-  readonly tokens: ReadonlyMap<string, string | null>;
-};
-
-/** Starts a server with all of its ports, and an unlocked vault in which every sample of the table can succeed. */
-export async function startRig(options: TestOptions = {}): Promise<Rig> {
-  const { server, clock } = await startBareRig(options);
-  await mustInit(server);
-  await prepare(server);
-  return { server, clock, tokens: await makeTokens(server, clock) };
-}
-
-/** Starts a server without a vault. */
-export async function startBareRig(options: TestOptions = {}): Promise<Rig> {
-  const clock = new ShiftedClock();
-  const ports = { vaultPort: 0, brokerPort: 0, reviewPage: true, audit: "all" as const, idleTimeoutMs: 0 };
-  const server = withPort(await startTestServer({ ...ports, clock, ...options }));
-  return { server, clock, tokens: new Map([["root", server.token]]) };
-}
-
-/** Makes what the samples need, also after one of them has taken it away. */
-export async function prepare(server: VaultServer): Promise<void> {
-  const post = (path: string, body: object = {}, method = "POST") =>
-    send(server, { method, path: `/v1/${path}`, body });
-  await mustUnlock(server);
-  for (const path of [`trash/${there.trashed}`, `secrets/${there.secret}`]) await post(path, {}, "DELETE");
-  for (const path of [there.trashed, there.secret, "other/b"]) await mustPut(server, path, canary);
-  await mustPut(server, there.secret, `${canary}, changed`);
-  await mustPut(server, there.seed, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
-  await mustPut(server, "app/json", '{"a":"b"}');
-  mustSucceed(await post(`trash/${there.trashed}`));
-  for (const path of ["transit/keys/app/new", "tokens/new"]) await post(path, {}, "DELETE");
-  await post(`transit/keys/${there.key}`, { exportable: true });
-  mustSucceed(await post(`transit/keys/${there.key}/config`, { deletionAllowed: true }));
-  await post(`transit/keys/${there.signer}`, { type: "ed25519" });
-  mustSucceed(await post(`uses/${there.secret}`, { host: "a.example" }, "PUT"));
-  await post("tokens", { name: there.token });
-}
-
-async function makeTokens(server: VaultServer, clock: ShiftedClock): Promise<Map<string, string | null>> {
-  const make = async (name: string, rest: object) => (await mustCreateToken(server, { name, ...rest })).token;
-  const tokens = new Map<string, string | null>([
-    ["root", server.token],
-    ["none", null],
-    ["wrong", "srk_wrong"],
-  ]);
-  for (const can of scopes) tokens.set(can, await make(`can-${can}`, { can: [can] }));
-  for (const [name, path] of [
-    ["in", "app/"],
-    ["out", "other/"],
-  ] as const)
-    tokens.set(name, await make(name, { can: [...scopes], paths: [path] }));
-  tokens.set("expired", await make("expired", { can: [...scopes], ttlSeconds: 60 }));
-  tokens.set("revoked", await make("revoked", { can: [...scopes] }));
-  mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/revoked" }));
-  clock.advance(60_000);
-  return tokens;
-}
-
-export type Verdict = { readonly status: number; readonly text: string; readonly head: string };
-
-type Changes = {
-  readonly token?: string | null;
-  readonly subject?: string;
-  readonly body?: string;
-  readonly query?: string;
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-};
-
-/** Returns the target, without `/v1/`, and the body of a request. */
-function textsOf({ server }: Rig, sample: ApiRequest, changes: Changes) {
-  const token = changes.token === undefined ? server.token : changes.token;
-  const target = sample.target.replace("*", "secret").replace("{}", changes.subject ?? sample.subject ?? "");
-  const query = changes.query === undefined ? "" : `${target.includes("?") ? "&" : "?"}${changes.query}`;
-  const body = changes.body ?? (sample.body && JSON.stringify(sample.body).replaceAll("{own}", token ?? "missing"));
-  return { token, target: target + query, ...(body && { body }) };
-}
-
-export async function ask(rig: Rig, sample: ApiRequest, changes: Changes = {}): Promise<Verdict> {
-  const { target, ...texts } = textsOf(rig, sample, changes);
-  const method = changes.method ?? sample.method;
-  const request = { ...texts, headers: { ...changes.headers } };
-  const { status, text, headers } =
-    sample.port === "native"
-      ? await send(rig.server, { method, path: `/v1/${target}`, ...request })
-      : await vault(rig.server, method, target, request);
-  return { status, text, head: JSON.stringify(headers) };
-}
+import {
+  ask,
+  beginBody,
+  type Changes,
+  canary,
+  prepare,
+  type Rig,
+  settle,
+  textsOf,
+  type Verdict,
+} from "./request-rig.js";
+import { type ApiRequest, isTokenless, type Port, there } from "./requests.js";
 
 /** Statuses of the port for Vault's clients, where they differ. */
 const ofVault: Partial<Record<ErrorCode, number>> = { UNAUTHORIZED: 403, VAULT_LOCKED: 503 };
@@ -138,7 +40,7 @@ export function nameOf({ port, at }: ApiRequest): string {
   return port === "native" ? at : `${at} (Vault's port)`;
 }
 
-class Problems {
+export class Problems {
   readonly found: string[] = [];
 
   expect(sample: ApiRequest, situation: string, verdict: Verdict, wanted: string): void {
@@ -146,17 +48,38 @@ class Problems {
     if (given !== wanted) this.found.push(`${nameOf(sample)}, ${situation}: ${given}, not ${wanted}`);
   }
 
+  async leaves(rig: Rig, sample: ApiRequest, situation: string, wanted: string): Promise<void> {
+    const state = await stateOf(rig);
+    if (state !== wanted) this.found.push(`${nameOf(sample)}, ${situation}: leaves the vault ${state}, not ${wanted}`);
+  }
+
   refuse(sample: ApiRequest, situation: string, verdict: Verdict, code: ErrorCode): void {
     this.expect(sample, situation, verdict, refusal(sample.port, code));
   }
 }
 
-const isTokenless = ({ may }: ApiRequest) => may === "open" || may === "login";
-
 /** Whether a token with this one scope may send the request. */
 function isPermitted({ may }: ApiRequest, scope: Scope): boolean {
   return may === "any" || may === "some" || (typeof may === "object" && may.includes(scope));
 }
+
+/** Sends the row that ends the server. */
+export async function shutDown(rig: Rig, requests: readonly ApiRequest[]): Promise<void> {
+  const shutdown = requests.find(({ at }) => at.endsWith("/shutdown"));
+  if (shutdown !== undefined) expect((await ask(rig, shutdown)).status).to.equal(200);
+  await rig.server.stopped;
+}
+
+const badQueries: Readonly<Record<string, string>> = {
+  "GET /v1/status": "require=x",
+  "GET /v1/secrets": "limit=x",
+  "GET /v1/trash": "limit=0",
+  "GET /v1/audit": "after=x",
+  "GET /v1/uses": "prefix=%zz",
+  "GET /v1/*/data/:path": "version=x",
+  "LIST /v1/*/metadata": "limit=x",
+  "GET /v1/sys/health": "sealedcode=x",
+};
 
 /** A change of the request that is refused behind the checks of the token and the state: it changes nothing. */
 function harmless(sample: ApiRequest): { readonly changes: Changes; readonly wanted: string } {
@@ -164,8 +87,9 @@ function harmless(sample: ApiRequest): { readonly changes: Changes; readonly wan
   if (sample.isPath) return { changes: { subject: "a//b" }, wanted: bad };
   if (sample.subject === there.token && sample.method === "DELETE")
     return { changes: { subject: "missing" }, wanted: refusal(sample.port, "NOT_FOUND") };
-  if (sample.body !== null && sample.at !== "POST /v1/sys/mounts/:name/tune")
-    return { changes: { body: "{" }, wanted: bad };
+  if (sample.body === null && sample.at in badQueries)
+    return { changes: { query: badQueries[sample.at] ?? "" }, wanted: bad };
+  if (sample.body !== null) return { changes: { body: "{" }, wanted: bad };
   return { changes: {}, wanted: outcomeOfSample(sample) };
 }
 
@@ -177,7 +101,7 @@ function outcomeOfSample({ port, status }: ApiRequest): string {
 
 export type Judge = (rig: Rig, requests: readonly ApiRequest[]) => Promise<readonly string[]>;
 
-const ends = (sample: ApiRequest) => /\/(?:lock|seal|shutdown|snapshot)$/.test(sample.at);
+export const endsServer = (sample: ApiRequest) => /\/(?:lock|seal|shutdown|snapshot)$/.test(sample.at);
 
 /** What a request gets with a token, in the order of the checks; `wanted`: once it has passed them. */
 function expected(sample: ApiRequest, name: string, locked: boolean, wanted: string): string {
@@ -199,7 +123,7 @@ async function judgeTokens(rig: Rig, requests: readonly ApiRequest[], locked: bo
     const { changes, wanted } = harmless(sample);
     for (const [name, token] of rig.tokens) {
       const given = expected(sample, name, locked, wanted);
-      if (ends(sample) && given === wanted) continue; // what locks the vault or ends the server is sent elsewhere
+      if (endsServer(sample) && given === wanted) continue; // what locks the vault or ends the server is sent elsewhere
       problems.expect(sample, `locked ${locked}, token ${name}`, await ask(rig, sample, { ...changes, token }), given);
       rig.clock.advance(7_000); // ten wrong tokens within a minute would lock out
     }
@@ -227,11 +151,58 @@ export const judgeUninitialized: Judge = async (rig, requests) => {
       problems.refuse(sample, "no vault, no token", await ask(rig, sample, { ...changes, token }), "UNAUTHORIZED");
       rig.clock.advance(7_000);
     }
-    if (sample.needs === "unlocked" && !ends(sample))
+    if (sample.needs === "unlocked" && !endsServer(sample))
       problems.refuse(sample, "no vault", await ask(rig, sample, changes), "VAULT_LOCKED");
   }
   return problems.found;
 };
+
+/** What works in every state, and the state that it leaves. `rig`: of a server that is not initialized, and is stopped. */
+export const judgeStates: Judge = async (rig, requests) => {
+  const problems = new Problems();
+  const always = requests.filter((one) => one.needs === "none" && !/shutdown|sys\/health/.test(one.at));
+  const isInit = ({ at }: ApiRequest) => at === "POST /v1/init";
+  for (const sample of [...always.filter((one) => !isInit(one)), ...always.filter(isInit)]) {
+    const state = isInit(sample) ? "unlocked" : "not initialized";
+    await judgeState(rig, sample, problems, "not initialized", sample.bare, state);
+  }
+  await prepare(rig.server);
+  for (const sample of always) {
+    await mustLock(rig.server);
+    await judgeState(rig, sample, problems, "locked", sample.status, sample.leaves ?? "locked");
+    if (!sample.isChecked || !JSON.stringify(sample.body).includes(passphrase)) continue;
+    await mustLock(rig.server);
+    const wrong = { ...sample, body: { ...sample.body, passphrase: "wrong", key: "wrong" } };
+    await judgeState(
+      rig,
+      wrong,
+      problems,
+      "locked, a wrong passphrase",
+      sample.port === "native" ? 401 : 400,
+      "locked",
+    );
+  }
+  return problems.found;
+};
+
+async function judgeState(
+  rig: Rig,
+  sample: ApiRequest,
+  problems: Problems,
+  before: string,
+  status: number,
+  after: string,
+) {
+  const verdict = await ask(rig, sample);
+  problems.expect(sample, before, verdict, outcomeOfSample({ ...sample, status }));
+  await problems.leaves(rig, sample, before, after);
+}
+
+async function stateOf({ server }: Rig): Promise<string> {
+  const { initialized, locked } = await mustStatus(server);
+  if (initialized === false) return "not initialized";
+  return locked === true ? "locked" : "unlocked";
+}
 
 export const judgeLocked: Judge = async (rig, requests) => {
   await mustLock(rig.server);
@@ -287,17 +258,6 @@ const conditional = new Set([
   ...["DELETE /v1/versions/:path?version", "POST /v1/trash/:path", "POST /v1/untrash/:path", "DELETE /v1/trash/:path"],
 ]);
 
-const badQueries: Readonly<Record<string, string>> = {
-  "GET /v1/status": "require=x",
-  "GET /v1/secrets": "limit=x",
-  "GET /v1/trash": "limit=0",
-  "GET /v1/audit": "after=x",
-  "GET /v1/uses": "prefix=%zz",
-  "GET /v1/*/data/:path": "version=x",
-  "LIST /v1/*/metadata": "limit=x",
-  "GET /v1/sys/health": "sealedcode=x",
-};
-
 /** No byte of a body is asked for before everything else is checked. */
 export const judgeUnreadBodies: Judge = async (rig, requests) => {
   const found: string[] = [];
@@ -310,113 +270,6 @@ export const judgeUnreadBodies: Judge = async (rig, requests) => {
   }
   return found;
 };
-
-/** Sends a head that expects 100 Continue. `asked`: whether the server wants the body. */
-export async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
-  const { server } = rig;
-  const { target, body = "" } = textsOf(rig, sample, { token });
-  const length = Buffer.byteLength(body);
-  const port = sample.port === "native" ? server.port : server.vaultPort;
-  const options: RequestOptions = {
-    ...{ host: "127.0.0.1", port, servername: "localhost", ca: server.certificate, agent: false },
-    ...{ method: sample.method, path: `/v1/${target}` },
-    headers: { authorization: `Bearer ${token}`, "content-length": length, expect: "100-continue" },
-  };
-  const sent = request(options).on("error", () => {});
-  const answered = once(sent, "response").then(
-    ([response]) => response as { readonly statusCode: number; resume(): void },
-  );
-  answered.catch(() => {});
-  sent.flushHeaders();
-  const asked = await Promise.race([once(sent, "continue").then(() => true), answered.then(() => false)]);
-  return {
-    asked,
-    /** Sends the body, or gives up. */
-    finish: () => sent.destroy(),
-    send: async () => {
-      sent.end(body);
-      const response = await answered;
-      response.resume();
-      return response.statusCode;
-    },
-  };
-}
-
-/** A token that ends while its body arrives. */
-export const judgeLateBodies: Judge = async (rig, requests) => {
-  const { server } = rig;
-  const found: string[] = [];
-  let n = 0;
-  for (const sample of requests.filter(
-    (one) => one.body !== null && (typeof one.may === "object" || one.may === "any" || one.may === "some"),
-  )) {
-    const name = `late-${n++}`;
-    const { token } = await mustCreateToken(server, { name, can: [...scopes] });
-    const late = await beginBody(rig, sample, token);
-    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
-    const status = late.asked ? await late.send() : 0;
-    const wanted = sample.port === "native" ? 401 : 403;
-    if (status !== wanted) found.push(`${nameOf(sample)}: ${status} for a body that came after its token's end`);
-  }
-  return found;
-};
-
-/** Waits until the server has read all requests that were sent before. */
-async function settle({ server }: Rig): Promise<void> {
-  await send(server, { path: "/v1/tokens/self" });
-  await vault(server, "GET", "auth/token/lookup-self");
-}
-
-/** A token that ends while its change waits for its turn, or before its response leaves. `held`: where storage waits. */
-export async function judgeEnds(
-  rig: Rig,
-  requests: readonly ApiRequest[],
-  { hold }: HeldFiles,
-): Promise<readonly string[]> {
-  const { server } = rig;
-  const problems = new Problems();
-  for (const [n, sample] of requests.filter(({ at }) => held.has(at)).entries()) {
-    const name = `end-${n}`;
-    const isChange = sample.method !== "GET" && !/transit|otp|check|encrypt|hmac|sign|verify|datakey/.test(sample.at);
-    const { token } = await mustCreateToken(server, { name, can: [...scopes] });
-    const { reached, release } = hold("/app/");
-    const before = isChange
-      ? send(server, { method: "PUT", path: `/v1/secrets/${there.secret}`, body: { value: canary } })
-      : null;
-    if (before !== null) await reached;
-    const late = ask(rig, sample, { token, ...(isChange && { subject: there.secret }) });
-    if (before === null) await reached;
-    else await settle(rig);
-    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
-    release();
-    await before;
-    problems.refuse(sample, "token ended meanwhile", await late, "UNAUTHORIZED");
-  }
-  hold("nothing has this name").release();
-  const { text } = await send(server, { path: `/v1/secrets/${there.secret}` });
-  if (!text.includes(`"${canary}"`)) problems.found.push("a change was carried out after its token's end");
-  return problems.found;
-}
-
-/** Endpoints that read or change `app/…` in storage, for client tokens. */
-const held = new Set([
-  ...["GET", "PUT", "DELETE"].map((method) => `${method} /v1/secrets/:path`),
-  ...[
-    "PATCH /v1/metadata/:path",
-    "GET /v1/versions/:path",
-    "GET /v1/versions/:path?version",
-    "POST /v1/versions/:path",
-  ],
-  ...["DELETE /v1/versions/:path", "DELETE /v1/versions/:path?version", "POST /v1/trash/:path"],
-  ...["POST /v1/untrash/:path", "DELETE /v1/trash/:path", "GET /v1/transit/keys"],
-  ...["GET /v1/secrets", "POST /v1/batch", "POST /v1/check", "POST /v1/otp/:path"],
-  ...["encrypt", "rewrap", "sign", "verify", "hmac", "datakey", "keys"].map(
-    (use) => `${use === "keys" ? "GET" : "POST"} /v1/transit/${use}/:name`,
-  ),
-  ...["GET", "POST", "DELETE"].map((method) => `${method} /v1/*/data/:path`),
-  ...["POST /v1/*/delete/:path", "POST /v1/*/destroy/:path", "GET /v1/*/metadata/:path", "POST /v1/*/metadata/:path"],
-  ...["DELETE /v1/*/metadata/:path", "GET /v1/*/subkeys/:path", "GET /v1/*/keys/:name", "POST /v1/*/encrypt/:name"],
-]);
 
 /** An address that is locked out: everything that has a credential is refused, a valid token included. */
 export const judgeLockout: Judge = async (rig, requests) => {
@@ -495,18 +348,16 @@ export const judgeMethods: Judge = async (rig, requests) => {
 export const judgeSamples: Judge = async (rig, requests) => {
   const { server } = rig;
   const problems = new Problems();
-  let isPrepared = true;
-  for (const sample of requests.filter((one) => !/\/(?:shutdown|root)$/.test(one.at))) {
-    if (!isPrepared) await prepare(server);
+  for (const sample of requests.filter((one) => !one.at.endsWith("/shutdown"))) {
     const { head } = mustSucceed(await send(server, { path: "/v1/audit?limit=1" })) as {
       readonly head: { readonly seq: number };
     };
     const verdict = await ask(rig, sample);
     problems.expect(sample, "the sample", verdict, outcomeOfSample(sample));
+    await problems.leaves(rig, sample, "unlocked", sample.leaves ?? "unlocked");
     problems.found.push(...(await recordProblems(rig, sample, head.seq)), ...contentProblems(sample, verdict));
-    isPrepared = sample.method === "GET" || sample.method === "LIST" || verdict.status >= 400;
+    if (sample.method !== "GET" && sample.method !== "LIST" && verdict.status < 400) await prepare(server, sample);
   }
-  if (!isPrepared) await prepare(server);
   return problems.found;
 };
 
@@ -527,7 +378,7 @@ async function recordProblems({ server }: Rig, sample: ApiRequest, after: number
   return found;
 }
 
-const newCredential = /sr[ck]_[A-Za-z0-9_-]{20}|SRK-/;
+const newCredential = /sr[ct]_[A-Za-z0-9_-]{20}|SRK-/;
 
 function contentProblems(sample: ApiRequest, { text, status }: Verdict): string[] {
   const found: string[] = [];
@@ -549,7 +400,7 @@ export async function judgeFullAudit(rig: Rig, requests: readonly ApiRequest[], 
     n++ // until a record is lost
   )
     await send(rig.server, { path: "/v1/audit" });
-  for (const sample of requests.filter((one) => !ends(one))) {
+  for (const sample of requests.filter((one) => !endsServer(one))) {
     const { changes, wanted } = harmless(sample);
     const verdict = await ask(rig, sample, changes);
     const mustRecord = sample.needs === "unlocked" && !unaudited.has(sample.at);
@@ -588,6 +439,7 @@ export const judgeStopping: Judge = async (rig, requests) => {
   );
   await settle(rig);
   mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
+  const stopped: Promise<unknown> = server.stopped;
   for (const { sample, socket } of begun) {
     const status = await finishHead(socket, server.token);
     if (status === null) continue; // its connection was closed before
@@ -595,6 +447,7 @@ export const judgeStopping: Judge = async (rig, requests) => {
     if (isOpen === (status === 503) && sample.at !== "GET /v1/sys/health")
       found.push(`${nameOf(sample)}: ${status} while the server stops`);
   }
+  await stopped;
   return found;
 };
 

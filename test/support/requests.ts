@@ -25,11 +25,12 @@ export type ApiRequest = {
   /** Of the endpoint's row. */
   readonly at: string;
   readonly method: string;
-  /** Without `/v1/`. `{}` stands for the subject. */
+  /** Without `/v1/`. `{subject}` stands for the subject, here and in the body. */
   readonly target: string;
   /** A secret's path, a key's or token's name that exists in the prepared vault. Null: the endpoint has no subject. */
   readonly subject: string | null;
   readonly body: object | null;
+  readonly headers: Readonly<Record<string, string>>;
   readonly may: May;
   readonly needs: Needs;
   /** Whether its body has a passphrase, or a key's text, of which wrong ones count. */
@@ -39,12 +40,32 @@ export type ApiRequest = {
   readonly carries: Carries;
   /** The status of the sample. */
   readonly status: number;
+  /** The status without a vault, where the request works in every state. */
+  readonly bare: number;
+  /** The state that it leaves. Null: the state before. */
+  readonly leaves: "locked" | "unlocked" | null;
   /** Whether a client token with limited paths must reach the subject. */
   readonly isPath: boolean;
 };
 
+/** Whether no token is read. */
+export const isTokenless = ({ may }: ApiRequest) => may === "open" || may === "login";
+
 type Given = Partial<
-  Pick<ApiRequest, "subject" | "body" | "needs" | "isChecked" | "record" | "carries" | "isPath" | "status">
+  Pick<
+    ApiRequest,
+    | "subject"
+    | "body"
+    | "headers"
+    | "needs"
+    | "isChecked"
+    | "record"
+    | "carries"
+    | "isPath"
+    | "status"
+    | "bare"
+    | "leaves"
+  >
 > & {
   readonly target?: string;
 };
@@ -64,10 +85,35 @@ const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
 
 function requestOf(port: Port, at: string, may: May, given: Given = {}): ApiRequest {
   const [method = "", pattern = ""] = at.split(" ");
-  const { subject = null, target = pattern.replace(/^\/v1\//, "").replace(/:\w+/, "{}") } = given;
-  const { body = null, needs = "unlocked", isChecked = false, record = null, carries = null, status = 200 } = given;
-  const { isPath = subject !== null } = given;
-  return { port, at, method, target, subject, body, may, needs, isChecked, record, carries, status, isPath };
+  const { subject = null, target = pattern.replace(/^\/v1\//, "").replace(/:\w+/, "{subject}") } = given;
+  const {
+    body = null,
+    headers = {},
+    needs = "unlocked",
+    isChecked = false,
+    record = null,
+    carries = null,
+    status = 200,
+  } = given;
+  const { isPath = subject !== null, bare = status, leaves = null } = given;
+  return {
+    port,
+    at,
+    method,
+    target,
+    subject,
+    body,
+    headers,
+    may,
+    needs,
+    isChecked,
+    record,
+    carries,
+    status,
+    bare,
+    leaves,
+    isPath,
+  };
 }
 
 const native = (at: string, may: May, given?: Given) => requestOf("native", at, may, given);
@@ -80,7 +126,7 @@ const onToken = { subject: there.token, isPath: false } as const;
 const withPassphrase = { needs: "none", isChecked: true, body: { passphrase } } as const;
 const newPassphrase = { passphrase, newPassphrase: passphrase };
 const checkpoint = { log: "", seq: 1, time: "", chain: "", key: "", mac: "" };
-const batch = { operations: [{ get: there.secret }, { copy: there.secret, to: "app/copy" }] };
+const batch = { operations: [{ get: "{subject}" }, { copy: "{subject}", to: "app/copy" }] };
 const checkKey = Buffer.alloc(32).toString("base64");
 
 // biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
@@ -94,16 +140,16 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("GET /v1/review", "page", always),
   native("POST /v1/review/storm", "page", { ...withPassphrase, needs: "unlocked", record: "review-storm" }),
   native("POST /v1/shutdown", "root", { ...always, record: "shutdown" }),
-  native("POST /v1/snapshot", "root", { ...always, record: "snapshot" }),
+  native("POST /v1/snapshot", "root", { ...always, record: "snapshot", bare: 400 }),
 
-  native("POST /v1/init", "root", { ...always, body: { passphrase }, record: "init", status: 409 }),
-  native("POST /v1/unlock", ["unlock"], { ...withPassphrase, record: "unlock" }),
-  native("POST /v1/lock", ["lock"], { ...always, record: "lock" }),
+  native("POST /v1/init", "root", { ...always, body: { passphrase }, record: "init", status: 409, bare: 200 }),
+  native("POST /v1/unlock", ["unlock"], { ...withPassphrase, record: "unlock", bare: 400, leaves: "unlocked" }),
+  native("POST /v1/lock", ["lock"], { ...always, record: "lock", leaves: "locked" }),
 
-  native("POST /v1/passphrase", "root", { ...withPassphrase, body: newPassphrase, record: "passphrase" }),
-  native("POST /v1/rotate", "root", { ...withPassphrase, body: { passphrase, keys: [] }, record: "rotate" }),
-  native("GET /v1/keys", "root", always),
-  native("POST /v1/keys", "root", { ...withPassphrase, body: { passphrase, label: "new" }, record: "key-create", carries: "token" }),
+  native("POST /v1/passphrase", "root", { ...withPassphrase, body: newPassphrase, record: "passphrase", bare: 400 }),
+  native("POST /v1/rotate", "root", { ...withPassphrase, body: { passphrase, keys: [] }, record: "rotate", bare: 400 }),
+  native("GET /v1/keys", "root", { ...always, bare: 400 }),
+  native("POST /v1/keys", "root", { ...withPassphrase, body: { passphrase, label: "new" }, record: "key-create", carries: "token", bare: 400 }),
   native("DELETE /v1/keys/:id", "root", { subject: "missing", isPath: false, record: "key-delete", status: 404 }),
 
   native("GET /v1/audit", ["audit"], always),
@@ -112,9 +158,9 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("GET /v1/tokens", "root", always),
   native("POST /v1/tokens", "root", { body: { name: "new" }, record: "token-create", carries: "token" }),
   native("GET /v1/tokens/self", "any", always),
-  native("POST /v1/tokens/root", "root", { ...always, body: {}, record: "token-rotate", carries: "token" }),
   native("POST /v1/tokens/:name", "root", { ...onToken, body: {}, record: "token-rotate", carries: "token" }),
-  native("DELETE /v1/tokens/:name", "root", { ...onToken, ...always, record: "token-revoke" }),
+  native("POST /v1/tokens/root", "root", { ...always, body: {}, record: "token-rotate", carries: "token" }),
+  native("DELETE /v1/tokens/:name", "root", { ...onToken, ...always, record: "token-revoke", bare: 404 }),
 
   native("GET /v1/secrets", ["list"], { record: "list" }),
   native("GET /v1/secrets?background", ["list"], { target: "secrets?background=true", record: "list" }),
@@ -125,15 +171,15 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("DELETE /v1/secrets/:path", ["delete"], { ...onSecret, record: "delete" }),
   native("PATCH /v1/metadata/:path", ["put"], { ...onSecret, body: { type: "password" }, record: "metadata" }),
   native("GET /v1/versions/:path", ["list"], { ...onSecret, record: "versions" }),
-  native("GET /v1/versions/:path?version", ["get"], { ...onSecret, target: "versions/{}?version=1", record: "get-version", carries: "value" }),
+  native("GET /v1/versions/:path?version", ["get"], { ...onSecret, target: "versions/{subject}?version=1", record: "get-version", carries: "value" }),
   native("POST /v1/versions/:path", ["put"], { ...onSecret, body: { version: 1 }, record: "undo" }),
   native("DELETE /v1/versions/:path", ["delete"], { ...onSecret, record: "prune" }),
-  native("DELETE /v1/versions/:path?version", ["delete"], { ...onSecret, target: "versions/{}?version=1", record: "destroy" }),
+  native("DELETE /v1/versions/:path?version", ["delete"], { ...onSecret, target: "versions/{subject}?version=1", record: "destroy" }),
   native("GET /v1/trash", ["list"], { record: "list-trash" }),
   native("POST /v1/trash/:path", ["delete"], { ...onSecret, record: "trash" }),
   native("POST /v1/untrash/:path", ["put"], { subject: there.trashed, record: "untrash" }),
   native("DELETE /v1/trash/:path", ["delete"], { subject: there.trashed, record: "destroy" }),
-  native("POST /v1/batch", ["get", "put", "delete"], { body: batch, record: "copy", carries: "value" }),
+  native("POST /v1/batch", ["get", "put", "delete"], { ...onSecret, isPath: false, body: batch, record: "copy", carries: "value" }),
   native("POST /v1/check", ["get"], { body: { key: checkKey }, record: "check" }),
 
   native("GET /v1/transit/keys", anyUse),
@@ -156,7 +202,7 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("GET /v1/uses", "root"),
   native("GET /v1/uses/:path", "root", { ...onSecret }),
   native("PUT /v1/uses/:path", "root", { ...onSecret, body: { host: "b.example" }, record: "use-change" }),
-  native("DELETE /v1/uses/:path", "root", { ...onSecret, target: "uses/{}?host=a.example", record: "use-change" }),
+  native("DELETE /v1/uses/:path", "root", { ...onSecret, target: "uses/{subject}?host=a.example", record: "use-change" }),
   native("POST /v1/agents", "root", { body: {}, record: "token-create", carries: "token" }),
   native("GET /v1/broker", ["use"]),
   native("GET /v1/approvals", "root", always),
@@ -171,14 +217,14 @@ export const vaultRequests: readonly ApiRequest[] = [
   vault("GET /v1/sys/seal-status", "open", always),
   vault("GET /v1/sys/leader", "open", always),
   vault("GET /v1/sys/init", "open", always),
-  vault("POST /v1/sys/seal", ["lock"], { ...always, record: "lock", status: 204 }),
-  vault("POST /v1/sys/unseal", ["unlock"], { ...withPassphrase, body: { key: passphrase }, record: "unlock" }),
+  vault("POST /v1/sys/seal", ["lock"], { ...always, record: "lock", status: 204, leaves: "locked" }),
+  vault("POST /v1/sys/unseal", ["unlock"], { ...withPassphrase, body: { key: passphrase }, record: "unlock", bare: 400, leaves: "unlocked" }),
   vault("GET /v1/sys/mounts", "some"),
   vault("GET /v1/sys/mounts/:name", "some", { subject: "secret", isPath: false }),
   vault("POST /v1/sys/mounts/:name", "root", { subject: "other", isPath: false, body: { type: "kv-v2" }, status: 204 }),
   vault("DELETE /v1/sys/mounts/:name", "root", { subject: "other", isPath: false, status: 400 }),
   vault("GET /v1/sys/mounts/:name/tune", "some", { subject: "secret", isPath: false }),
-  vault("POST /v1/sys/mounts/:name/tune", "root", { subject: "secret", isPath: false, body: {}, status: 400 }),
+  vault("POST /v1/sys/mounts/:name/tune", "root", { subject: "secret", isPath: false, status: 400 }),
   vault("GET /v1/sys/internal/ui/mounts", "some"),
   vault("GET /v1/sys/internal/ui/mounts/:path", "some", { subject: "secret/app", isPath: false }),
 
@@ -216,14 +262,14 @@ export const vaultRequests: readonly ApiRequest[] = [
   vault("DELETE /v1/*/keys/:name", "root", { ...onKey, record: "key-change", status: 204 }),
   vault("POST /v1/*/keys/:name/rotate", "root", { ...onKey, body: {}, record: "key-change" }),
   vault("POST /v1/*/keys/:name/config", "root", { ...onKey, body: { deletion_allowed: true }, record: "key-change" }),
-  vault("GET /v1/*/export/:name", "root", { ...onKey, target: "*/export/encryption-key/{}", record: "key-export" }),
+  vault("GET /v1/*/export/:name", "root", { ...onKey, target: "*/export/encryption-key/{subject}", record: "key-export" }),
   vault("POST /v1/*/encrypt/:name", ["encrypt"], { ...onKey, body: { plaintext: message }, record: "encrypt" }),
   vault("POST /v1/*/decrypt/:name", ["decrypt"], { ...onKey, body: { ciphertext: "vault:v1:AAAA" }, record: "decrypt", status: 400 }),
   vault("POST /v1/*/rewrap/:name", anyUse, { ...onKey, body: { ciphertext: "vault:v1:AAAA" }, record: "rewrap", status: 400 }),
   vault("POST /v1/*/sign/:name", ["sign"], { subject: there.signer, body: { input: message }, record: "sign" }),
   vault("POST /v1/*/verify/:name", anyUse, { ...onKey, body: { input: message, hmac: "vault:v1:AAAA" }, record: "verify" }),
   vault("POST /v1/*/hmac/:name", ["sign"], { ...onKey, body: { input: message }, record: "hmac" }),
-  vault("POST /v1/*/datakey/:name", ["encrypt"], { ...onKey, target: "*/datakey/plaintext/{}", body: {}, record: "datakey" }),
+  vault("POST /v1/*/datakey/:name", ["encrypt"], { ...onKey, target: "*/datakey/plaintext/{subject}", body: {}, record: "datakey" }),
   vault("POST /v1/*/random", anyUse, { body: {} }),
   vault("POST /v1/*/random/:bytes", anyUse, { subject: "16", isPath: false, body: {} }),
   vault("POST /v1/*/hash", anyUse, { body: { input: message } }),
@@ -231,3 +277,24 @@ export const vaultRequests: readonly ApiRequest[] = [
 ];
 
 export const allRequests: readonly ApiRequest[] = [...nativeRequests, ...vaultRequests];
+
+/** Returns another form of an endpoint's request: what is not given is as in its row. */
+function form(port: Port, at: string, given: Partial<ApiRequest>): ApiRequest {
+  const row = allRequests.find((one) => one.port === port && one.at === at);
+  if (row === undefined) throw new Error(`the table has no row for ${at}`);
+  return { ...row, ...given };
+}
+
+const nativeForm = (at: string, given: Partial<ApiRequest>) => form("native", at, given);
+
+/** The second init of a vault, which is refused as the row is. */
+export const unforcedInit = nativeForm("POST /v1/init", { body: { passphrase, force: false }, bare: 409 });
+
+export const approval = nativeForm("POST /v1/approvals/:id", { body: { approve: true, passphrase } });
+
+export const passphraseChange = nativeForm("POST /v1/passphrase", {});
+
+/** Makes a new vault in place of the old one. */
+export const forcedInit = nativeForm("POST /v1/init", {
+  ...{ body: { passphrase, force: true }, status: 200, bare: 200, leaves: "unlocked" },
+});
