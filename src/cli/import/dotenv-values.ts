@@ -42,23 +42,24 @@ function storedValue({ value, quote }: Assignment, values: ReadonlyMap<string, s
   if (/^(?:op|keeper|bws|akv|ref\+\w+):\/\//.test(value))
     return { problem: "it is a reference of another program: put its value there" };
   if (quote === "`") return { value, remarks: [] };
-  if (quote === "'") return withEscapes(value, /\\(')/g);
-  return withVariables(value, quote === "" ? /\\(\$)/g : /\\(["$])/g, values);
+  if (quote === "'") return withoutEscapes(value);
+  return withVariables(value, quote, values);
 }
 
-function withEscapes(value: string, escapes: RegExp): Result {
-  const stored = value.replace(escapes, "$1");
-  return { value: stored, remarks: stored === value ? [] : ["a backslash before a quote is left out"] };
+/** Within single quotes all is literal, but for such a quote. */
+function withoutEscapes(value: string): Result {
+  const stored = value.replaceAll("\\'", "'");
+  return { value: stored, remarks: stored === value ? [] : ["the backslash before ' is left out"] };
 }
 
 const variable = /\\[\s\S]|\$\{([^}]*)\}|\$([A-Za-z_]\w*)/g;
 
-function withVariables(value: string, escapes: RegExp, values: ReadonlyMap<string, string>): Result {
+function withVariables(value: string, quote: string, values: ReadonlyMap<string, string>): Result {
   const remarks = new Set<string>();
   let problem: string | null = null;
   const stored = value.replace(variable, (whole, braced?: string, bare?: string) => {
     const name = braced ?? bare;
-    if (name === undefined) return escaped(whole, escapes, remarks);
+    if (name === undefined) return escaped(whole, quote, remarks);
     const found = values.get(name);
     if (found === undefined && braced !== undefined) problem ??= unset(braced);
     remarks.add(found === undefined ? "its $ is kept as it is written" : `${whole} is filled in`);
@@ -73,8 +74,11 @@ function unset(name: string): string {
   return `its \${${shown}} is not set before: put the value there, or single quotes around it to keep it as it is`;
 }
 
-function escaped(whole: string, escapes: RegExp, remarks: Set<string>): string {
-  const character = whole.replace(escapes, "$1");
-  if (character !== whole) remarks.add(`the backslash before ${character} is left out`);
-  return character;
+/** Readers agree on a backslash without quotes, which stays, and on one before what would end the quotes or be filled in. */
+function escaped(whole: string, quote: string, remarks: Set<string>): string {
+  const character = whole.slice(1);
+  const isEscape = character === "$" || character === quote;
+  if (isEscape) remarks.add(`the backslash before ${character} is left out`);
+  else if (quote !== "") remarks.add("its backslash is kept as it is written");
+  return isEscape ? character : whole;
 }

@@ -88,7 +88,13 @@ function entryOf(element: Element, folders: readonly string[], isDeleted: boolea
   const id = Buffer.from(textOf(childOf(element, "UUID")), "base64")
     .toString("hex")
     .toUpperCase();
-  return { element, folders, all, id, isDeleted, strings: new Map([...all].reverse()) };
+  return { element, folders, all, id, isDeleted, strings: firstOfEachKey(all) };
+}
+
+function firstOfEachKey(all: Entry["all"]): ReadonlyMap<string, string> {
+  const strings = new Map<string, string>();
+  for (const [key, value] of all) if (!strings.has(key)) strings.set(key, value);
+  return strings;
 }
 
 function itemOf(
