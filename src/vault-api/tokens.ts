@@ -70,7 +70,10 @@ export const authRows = [
   endpoint({
     operation: "revoke", at: "POST /v1/auth/token/revoke", scope: "any", guard: "unlocked", audit: change("token-revoke"),
     subject: none, body: fields(), conditional: false, reads: false,
-    handle: (call) => revokeCaller(call, namedCaller(call, membersOf(call.body, "revoke")["token"]).caller),
+    handle(call) {
+      const { caller } = findNamed(call, membersOf(call.body, "revoke")["token"]);
+      return caller === null ? nothing : revokeCaller(call, caller);
+    },
   }),
   endpoint({
     operation: "createToken", at: "POST /v1/auth/token/create", scope: "some", guard: "unlocked", audit: change("token-create"),
@@ -153,17 +156,23 @@ function namedToken(call: Asked, named: unknown): { readonly text: string; reado
   return { text, shown: caller === "root" ? caller : call.service.tokens.show(caller) };
 }
 
+/** @throws VaultError FORBIDDEN, BAD_REQUEST */
+function namedCaller(call: Asked, named: unknown): { readonly text: string; readonly caller: Caller } {
+  const { text, caller } = findNamed(call, named);
+  if (caller === null) throw new VaultError("FORBIDDEN", "bad token");
+  return { text, caller };
+}
+
 /**
- * Returns the token that a body names. The root token may name any, another one itself.
+ * Returns the token that a body names; `caller` is null where it is not valid. The root token may name any, another one itself.
  * @throws VaultError FORBIDDEN, BAD_REQUEST
  */
-function namedCaller(call: Asked, text: unknown): { readonly text: string; readonly caller: Caller } {
+function findNamed(call: Asked, text: unknown): { readonly text: string; readonly caller: Caller | null } {
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing token");
   if (text === call.presented) return { text, caller: call.caller };
   if (call.caller !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
   const caller = orEnded(() => call.service.credentials.authenticate(text));
-  if (caller === null || caller === "ended") throw new VaultError("FORBIDDEN", "bad token");
-  return { text, caller };
+  return { text, caller: caller === "ended" ? null : caller };
 }
 
 function orEnded<T>(authenticate: () => T): T | "ended" {

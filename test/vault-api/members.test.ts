@@ -186,7 +186,7 @@ const rows: Readonly<Record<VaultOperation, Row>> = {
   revokeSelf: { request: ["POST", "auth/token/revoke-self", {}], status: 400, ...readsNothing },
   revoke: {
     ...{ request: ["POST", "auth/token/revoke", {}], status: 400, documented: "token" },
-    honoured: { token: ["none", 403] },
+    honoured: { token: ["none", 204] },
   },
   logIn: {
     ...{ request: ["POST", "auth/approle/login", {}], status: 400, documented: "role_id secret_id" },

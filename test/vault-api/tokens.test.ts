@@ -176,7 +176,8 @@ describe("Tokens for Vault's clients", () => {
     for (const one of [token, child]) expect((await self(one)).status).to.equal(403);
     expect((await vault(server(), "POST", "auth/token/revoke-self")).status).to.equal(400);
     const { token: another } = await newToken();
-    expect((await vault(server(), "POST", "auth/token/revoke", { body: { token: another } })).status).to.equal(204);
+    for (const token of [another, another, "none"]) // a client that got no response revokes again
+      expect((await vault(server(), "POST", "auth/token/revoke", { body: { token } })).status).to.equal(204);
     expect((await self(another)).status).to.equal(403);
   });
 
