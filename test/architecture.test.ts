@@ -1,8 +1,14 @@
 /** Which part of the source may import which, and by which files a folder is entered (all else is denied); no cycles. */
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join, relative } from "node:path";
 import { expect } from "chai";
 import { keyWorkerFile } from "../src/program-files.js";
+
+/** Mocha's own search for the files of a pattern. */
+const { lookupFiles } = createRequire(import.meta.url)("mocha/lib/cli/lookup-files.js") as {
+  readonly lookupFiles: (pattern: string, extensions: readonly string[]) => string[];
+};
 
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
 const [protocol, keyText] = ["workers/protocol", "workers/crypto/key-text"];
@@ -401,6 +407,23 @@ describe("the source tree", () => {
     const inTest = sources.filter((name) => /(?:from |import\()"(?:\.\.\/)+test\//.test(readFileSync(name, "utf8")));
     expect(sources).to.have.lengthOf.above(400);
     expect(inTest).to.deep.equal([]);
+  });
+
+  it("runs each test file once, in the order of .mocharc.json, which mocha does not see to in parallel", () => {
+    const { spec } = JSON.parse(readFileSync(".mocharc.json", "utf8")) as { spec: readonly string[] };
+    const named = spec.flatMap((pattern) => lookupFiles(pattern, ["js"]));
+    const all = readdirSync("dist/test", { recursive: true, encoding: "utf8" }).map((name) => join("dist/test", name));
+    expect(named.map((file) => relative(".", file)).sort()).to.deep.equal(
+      all.filter((file) => /\.test\.js$/.test(file)).sort(),
+    );
+  });
+
+  it("skips tests only by `needs`, so that the report says what was missing", () => {
+    const sources = readdirSync("test", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+    const skipping = sources.filter((name) =>
+      /(?:it|describe)\.skip\b|\.skip\(\)/.test(readFileSync(join("test", name), "utf8")),
+    );
+    expect(skipping).to.deep.equal([]);
   });
 
   it("has no two folders that import each other", () => {

@@ -497,7 +497,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
   describe("a program in the sandbox on a terminal", () => {
     before(function () {
       needsSandbox(this);
-      if (!hasPython()) this.skip(); // it makes the terminal
+      needs(this, hasPython(), "Python"); // it makes the terminal
     });
 
     type User = { readonly home: string; readonly project: string };

@@ -7,11 +7,16 @@ import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { join, resolve } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 
 const isLong = process.env["STRONGROOM_REMOVE_EXTRAS"] !== undefined;
 const leftBehind = new Set(["node_modules", "dist", ".git"]);
 
-(isLong ? describe : describe.skip)("the program without an extra", () => {
+describe("the program without an extra", () => {
+  before(function () {
+    needs(this, isLong, "STRONGROOM_REMOVE_EXTRAS");
+  });
+
   for (const extra of readdirSync("src/extras")) {
     it(`builds, passes its rules and runs without ${extra}`, () => {
       const copy = temporaryDirectory();
