@@ -1161,11 +1161,13 @@ export interface CheckEntry {
   readonly path: string;
   /** Length of the value in bytes. */
   readonly bytes: number;
-  /** Strength of a text, from 0 (guessed at once) to 4, on the scale of zxcvbn. Below 3 it is weak. */
+  /** Strength of a text, from 0 (guessed at once) to 4, on the scale of zxcvbn. Below 3 it is weak. Of a URL with a password, the password's. */
   readonly score?: number;
+  /** Form of a text. `secret`: a URL with a password, or at least 12 bytes that look random, alone or in a URL. `address`: another URL, a host, an e-mail address. `text`: anything else. */
+  readonly form?: "secret" | "address" | "text";
   /** Values of one check are equal if these are. Nothing else can be learned from it. */
   readonly reuse?: string;
-  /** Digests with which the value, its base64, and the longest line of a value of several lines are found in files. None are for fewer than 8 bytes. */
+  /** Digests with which the value, its base64 at each alignment, its hex, its UTF-16, and the longest line of a value of several lines are found in files. A value under 8 bytes has none. */
   readonly search?: readonly SearchDigest[];
   readonly breach?: BreachDigest;
 }

@@ -191,6 +191,7 @@ export const shapes = {
     path: "string",
     bytes: "integer",
     "score?": "integer",
+    "form?": "string",
     "reuse?": "string",
     "search?": "[]SearchDigest",
     "breach?": "BreachDigest",

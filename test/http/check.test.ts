@@ -50,7 +50,7 @@ describe("POST /v1/check", () => {
     expect(entries.get("web/cert")).to.include({ bytes: 104 }).and.not.to.have.property("score");
     expect(entries.get("app/db")?.["reuse"]).to.equal(entries.get("web/db")?.["reuse"]);
     expect(new Set([...entries.values()].map((entry) => entry["reuse"])).size).to.equal(6);
-    expect(entries.get("app/db")).to.have.all.keys("path", "bytes", "score", "reuse");
+    expect(entries.get("app/db")).to.have.all.keys("path", "bytes", "score", "form", "reuse");
   });
 
   it("marks equal values otherwise for another key", async () => {
@@ -69,16 +69,66 @@ describe("POST /v1/check", () => {
       return { bytes: bytes.length, start: Number(start), digest: digest("search", bytes) };
     };
     const text = Buffer.from(random);
-    const encoded = Buffer.from(text.subarray(0, 30).toString("base64"));
-    expect(entries.get("app/api")?.search).to.deep.equal([search(text), search(encoded)]);
+    const wide = Buffer.from(random, "utf16le");
+    const inBase64 = (bytes: Buffer) =>
+      [0, 1, 2].map((before) => {
+        const whole = bytes.subarray((3 - before) % 3);
+        return whole.subarray(0, whole.length - (whole.length % 3)).toString("base64");
+      });
+    const forms = [...inBase64(text), text.toString("hex"), text.toString("hex").toUpperCase(), ...inBase64(wide)];
+    expect(entries.get("app/api")?.search.map(({ digest: made }) => made)).to.have.members(
+      [text, wide, Buffer.from(wide).swap16(), ...forms.map((form) => Buffer.from(form))].map((each) =>
+        digest("search", each),
+      ),
+    );
+    expect(entries.get("app/api")?.search[0]).to.deep.equal(search(text));
     expect(entries.get("web/copy")?.search[0]).to.deep.equal(search(text)); // without its newline
     expect(entries.get("web/cert")?.search[0]).to.deep.equal(search(certificate));
-    expect(entries.get("web/pem")?.search[2]).to.deep.equal(search(Buffer.from("first".repeat(10))));
+    expect(entries.get("web/pem")?.search.at(-1)).to.deep.equal(search(Buffer.from("first".repeat(10))));
     expect(entries.get("web/empty")?.search).to.deep.equal([]);
-    expect(entries.get("app/db")?.search).to.have.lengthOf(1); // 7 bytes alone are too short, their base64 is not
+    expect(entries.get("app/db")?.search).to.deep.equal([]); // 7 bytes
     const sha1 = createHash("sha1").update(password).digest();
     const breach = { prefix: sha1.toString("hex").slice(0, 8), digest: digest("breach", sha1) };
     expect(entries.get("app/db")?.["breach"]).to.deep.equal(breach);
+  });
+
+  it("says of each text whether its form is that of a secret", async () => {
+    const random = randomBytes(15).toString("base64url");
+    const rows: Readonly<Record<string, readonly string[]>> = {
+      secret: [
+        "postgres://app:pw-1@localhost/app",
+        "redis://:short@cache:6379/0",
+        "mongodb+srv://u:p%40ss@cluster.example/?w=majority",
+        "https://hooks.example.com/services/T0AB12CD3/B0EF45GH6/x7Kp2Qm9Zr4Lw8Tn",
+        "https://example.com/in?key=x7Kp2Qm9Zr4Lw8Tn",
+        "AKIA7Q3XWZP2LMN8RTKV",
+        "ghp_x7Kp2Qm9Zr4Lw8TnYb3Vc6Xd1Sf5Gh0Jk",
+        "0b1c7a2e-93d4-4f6a-8c55-1e2f3a4b5c6d",
+        "qzjxkvbwpfmhtrgd",
+        `${random}\n`,
+        "a.x7kp2qm9zr4lw8tn@mail.example",
+      ],
+      address: [
+        "https://example.com/login",
+        "postgres://app@localhost/app",
+        "db.internal.example:5432",
+        "ann@mail.example",
+      ],
+      text: ["the-administrator", "internal-database", "hunter2", "", "aaaaaaaaaaaaaaaaaaaa", "https:", "a b://c:d@e"],
+    };
+    const texts = Object.entries(rows).flatMap(([form, values]) =>
+      values.map((value, i) => ({ path: `form/${form}/${i}`, value, form })),
+    );
+    for (const { path, value } of texts) await mustPut(server(), path, { value });
+    const found = mustSucceed(await ask({ prefix: "form/" }))["entries"] as Entry[];
+    const forms = new Map(found.map((entry) => [entry["path"], entry["form"]]));
+    expect(texts.map(({ path, value }) => `${value}: ${String(forms.get(path))}`)).to.deep.equal(
+      texts.map(({ value, form }) => `${value}: ${form}`),
+    );
+    const scores = new Map(found.map((entry) => [entry["path"], entry["score"]]));
+    expect(scores.get("form/secret/0")).to.equal(1); // that of pw-1
+    expect(scores.get("form/address/1")).to.equal(4);
+    for (const { path } of texts) mustSucceed(await send(server(), { method: "DELETE", path: `/v1/secrets/${path}` }));
   });
 
   it("has no value in any form in its response", async () => {

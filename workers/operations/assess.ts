@@ -10,14 +10,14 @@
  * first, no one can: its key never leaves this thread.
  */
 import { createHash, createHmac } from "node:crypto";
-import { scoreOf } from "../check/strength.js";
 import { WordTable } from "../check/words.js";
 import { openCurrent, type SealingKey } from "../crypto/blob.js";
 import { base64url, readUint32, takeOver, utf8, wipe } from "../memory.js";
 import type { AssessPart, RequestOf, ResultOf } from "../protocol.js";
-import { toBase64 } from "../transit/base64.js";
 import type { Context } from "./context.js";
 import { bytesOfValue, isBinary } from "./value.js";
+import { encodingsOf } from "./value-encodings.js";
+import { formOf, strengthOf } from "./value-form.js";
 
 const reuseUse = "reuse check ";
 const digestBytes = 16;
@@ -27,9 +27,6 @@ const shortestSearched = 8;
 
 /** Of a value of several lines, a line that is likely to be nowhere else. */
 const shortestLine = 20;
-
-/** A larger value is not searched for in base64. */
-const mostEncoded = 64 * 1024;
 
 export function assess({ keyring }: Context, request: RequestOf<"assess">): ResultOf<"assess"> {
   return keyring.withKey((key) => {
@@ -70,21 +67,24 @@ function assessOne(
   return {
     path,
     bytes: value.length,
-    ...(parts.includes("strength") && isText && { score: scoreOf(value, words) }),
+    ...(parts.includes("strength") &&
+      isText && {
+        score: strengthOf(trimmed(value), words),
+        form: formOf(trimmed(value), words),
+      }),
     ...(parts.includes("reuse") && { reuse: shown(hmac(reuseKey, value)) }),
     ...(parts.includes("search") && { search: searchable(value, isText).map((text) => searchOf(key, text)) }),
     ...(parts.includes("breach") && { breach: breachOf(key, value) }),
   };
 }
 
-/** Returns the bytes to search for: the value, it in base64, and a long line of it. */
+/** Returns the bytes to search for: the value, its encodings, and a long line of it; none for a short value. */
 function searchable(value: Uint8Array, isText: boolean): readonly Uint8Array[] {
-  const found = [isText ? trimmed(value) : value];
-  // Whole groups of three bytes: what follows the value, as a newline, does not change their base64.
-  if (value.length <= mostEncoded) found.push(toBase64(value.subarray(0, value.length - (value.length % 3))));
+  const whole = isText ? trimmed(value) : value;
+  if (whole.length < shortestSearched) return [];
   const line = longestLine(value);
-  if (isText && line.length < value.length && line.length >= shortestLine) found.push(line);
-  return found.filter((text) => text.length >= shortestSearched);
+  const lines = isText && line.length < whole.length && line.length >= shortestLine ? [line] : [];
+  return [whole, ...encodingsOf(whole, isText), ...lines].filter((text) => text.length >= shortestSearched);
 }
 
 function isWhite(byte = 0): boolean {

@@ -1,0 +1,100 @@
+/**
+ * Form of a value, by which it is told whether it is a secret whatever its path is called: a URL with a password, or at least
+ * 12 bytes that are random. Like the strength, it is found out on bytes in scratch memory.
+ */
+
+import { type Score, scoreOf } from "../check/strength.js";
+import type { WordTable } from "../check/words.js";
+import { utf8 } from "../memory.js";
+
+/** `secret`: as above; `address`: a URL without a secret, a host or an e-mail address; `text`: anything else. */
+export type ValueForm = "secret" | "address" | "text";
+
+const shortestRandom = 12;
+const randomScore: Score = 3;
+
+const [colon, slash, at, dot, question, hash] = [0x3a, 0x2f, 0x40, 0x2e, 0x3f, 0x23];
+
+export function formOf(value: Uint8Array, words: WordTable): ValueForm {
+  const scheme = schemeEnd(value);
+  if (scheme > 0) {
+    const { password, rest } = partsOfUrl(value, scheme);
+    return password.length > 0 || isRandom(rest, words) ? "secret" : "address";
+  }
+  if (!isAddress(value)) return isRandom(value, words) ? "secret" : "text";
+  return labelsOf(value).some((label) => isRandom(label, words)) ? "secret" : "address";
+}
+
+/** Returns the strength of a value, and of a URL with a password, that of the password. */
+export function strengthOf(value: Uint8Array, words: WordTable): Score {
+  const scheme = schemeEnd(value);
+  const { password } = scheme > 0 ? partsOfUrl(value, scheme) : { password: value.subarray(0, 0) };
+  return scoreOf(password.length > 0 ? password : value, words);
+}
+
+/** Words with separators between them, as in `internal-database`, are guessed late and are still no secret. */
+function isRandom(text: Uint8Array, words: WordTable): boolean {
+  if (text.length < shortestRandom || scoreOf(text, words) < randomScore) return false;
+  return text.some((byte) => isDigit(byte) || isUpper(byte)) || text.every(isLower);
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+function isUpper(byte: number): boolean {
+  return byte >= 0x41 && byte <= 0x5a;
+}
+
+function isLower(byte: number): boolean {
+  return byte >= 0x61 && byte <= 0x7a;
+}
+
+const schemeMarks = marks("+-.");
+const addressMarks = marks("@.:-_+%");
+
+function marks(text: string): ReadonlySet<number> {
+  return new Set(utf8(text));
+}
+
+/** Returns where the authority begins, after `scheme://`; 0 when the value is no URL. */
+function schemeEnd(value: Uint8Array): number {
+  const end = value.indexOf(colon);
+  if (end < 1 || value[end + 1] !== slash || value[end + 2] !== slash || value.some((byte) => byte <= 0x20)) return 0;
+  const isScheme = value
+    .subarray(0, end)
+    .every((byte) => isLower(byte | 0x20) || isDigit(byte) || schemeMarks.has(byte));
+  return isScheme ? end + 3 : 0;
+}
+
+/** `rest`: what follows the host. */
+type UrlParts = { readonly password: Uint8Array; readonly rest: Uint8Array };
+
+/** A password may hold a slash that should have been escaped, so the host begins after the last @ before the query. */
+function partsOfUrl(value: Uint8Array, start: number): UrlParts {
+  const query = value.findIndex((byte, i) => i >= start && (byte === question || byte === hash));
+  const before = value.subarray(start, query < 0 ? value.length : query);
+  const host = before.lastIndexOf(at) + 1;
+  const user = before.subarray(0, Math.max(0, host - 1));
+  const separator = user.indexOf(colon);
+  const path = before.indexOf(slash, host);
+  const rest = path >= 0 ? start + path + 1 : query >= 0 ? query + 1 : value.length;
+  return { password: separator < 0 ? user.subarray(0, 0) : user.subarray(separator + 1), rest: value.subarray(rest) };
+}
+
+/** Whether the value looks like a host, with or without a port, or like an e-mail address: lower case, with a dot. */
+function isAddress(value: Uint8Array): boolean {
+  if (!value.includes(dot) || value.indexOf(at) !== value.lastIndexOf(at)) return false;
+  return value.every((byte) => isLower(byte) || isDigit(byte) || addressMarks.has(byte));
+}
+
+function labelsOf(value: Uint8Array): Uint8Array[] {
+  const labels: Uint8Array[] = [];
+  for (let from = 0; from <= value.length; ) {
+    const next = value.findIndex((byte, i) => i >= from && (byte === dot || byte === at || byte === colon));
+    const end = next < 0 ? value.length : next;
+    labels.push(value.subarray(from, end));
+    from = end + 1;
+  }
+  return labels;
+}
