@@ -44,8 +44,9 @@ breached   in the list of --breached
 expired, expiring, old, unused   by the times that the flags give
 
 The values stay in the server's key worker, which checks them. A secret that is
-not a password by its type or the end of its path, such as a user name or a URL,
-is never reported as weak, reused or old. --breached compares SHA-1 hashes with
+not a password by its type, or by the end of its path and its form, such as a
+user name or a host, is never reported as weak, reused or old, and is counted. A
+URL with a password is as weak as the password. --breached compares SHA-1 hashes with
 a local list, such as Have I Been Pwned offers for download; nothing is sent
 anywhere. A list above 64 MiB must be sorted by hash. --unused needs an audit
 log of reads (serve --audit all) and the right to read it.
@@ -79,9 +80,20 @@ async function check(io: Io, folder = "", flags: Flags): Promise<void> {
     return { verdicts: verdictsOn({ listed, judged, breached, uses }, limits), damaged: judged.damaged };
   }).finally(() => bar.end());
   const found = verdicts.filter(({ problems }) => problems.length > 0);
-  if (flags.json) printJson(io, { ok: found.length + damaged.length === 0, checked: verdicts.length, found, damaged });
+  if (flags.json) printJson(io, asJson(verdicts, found, damaged));
   else if (!flags.quiet) io.stdout.write(textOf(io, verdicts, found, damaged));
   if (found.length + damaged.length > 0) io.exitCode = exitCodes.findings;
+}
+
+function asJson(verdicts: readonly Verdict[], found: readonly Verdict[], damaged: readonly string[]): object {
+  const shown = found.map(({ isCredential: _, ...verdict }) => verdict);
+  const ok = found.length + damaged.length === 0;
+  return { ok, checked: verdicts.length, ordinary: ordinaryAmong(verdicts), found: shown, damaged };
+}
+
+/** Returns how many are not judged as passwords. */
+function ordinaryAmong(verdicts: readonly Verdict[]): number {
+  return verdicts.filter(({ isCredential }) => !isCredential).length;
 }
 
 function textOf(io: Io, verdicts: readonly Verdict[], found: readonly Verdict[], damaged: readonly string[]): string {
@@ -102,7 +114,9 @@ function textOf(io: Io, verdicts: readonly Verdict[], found: readonly Verdict[],
     .filter(([, count]) => count > 0)
     .map(([problem, count]) => `${count} ${problem}`);
   const end = counts.length === 0 ? paint("green", "no problems found") : counts.join(", ");
-  return [...rows, ...unread, `${counted(verdicts.length, "secret")} checked: ${end}`]
+  const ordinary = ordinaryAmong(verdicts);
+  const left = ordinary === 0 ? "" : `; ${ordinary} not judged`;
+  return [...rows, ...unread, `${counted(verdicts.length, "secret")} checked: ${end}${left}`]
     .map((line) => `${line}\n`)
     .join("");
 }

@@ -1,199 +1,234 @@
-/** Files that `scan` searches: a directory's, git's index, and everything in git's history. */
-
-import { type ChildProcess, spawn } from "node:child_process";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { join, relative } from "node:path";
-import { buffer } from "node:stream/consumers";
-import { CommandFailure, systemCode } from "../../cli/kit/errors.js";
+/**
+ * Files that `scan` searches: a directory's, with the repositories in it, what is staged, and git's history. A place that
+ * cannot be searched is named, never left out without a word.
+ */
+import type { Stats } from "node:fs";
+import { lstat, readdir, readFile, realpath, stat } from "node:fs/promises";
+import { basename, join, resolve, sep } from "node:path";
+import { CommandFailure, reasonOf, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
+import { type GitPlace, git, itemsIn, mustRun } from "./git.js";
+import { historyOf, type Objects, objectsOf, withStored } from "./history.js";
+import { mostBytes, type ScannedFile, shown } from "./scanned-file.js";
+import { reasons, type UnsearchedList } from "./unsearched.js";
 
-/** `origin`: the object in git's history; null for a file as it is now. */
-export type ScannedFile = { readonly name: string; readonly origin: string | null; readonly bytes: Buffer };
+export type What = {
+  readonly staged: boolean;
+  readonly history: boolean;
+  /** Also what git ignores. */
+  readonly ignored: boolean;
+};
 
-/** A larger file is not searched; it is named. */
-const mostBytes = 256 * 2 ** 20;
+/** One search: what to search, what was left out, and the repositories whose history was searched already. */
+export class Places {
+  readonly #io: Io;
+  readonly #root: string;
+  readonly #what: What;
+  readonly #list: UnsearchedList;
+  readonly #histories = new Set<string>();
 
-/** Called with the name of a file that cannot be searched, and why. */
-export type Skip = (name: string, why: string) => void;
+  constructor(io: Io, root: string, what: What, list: UnsearchedList) {
+    this.#io = io;
+    this.#root = root;
+    this.#what = what;
+    this.#list = list;
+  }
 
-/** Whether the directory is in the work tree of a git repository; false without git. @throws CommandFailure usage */
-export async function isInRepository(io: Io, directory: string): Promise<boolean> {
-  const found = await stat(directory).catch(() => null);
-  if (!found?.isDirectory()) throw new CommandFailure("usage", `${printable(directory)} is not a directory: name one`);
-  try {
-    const { stdout, status } = await git(io, directory, ["rev-parse", "--is-inside-work-tree"]);
-    return status === 0 && stdout.toString().trim() === "true";
-  } catch (error) {
-    if (error instanceof CommandFailure) return false;
-    throw error;
+  /** Yields all files. @throws CommandFailure usage */
+  async *files(): AsyncGenerator<ScannedFile> {
+    const root = this.#root;
+    const found = await stat(root).catch(() => null);
+    if (!found?.isDirectory()) throw new CommandFailure("usage", `${printable(root)} is not a directory: name one`);
+    const place: GitPlace = { io: this.#io, directory: root, isNested: false };
+    const kind = await this.#kindOf(place, ".");
+    if (this.#what.staged) {
+      if (kind !== "tree") throw new CommandFailure("usage", `${printable(root)} is not in a git repository`);
+      return yield* stagedFiles(place, this.#list);
+    }
+    if (kind === null) yield* this.#directory(root, "");
+    else yield* this.#repository(place, kind, "");
+  }
+
+  /** Returns null where there is no repository, or none that can be read, which is then named. */
+  async #kindOf(place: GitPlace, name: string): Promise<"tree" | "bare" | null> {
+    try {
+      const { status, stdout, stderr } = await git(place, ["rev-parse", "--is-inside-work-tree"]);
+      if (status === 0) return stdout.toString().trim() === "true" ? "tree" : "bare";
+      if (/not a git repository \(or any/.test(stderr) && !(await isRepository(place.directory))) return null;
+      const [reason = ""] = stderr.trim().split("\n");
+      this.#list.skip(name, `git does not read this repository, so its history is not searched: ${reason}`);
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      if (await isRepository(place.directory)) this.#list.skip(name, reasons.noGit);
+    }
+    return null;
+  }
+
+  async *#repository(place: GitPlace, kind: "tree" | "bare", prefix: string): AsyncGenerator<ScannedFile> {
+    const sparse: Objects = [];
+    if (kind === "tree") yield* this.#tree(place, prefix, sparse);
+    const { common, own } = await gitDirectories(place);
+    if (!this.#what.history) {
+      yield* objectsOf(place, sparse, this.#list);
+      return;
+    }
+    yield* this.#gitFiles(own, prefix);
+    if (this.#histories.has(common)) return;
+    this.#histories.add(common);
+    if (own !== common) yield* this.#gitFiles(common, prefix);
+    yield* historyOf(place, prefix, this.#list);
+    await this.#nameOtherTrees(place);
+  }
+
+  /** Yields the files that git tracks or would add. `sparse`: tracked ones that a sparse checkout lacks. */
+  async *#tree(place: GitPlace, prefix: string, sparse: Objects): AsyncGenerator<ScannedFile> {
+    const seen = new Set<string>(); // in a conflict, a file has several entries
+    for (const { name, tag, mode, id } of await indexEntries(place)) {
+      const path = `${prefix}${shown(name)}`;
+      if (seen.has(path)) continue;
+      seen.add(path);
+      if (mode === "160000") yield* this.#nested(place.directory, name, prefix, reasons.submodule);
+      else if (tag === "S") sparse.push({ name: path, id, origin: null });
+      else yield* this.#file(place.directory, name, prefix, place);
+    }
+    yield* this.#untracked(place, prefix);
+  }
+
+  async *#untracked(place: GitPlace, prefix: string): AsyncGenerator<ScannedFile> {
+    const exclude = this.#what.ignored ? [] : ["--exclude-standard"];
+    for (const name of itemsIn(await mustRun(place, ["ls-files", "-z", "--others", ...exclude]))) {
+      if (name.at(-1) === slash) yield* this.#nested(place.directory, name.subarray(0, -1), prefix, null);
+      else yield* this.#file(place.directory, name, prefix);
+    }
+    if (!this.#what.ignored) await this.#countIgnored(place, prefix);
+  }
+
+  async #countIgnored(place: GitPlace, prefix: string): Promise<void> {
+    const flags = ["--others", "--ignored", "--exclude-standard", "--directory"];
+    for (const name of itemsIn(await mustRun(place, ["ls-files", "-z", ...flags])))
+      this.#list.leaveOut(`${prefix}${shown(name)}`, "ignored");
+  }
+
+  /** Yields a repository's files. `why`: what it means that there is none. */
+  async *#nested(parent: string, name: Buffer, prefix: string, why: string | null): AsyncGenerator<ScannedFile> {
+    const path = `${prefix}${shown(name)}`;
+    const directory = join(parent, name.toString());
+    if (!name.equals(Buffer.from(name.toString()))) return this.#list.skip(path, reasons.name);
+    if (!(await isRepository(directory))) {
+      if (why !== null) return this.#list.skip(path, why);
+      return yield* this.#directory(directory, `${path}/`);
+    }
+    const place: GitPlace = { io: this.#io, directory, isNested: true };
+    const kind = await this.#kindOf(place, path);
+    if (kind === null) yield* this.#directory(directory, `${path}/`);
+    else yield* this.#repository(place, kind, `${path}/`);
+  }
+
+  /** Yields the files of a directory outside of git, and of the repositories in it. */
+  async *#directory(directory: string, prefix: string, passed = noNames): AsyncGenerator<ScannedFile> {
+    const entries = await readdir(directory, { withFileTypes: true, encoding: "buffer" }).catch((error: unknown) => {
+      if (directory === this.#root)
+        throw new CommandFailure("usage", `${printable(directory)} cannot be read: name a directory`);
+      this.#list.skip(prefix, `it cannot be read${reasonOf(systemCode(error))}`);
+      return [];
+    });
+    for (const entry of entries) {
+      const name = Buffer.from(entry.name);
+      if (passed.has(name.toString())) continue;
+      const below = join(directory, name.toString());
+      if (!entry.isDirectory()) yield* this.#file(directory, name, prefix);
+      else if (!name.equals(Buffer.from(name.toString()))) this.#list.skip(`${prefix}${shown(name)}/`, reasons.name);
+      else if (await isRepository(below)) yield* this.#nested(directory, name, prefix, null);
+      else yield* this.#directory(below, `${prefix}${shown(name)}/`);
+    }
+  }
+
+  /** Yields what git itself keeps beside the objects: settings, which may hold a URL with a password, logs, hooks. */
+  async *#gitFiles(directory: string, prefix: string): AsyncGenerator<ScannedFile> {
+    yield* this.#directory(directory, `${prefix}${basename(directory)}/`, ownObjects);
+  }
+
+  async *#file(
+    directory: string,
+    name: Buffer,
+    prefix: string,
+    place: GitPlace | null = null,
+  ): AsyncGenerator<ScannedFile> {
+    const path = `${prefix}${shown(name)}`;
+    const file = Buffer.concat([Buffer.from(`${directory}${sep}`), name]);
+    try {
+      const found = await lstat(file);
+      if (found.isSymbolicLink()) await this.#link(file, path);
+      if (found.isFile()) yield* this.#content(file, path, found, place);
+    } catch (error) {
+      const code = systemCode(error);
+      if (code === undefined) throw error;
+      const isGone = code === "ENOENT" || code === "ENOTDIR"; // but still in git's index
+      if (!isGone) this.#list.skip(path, `it cannot be read (${code})`);
+    }
+  }
+
+  async *#content(file: Buffer, path: string, { size }: Stats, place: GitPlace | null): AsyncGenerator<ScannedFile> {
+    if (size > mostBytes) return this.#list.skip(path, reasons.large);
+    yield* withStored({ name: path, origin: null, bytes: await readFile(file), place }, this.#list);
+  }
+
+  /** A link is not followed: what it names in the directory is searched as itself. */
+  async #link(file: Buffer, path: string): Promise<void> {
+    const target = await realpath(file).catch(() => null);
+    if (target === null) return;
+    const root = await realpath(this.#root);
+    if (target !== root && !target.startsWith(`${root}${sep}`)) this.#list.leaveOut(path, "link");
+  }
+
+  async #nameOtherTrees(place: GitPlace): Promise<void> {
+    const { stdout, status } = await git(place, ["worktree", "list", "--porcelain"]);
+    if (status !== 0) return;
+    const top = resolve(place.directory);
+    for (const [, path = ""] of stdout.toString().matchAll(/^worktree (.*)\n(?!bare)/gm)) {
+      const isHere = `${top}${sep}`.startsWith(`${path}${sep}`) || path.startsWith(`${this.#root}${sep}`);
+      if (!isHere) this.#list.leaveOut(path, "worktree");
+    }
   }
 }
 
-/** Yields the files that git tracks or would add; `ignored`: also those that it ignores. */
-export async function* filesOfTree(
-  io: Io,
-  directory: string,
-  ignored: boolean,
-  skip: Skip,
-): AsyncGenerator<ScannedFile> {
-  const flags = ignored ? ["--cached", "--others"] : ["--cached", "--others", "--exclude-standard"];
-  const listed = await mustRun(io, directory, ["ls-files", "-z", "--deduplicate", ...flags]);
-  for (const name of namesIn(listed)) yield* readNow(directory, name, skip);
+const slash = 0x2f;
+const noNames: ReadonlySet<string> = new Set();
+
+/** In git's own directory: `historyOf` and `#nested` search these. */
+const ownObjects: ReadonlySet<string> = new Set(["objects", "lfs", "modules", "worktrees"]);
+
+/** Returns the entries of git's index. `tag`: S for one that is not to be in the work tree. */
+async function indexEntries(place: GitPlace) {
+  return itemsIn(await mustRun(place, ["ls-files", "-z", "-t", "--stage"])).map((item) => {
+    const tab = item.indexOf(0x09);
+    const [tag, mode, id = ""] = item.toString("latin1", 0, tab).split(" ");
+    return { name: item.subarray(tab + 1), tag, mode, id };
+  });
 }
 
-/** Yields the files of a directory outside of git. Links are not followed. */
-export async function* filesOfDirectory(root: string, skip: Skip, directory = root): AsyncGenerator<ScannedFile> {
-  for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => {
-    throw new CommandFailure("usage", `${printable(directory)} cannot be read: name a directory`);
-  })) {
-    const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* filesOfDirectory(root, skip, path);
-    else if (entry.isFile()) yield* readNow(root, relative(root, path), skip);
-  }
+/** Whether the directory itself is a work tree's or a bare repository. */
+async function isRepository(directory: string): Promise<boolean> {
+  const has = async (name: string) => (await lstat(join(directory, name)).catch(() => null)) !== null;
+  if (await has(".git")) return true;
+  return (await has("HEAD")) && (await has("objects")) && (await has("refs"));
 }
 
-async function* readNow(directory: string, name: string, skip: Skip): AsyncGenerator<ScannedFile> {
-  try {
-    const file = join(directory, name);
-    const found = await stat(file);
-    if (!found.isFile()) return;
-    if (found.size > mostBytes) return skip(name, "it is larger than 256 MiB");
-    yield { name, origin: null, bytes: await readFile(file) };
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === undefined) throw error;
-    if (code !== "ENOENT") skip(name, `it cannot be read (${code})`); // deleted, but still in git's index
-  }
+async function gitDirectories(place: GitPlace): Promise<{ readonly own: string; readonly common: string }> {
+  const found = await mustRun(place, ["rev-parse", "--git-dir", "--git-common-dir"]);
+  const [own = "", common = ""] = found.toString().trimEnd().split("\n");
+  return { own: resolve(place.directory, own), common: resolve(place.directory, common) };
 }
 
 /** Yields what the next commit would change, as it is staged. */
-export async function* stagedFiles(io: Io, directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
+async function* stagedFiles(place: GitPlace, list: UnsearchedList): AsyncGenerator<ScannedFile> {
   const flags = ["--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=ACMT", "--relative"];
-  const fields = namesIn(await mustRun(io, directory, ["diff", ...flags]));
+  const fields = itemsIn(await mustRun(place, ["diff", ...flags]));
   const objects = fields.flatMap((name, i) => {
-    const [, , , id] = fields[i - 1]?.split(" ") ?? []; // :mode mode id id status, and then the name
-    return i % 2 === 1 && id !== undefined ? [{ name, id, origin: null }] : [];
+    const [, mode, , id] = fields[i - 1]?.toString("latin1").split(" ") ?? []; // :mode mode id id status, then the name
+    const isFile = i % 2 === 1 && id !== undefined && mode !== "160000"; // else a submodule's commit
+    return isFile ? [{ name: shown(name), id, origin: null }] : [];
   });
-  yield* objectsOf(io, directory, objects, skip);
-}
-
-/** Yields each version of each file in the history of all branches and tags, once. */
-export async function* filesOfHistory(io: Io, directory: string, skip: Skip): AsyncGenerator<ScannedFile> {
-  const listed = await mustRun(io, directory, ["rev-list", "--objects", "--missing=print", "--all"]);
-  const lines = listed.toString("utf8").split("\n");
-  for (const line of lines) if (line.startsWith("?")) skip(`object ${line.slice(1)}`, notHere);
-  const objects = lines.flatMap((line) => {
-    const at = line.indexOf(" ");
-    const [id, name] = [line.slice(0, at), line.slice(at + 1)];
-    return at > 0 && name !== "" ? [{ name, id, origin: id }] : []; // commits have no name
-  });
-  yield* objectsOf(io, directory, objects, skip);
-}
-
-type GitObject = { readonly name: string; readonly id: string; readonly origin: string | null };
-
-/** In memory at a time, unless one is larger. */
-const bytesAtOnce = 32 * 2 ** 20;
-
-async function* objectsOf(
-  io: Io,
-  directory: string,
-  objects: readonly GitObject[],
-  skip: Skip,
-): AsyncGenerator<ScannedFile> {
-  let some: GitObject[] = [];
-  let bytes = 0;
-  for (const { size, ...object } of await blobsAmong(io, directory, objects, skip)) {
-    if (bytes + size > bytesAtOnce && some.length > 0) {
-      yield* contentsOf(io, directory, some);
-      [some, bytes] = [[], 0];
-    }
-    some.push(object);
-    bytes += size;
-  }
-  yield* contentsOf(io, directory, some);
-}
-
-async function blobsAmong(io: Io, directory: string, objects: readonly GitObject[], skip: Skip) {
-  if (objects.length === 0) return [];
-  const heads = await mustRun(io, directory, ["cat-file", "--batch-check=%(objecttype) %(objectsize)"], objects);
-  const lines = heads.toString().split("\n");
-  return objects.flatMap((object, i) => {
-    const [type, size] = lines[i]?.split(" ") ?? [];
-    if (size === "missing") skip(object.name, notHere);
-    if (type !== "blob") return [];
-    if (Number(size) <= mostBytes) return [{ ...object, size: Number(size) }];
-    skip(object.name, "it is larger than 256 MiB");
-    return [];
-  });
-}
-
-const notHere = "git does not have it here: fetch it first";
-
-async function* contentsOf(io: Io, directory: string, objects: readonly GitObject[]): AsyncGenerator<ScannedFile> {
-  if (objects.length === 0) return;
-  const contents = await mustRun(io, directory, ["cat-file", "--batch=%(objectsize)"], objects);
-  let at = 0;
-  for (const { name, origin } of objects) {
-    const start = contents.indexOf(0x0a, at) + 1;
-    const end = start + Number(contents.toString("latin1", at, start - 1));
-    yield { name, origin, bytes: contents.subarray(start, end) };
-    at = end + 1;
-  }
-}
-
-/** Returns the oldest commit with this object, shortened; null when there is none. */
-export async function commitWith(io: Io, directory: string, object: string): Promise<string | null> {
-  const found = await mustRun(io, directory, ["log", "--all", "--format=%h", `--find-object=${object}`]);
-  return found.toString().trim().split("\n").at(-1) || null;
-}
-
-function namesIn(listed: Buffer): string[] {
-  return listed.toString("utf8").split("\0").filter(Boolean);
-}
-
-async function mustRun(
-  io: Io,
-  directory: string,
-  args: readonly string[],
-  input: readonly GitObject[] = [],
-): Promise<Buffer> {
-  const { status, stdout, stderr } = await git(io, directory, args, input.map(({ id }) => `${id}\n`).join(""));
-  if (status === 0) return stdout;
-  throw new CommandFailure("unexpected", `git ${args[0]} failed: ${printable(stderr.trim())}`);
-}
-
-/** The repository's own settings may not name programs to run: nothing but what git itself does is wanted. */
-const safely = [
-  "--no-pager",
-  ...["core.fsmonitor=false", "core.quotePath=false", "core.hooksPath=/dev/null", "log.showSignature=false"].flatMap(
-    (setting) => ["-c", setting],
-  ),
-];
-
-/**
- * DANGER: git fetches what a partial clone lacks, by a program that the repository's settings may name. An empty list of
- * protocols would allow all.
- */
-const withoutFetches = { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0" };
-
-async function git(io: Io, directory: string, args: readonly string[], input = "") {
-  const env = { ...withoutTokens(io.env), ...withoutFetches };
-  const child = spawn("git", [...safely, ...args], { cwd: directory, env, stdio: ["pipe", "pipe", "pipe"] });
-  child.stdin.on("error", () => {}); // it may end without reading
-  child.stdin.end(input);
-  const [stdout, stderr, status] = await Promise.all([buffer(child.stdout), buffer(child.stderr), ended(child)]);
-  return { stdout, stderr: stderr.toString(), status };
-}
-
-function ended(child: ChildProcess): Promise<number | null> {
-  return new Promise((resolve, reject) => {
-    child.once("error", (error) => {
-      const isMissing = systemCode(error) === "ENOENT";
-      reject(isMissing ? new CommandFailure("notFound", "git is not installed") : error);
-    });
-    child.once("close", resolve);
-  });
+  yield* objectsOf(place, objects, list);
 }

@@ -55,9 +55,16 @@ const areCredentials: { readonly [T in SecretType]: boolean } = {
   other: false,
 };
 
-/** Whether a value is a credential, of which strength and age matter: by its type, otherwise by the end of its path. */
-export function isCredential({ path, metadata: { type } }: Pick<SecretEntry, "path" | "metadata">): boolean {
+/**
+ * Whether a value is a credential, of which strength and age matter: by its type, by its form, and only where neither says so
+ * by the end of its path.
+ */
+export function isCredential(
+  { path, metadata: { type } }: Pick<SecretEntry, "path" | "metadata">,
+  judged: CheckEntry | undefined,
+): boolean {
   if (type !== undefined) return areCredentials[type];
+  if (judged?.form === "secret") return true;
   const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
   return !otherNames.has(name.split(/[-_. ]/).at(-1) ?? "");
 }
@@ -69,6 +76,8 @@ export type Problem = (typeof problems)[number];
 export type Verdict = {
   readonly path: string;
   readonly score: number | null;
+  /** False: neither its form nor its type or path says so, and strength, reuse and age are not judged. */
+  readonly isCredential: boolean;
   readonly problems: readonly Problem[];
   /** Other paths with the same value. */
   readonly sameAs: readonly string[];
@@ -100,7 +109,9 @@ const strongScore = 3;
 
 export function verdictsOn({ listed, judged, breached, uses }: Known, limits: Limits): Verdict[] {
   const judgements = new Map(judged.entries.map((entry) => [entry.path, entry]));
-  const credentials = new Set(listed.filter(isCredential).map(({ path }) => path));
+  const credentials = new Set(
+    listed.filter((entry) => isCredential(entry, judgements.get(entry.path))).map(({ path }) => path),
+  );
   const same = pathsByValue(judged.entries.filter(({ path }) => credentials.has(path)));
   return listed.map((entry) => {
     const { path, updatedAt, metadata } = entry;
@@ -117,6 +128,7 @@ export function verdictsOn({ listed, judged, breached, uses }: Known, limits: Li
     return {
       path,
       score: credentials.has(path) ? score : null,
+      isCredential: credentials.has(path),
       problems: problems.filter((problem) => found[problem]),
       sameAs,
       updatedAt,

@@ -12,7 +12,7 @@ type Candidate = Digest & { readonly path: string };
 
 /** Bytes that the hash covers. */
 const windowBytes = 8;
-const filterBits = 16;
+const filterBits = 20;
 
 export class ValueSearch {
   readonly #key: Buffer;

@@ -48,7 +48,7 @@ describe("strongroom check", () => {
       "app/weak      very weak",
       "web/expired   expired DATE",
       "web/expiring  expires DATE",
-      "8 secrets checked: 1 weak, 2 reused, 1 expired, 1 expiring",
+      "8 secrets checked: 1 weak, 2 reused, 1 expired, 1 expiring; 2 not judged",
       "",
     ]);
     expect(stdout).not.to.contain("hunter2");
@@ -59,6 +59,22 @@ describe("strongroom check", () => {
     await mustPut(server(), "good/key", strong());
     expect(mustDo(await run("good")).stdout).to.equal("1 secret checked: no problems found\n");
     mustRefuseWith(await run("nowhere"), 4, "nothing under nowhere/");
+  });
+
+  it("judges a URL with a password and a random value whatever they are called", async () => {
+    const reused = strong();
+    await mustPut(server(), "form/DATABASE_URL", "postgres://app:s3cr3t@db.example/app");
+    await mustPut(server(), "form/AWS_ACCESS_KEY_ID", reused);
+    await mustPut(server(), "form/account", reused);
+    await mustPut(server(), "form/url", "https://example.com/login");
+    expect(await found("form")).to.deep.equal({
+      "form/DATABASE_URL": "weak",
+      "form/AWS_ACCESS_KEY_ID": "reused",
+      "form/account": "reused",
+    });
+    expect(JSON.parse((await run("--json", "form")).stdout)).to.include({ checked: 4, ordinary: 1 });
+    for (const name of ["DATABASE_URL", "AWS_ACCESS_KEY_ID", "account", "url"])
+      mustSucceed(await send(server(), { method: "DELETE", path: `/v1/secrets/form/${name}` }));
   });
 
   it("finds old ones, which names and types say are passwords", async () => {

@@ -1,8 +1,10 @@
 /** `strongroom scan`: values of the vault in files, staged changes and git's history. */
 import { execFileSync, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash, randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { mainFile, node } from "../../../tools/rig/process.js";
@@ -116,7 +118,7 @@ describe("strongroom scan", () => {
         "deep/config.yml:3: app/password",
         "indented:3: app/pem",
         "k8s.yml:1: app/token",
-        "4 files searched for 4 secrets: 5 values found: replace each of them; 3 short or common values not searched for",
+        "4 files searched for 4 secrets: 5 values found: replace each of them; not searched for: 1 under 8 bytes, 2 easily guessed",
       ].sort(),
     );
     expect(JSON.parse((await scan(directory, "--json")).stdout)).to.deep.include({ ok: false, files: 4, searched: 4 });
@@ -168,6 +170,265 @@ describe("strongroom scan", () => {
     mustRefuseWith(await scan(temporaryDirectory(), "--staged"), 2, "is not in a git repository");
   });
 });
+
+/** A value in 34 encodings and 25 kinds of places: it is found, or the place is named with the reason. */
+describe("strongroom scan of a planted value", () => {
+  const planted = 'Kx7"q&Zr4/Lw8+Tn%m';
+  const plain = randomBytes(18).toString("base64url");
+  const server = shareLocalServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/marked", planted);
+    await mustPut(started, "app/plain", plain);
+    for (const [name, value] of Object.entries(urls)) await mustPut(started, `shop/${name}`, value);
+  });
+  const scan = (cwd: string, ...args: readonly string[]) => strongroom(server(), ["scan", ...args], { cwd });
+
+  const b64 = (text: string | Buffer) => Buffer.from(text).toString("base64");
+  const wide = (text: string) => Buffer.from(text, "utf16le");
+  const entities = (text: string) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;");
+  const units = (text: string) =>
+    [...text].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+  const wrapped = (text: string) => text.replace(/(.{76})/g, "$1\n    ");
+  const config = (value: string) => JSON.stringify({ auths: { "r.example": { auth: b64(`ann:${value}`) } } });
+
+  const encodings: Readonly<Record<string, (value: string) => string | Buffer>> = {
+    "as it is": (value) => `key: ${value}\n`,
+    "base64 of the value": b64,
+    "base64 of user and value (Basic)": (value) => `Authorization: Basic ${b64(`ann:${value}`)}`,
+    "base64 one byte later": (value) => b64(`anna:${value}`),
+    "base64 two bytes later": (value) => b64(`annab:${value}`),
+    "base64 in the URL's alphabet": (value) => Buffer.from(`x:${value}`).toString("base64url"),
+    "docker's auth": config,
+    "docker's auth in a manifest": (value) => `.dockerconfigjson: ${b64(config(value))}`,
+    "base64 of base64 of base64": (value) => b64(b64(b64(`${"text before it ".repeat(4)}${value}`))),
+    "base64 over several lines": (value) => wrapped(b64(`${"text ".repeat(9)}${value}${" text".repeat(30)}`)),
+    "base64 after a slash": (value) => `https://x.example/${b64(`{"text":"${"x".repeat(50)}", ${value}`)}`,
+    "PowerShell's encoded command": (value) => `-EncodedCommand ${wide(`x ${value}`).toString("base64")}`,
+    "UTF-16 little endian with a mark": (value) => Buffer.concat([Buffer.from([0xff, 0xfe]), wide(`a = ${value}`)]),
+    "UTF-16 big endian with a mark": (value) => wide(`\ufeffa = ${value}`).swap16(),
+    "UTF-16 without a mark": (value) => wide(`a longer text = ${value}`),
+    "UTF-16 within a binary": (value) => Buffer.concat([randomBytes(2_001), wide(value), randomBytes(2_001)]),
+    "base64 within UTF-16": (value) => wide(`\ufefftoken ${b64(`a:${value}`)}`),
+    "UTF-32": (value) =>
+      Buffer.concat(
+        [..."\ufeff", ...value].map((each) => Buffer.from(Uint32Array.of(each.codePointAt(0) ?? 0).buffer)),
+      ),
+    hex: (value) => Buffer.from(value).toString("hex"),
+    "hex in capitals": (value) => Buffer.from(value).toString("hex").toUpperCase(),
+    JSON: (value) => JSON.stringify({ a: value }),
+    "JSON with escaped slashes": (value) => JSON.stringify(value).replace(/\//g, "\\/"),
+    "JSON in JSON": (value) => JSON.stringify({ a: JSON.stringify({ b: value }) }),
+    "JSON in units": (value) => `{"a": "${units(value)}"}`,
+    "escaped in hex": (value) => [...Buffer.from(value)].map((byte) => `\\x${byte.toString(16)}`).join(""),
+    "a URL": (value) => `https://u:${encodeURIComponent(value)}@x.example/`,
+    "a URL, every byte": (value) => Buffer.from(value).toString("hex").replace(/../g, "%$&"),
+    "a URL within a URL": (value) => encodeURIComponent(`https://x.example/?a=${encodeURIComponent(value)}`),
+    HTML: (value) => `<input value="${entities(value)}">`,
+    "HTML by numbers": (value) => [...value].map((each) => `&#${each.charCodeAt(0)};`).join(""),
+    "quoted-printable": (value) =>
+      [...Buffer.from(value)].map((byte) => `=${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
+    gzip: (value) => gzipSync(`a ${value}`),
+    "base64 of gzip": (value) => b64(gzipSync(`${"text ".repeat(9)}${value}`)),
+    "the middle of a line of 100,000 characters": (value) =>
+      `${"x;".repeat(25_000)}${JSON.stringify(value)}${"x;".repeat(25_000)}`,
+  };
+
+  it("finds it in each encoding, on its line", async () => {
+    const directory = temporaryDirectory();
+    for (const [name, encode] of Object.entries(encodings)) {
+      writeFileSync(join(directory, `${name}, plain`), encode(plain));
+      writeFileSync(join(directory, `${name}, marked`), encode(planted));
+    }
+    const { found, skipped } = resultOf(await scan(directory, "--json"));
+    expect(skipped).to.deep.equal([]);
+    const seen = new Set(found.map(({ file, path }) => `${file} ${path}`));
+    for (const name of Object.keys(encodings))
+      for (const kind of ["plain", "marked"]) expect([...seen], name).to.include(`${name}, ${kind} app/${kind}`);
+  });
+
+  it("searches every kind of repository in a directory, and names what it could not search", async () => {
+    const directory = temporaryDirectory();
+    const make = (name: string) => {
+      const at = join(directory, name);
+      mkdirSync(at, { recursive: true });
+      const git = (...args: readonly string[]) => gitIn(at, ...args);
+      git("init", "-q");
+      const write = (file: string, text: string | Buffer = `${plain}\n`) => {
+        writeFileSync(join(at, file), text);
+        git("add", "-A");
+      };
+      const commit = (...more: readonly string[]) => git("commit", "-q", "--allow-empty", "-m", "change", ...more);
+      return { at, git, write, commit };
+    };
+    const withHistory = (name: string) => {
+      const made = make(name);
+      made.write(name);
+      made.commit();
+      made.git("rm", "-q", name);
+      made.commit();
+      return made;
+    };
+    const origin = withHistory("packed");
+    origin.git("gc", "-q", "--prune=now");
+    gitIn(directory, "clone", "-q", "--bare", "packed", "bare.git");
+    gitIn(directory, "clone", "-q", "--depth", "1", `file://${origin.at}`, "shallow");
+    const ignoring = make("ignoring");
+    ignoring.write(".gitignore", ".env\n");
+    writeFileSync(join(ignoring.at, ".env"), plain);
+    ignoring.commit();
+    const hidden = make("hidden");
+    hidden.commit();
+    hidden.write("stashed");
+    hidden.git("stash", "-q");
+    hidden.write("amended", `second: ${plain}\n`);
+    hidden.commit();
+    hidden.git("rm", "-q", "amended");
+    hidden.commit("--amend");
+    writeFileSync(join(hidden.at, ".git", "description"), plain);
+    hidden.git("hash-object", "-w", ".git/description");
+    rmSync(join(hidden.at, ".git", "description"));
+    const texts = make("texts");
+    texts.git("commit", "-q", "--allow-empty", "-m", `the key is ${plain}`);
+    texts.git("tag", "-a", "v1", "-m", `again ${plain}`);
+    texts.git("remote", "add", "origin", `https://ann:${plain}@git.example/x`);
+    const trees = make("trees");
+    trees.commit();
+    trees.git("worktree", "add", "-q", join(directory, "linked"));
+    writeFileSync(join(directory, "linked", "in-linked"), plain);
+    trees.git("worktree", "add", "-q", join(temporaryDirectory(), "elsewhere"));
+    const modules = make("modules");
+    modules.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", origin.at, "here");
+    modules.commit();
+    gitIn(directory, "clone", "-q", "modules", "not-checked-out");
+    const large = make("large");
+    const content = Buffer.from(`${"x".repeat(1_000)}${plain}`);
+    const id = createHash("sha256").update(content).digest("hex");
+    const pointer = (of: string) => `version https://git-lfs.github.com/spec/v1\noid sha256:${of}\nsize 1031\n`;
+    large.write("stored.bin", pointer(id));
+    large.write("missing.bin", pointer("ab".repeat(32)));
+    const stored = join(large.at, ".git", "lfs", "objects", id.slice(0, 2), id.slice(2, 4));
+    mkdirSync(stored, { recursive: true });
+    writeFileSync(join(stored, id), content);
+    large.commit();
+    const replaced = withHistory("replaced");
+    const blob = replaced.git("rev-parse", "HEAD~1:replaced").trim();
+    writeFileSync(join(replaced.at, "other"), "nothing\n");
+    replaced.git("replace", blob, replaced.git("hash-object", "-w", "other").trim());
+    const sparse = make("sparse");
+    sparse.write("kept", "nothing\n");
+    mkdirSync(join(sparse.at, "away"));
+    sparse.write("away/file");
+    sparse.commit();
+    sparse.git("sparse-checkout", "set", "--no-cone", "/kept");
+    mkdirSync(join(directory, "plain"));
+    writeFileSync(Buffer.concat([Buffer.from(join(directory, "plain", "caf")), Buffer.from([0xe9])]), plain);
+    writeFileSync(join(directory, "plain", "a.xz"), Buffer.from("fd377a585a0000", "hex"));
+    writeFileSync(join(directory, "plain", "cut.gz"), gzipSync(plain.repeat(50)).subarray(0, 40));
+    symlinkSync("/etc/hostname", join(directory, "plain", "link"));
+    symlinkSync("a.xz", join(directory, "plain", "inner-link"));
+
+    const { found, skipped, code } = resultOf(await scan(directory, "--json"));
+    const has = (name: string) => found.some(({ file }) => file === name || file.startsWith(`${name}:`));
+    expect(
+      [
+        ...["packed/packed", "hidden/stashed", "hidden/amended", "texts/text of a commit", "texts/text of a tag"],
+        ...["texts/.git/config", "linked/in-linked", "modules/here/packed", "large/stored.bin", "replaced/replaced"],
+        ...["sparse/away/file", "plain/caf\\xe9"],
+      ].filter((name) => !has(name)),
+    ).to.deep.equal([]);
+    expect(
+      found.some(({ file }) => /^object [0-9a-f]{40}$/.test(file)),
+      "an object without a name",
+    ).to.equal(true);
+    const why = (name: string) => skipped.find(({ file }) => file === name)?.why ?? "searched";
+    expect(why("shallow/history")).to.contain("shallow");
+    expect(why("not-checked-out/here")).to.contain("not checked out");
+    expect(why("ignoring/.env")).to.contain("git ignores it");
+    expect(why("large/missing.bin")).to.contain("Git LFS");
+    expect(why("plain/a.xz")).to.contain("compressed");
+    expect(why("plain/cut.gz")).to.contain("compressed");
+    expect(why("plain/link")).to.contain("leads out of the directory");
+    expect(skipped.map(({ file }) => file)).not.to.include("plain/inner-link");
+    expect(skipped.filter(({ why }) => why.startsWith("another work tree"))).to.have.lengthOf(1);
+    expect(code).to.equal(12);
+  });
+
+  it("searches a bare repository, and git's own directory, by their history", async () => {
+    const { directory, git } = repository();
+    writeFileSync(join(directory, "a"), plain);
+    git("add", ".");
+    git("commit", "-q", "-m", "add");
+    git("rm", "-q", "a");
+    git("commit", "-q", "-m", "remove");
+    const bare = join(temporaryDirectory(), "bare");
+    git("clone", "-q", "--bare", directory, bare);
+    for (const place of [bare, join(directory, ".git")])
+      expect(
+        resultOf(await scan(place, "--json")).found.map(({ file }) => file),
+        place,
+      ).to.deep.equal(["a"]);
+  });
+
+  it("exits with 13 beside a place that was not searched, and with 0 beside what git ignores", async () => {
+    const { directory, git } = repository();
+    writeFileSync(join(directory, ".gitignore"), "kept-out\n");
+    writeFileSync(join(directory, "kept-out"), plain);
+    git("add", ".");
+    git("commit", "-q", "-m", "one");
+    const done = mustDo(await scan(directory));
+    expect(done.stdout).to.match(/no values found; .*1 that git ignores not searched: --ignored\n$/);
+    for (let i = 0; i < 9; i++) writeFileSync(join(directory, `a${i}.xz`), Buffer.from(`fd377a585a000${i}`, "hex"));
+    git("add", ".");
+    for (const flags of [[], ["--staged"], ["--no-history"]]) {
+      const { code, stdout, stderr } = await scan(directory, ...flags);
+      expect(code).to.equal(13);
+      expect(stdout)
+        .to.match(/none found in them, and (?:9|18) places not searched/)
+        .and.not.contain("no values found");
+      expect(stderr)
+        .to.match(/not searched: a0\.xz: it is compressed/)
+        .and.match(/ more: it is compressed/);
+    }
+  });
+
+  it("searches for secrets by their form, whatever their path is called, also as a hook", async () => {
+    const { directory, git } = repository();
+    for (const [name, value] of Object.entries(urls)) writeFileSync(join(directory, name), `${name}=${value}\n`);
+    git("add", ".");
+    const { found, code } = resultOf(await scan(directory, "--staged", "--json", "--prefix", "shop"));
+    expect(found.map(({ file, path }) => `${file} ${path}`)).to.have.members(
+      Object.keys(urls).map((name) => `${name} shop/${name}`),
+    );
+    expect(code).to.equal(12);
+  });
+});
+
+/** The README's example among them: none of these names may hide a value. */
+const urls: Readonly<Record<string, string>> = {
+  DATABASE_URL: "postgres://app:pw-1@localhost/app",
+  REDIS_URL: "redis://:hunter2@cache.example:6379/0",
+  MONGO_URI: "mongodb+srv://app:s3cr3t@cluster0.example/app?w=majority",
+  WEBHOOK_URL: "https://hooks.example.com/services/T0AB12CD3/B0EF45GH6/x7Kp2Qm9Zr4Lw8Tn",
+  AWS_ACCESS_KEY_ID: "AKIA7Q3XWZP2LMN8RTKV",
+  ACCOUNT: "0b1c7a2e-93d4-4f6a-8c55-1e2f3a4b5c6d",
+  SENTRY_DSN: "https://9f8e7d6c5b4a39281706f5e4d3c2b1a0@o1.ingest.example/42",
+  totp: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ",
+};
+
+type Scanned = {
+  readonly code: number | null;
+  readonly found: readonly { readonly file: string; readonly path: string; readonly line: number | null }[];
+  readonly skipped: readonly { readonly file: string; readonly why: string }[];
+};
+
+function resultOf({ code, stdout, stderr }: Finished): Scanned {
+  expect(stderr).to.equal("");
+  return { ...(JSON.parse(stdout) as Scanned), code };
+}
+
+function gitIn(cwd: string, ...args: readonly string[]): string {
+  return execFileSync("git", [...identity, ...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
 
 /** Commits without waiting in this thread, where the server runs. Returns the exit code. */
 function gitCommit(cwd: string): Promise<number | null> {
