@@ -26,7 +26,7 @@ import {
   openKeyInfos,
   sealKey,
 } from "../transit/key-format.js";
-import { isAsymmetric, isRsa, type KeyType, keyTypes } from "../transit/key-types.js";
+import { encryptionRules, isAsymmetric, isRsa, type KeyType, keyTypes, symmetricPart } from "../transit/key-types.js";
 import { oneTimeCode as codeOf } from "../transit/one-time-code.js";
 import {
   derOf,
@@ -130,7 +130,7 @@ export function exportTransitKey(
     const head = `{"name":${JSON.stringify(name)},"type":"${info.type}","keys":{`;
     const keys = privateParts.flatMap((part, i) => [
       `${i === 0 ? "" : ","}"${i + 1}":"`,
-      toBase64(keyTypes[info.type].encryption === "gcm" ? part.subarray(0, 32) : derOf(info.type, part)),
+      toBase64(symmetricPart(info.type, part) ?? derOf(info.type, part)),
       '"',
     ]);
     return { ok: true, response: concat([head, ...keys, "}}"]) };
@@ -451,7 +451,7 @@ function withVersion({ info, privateParts }: OpenedKey, { part, publicKey }: New
   const version = {
     createdAt,
     ...(publicKey !== undefined && { publicKey }),
-    ...(keyTypes[info.type].encryption === "gcm" && { messages: 0 }),
+    ...(encryptionRules(keyTypes[info.type])?.countsMessages && { messages: 0 }),
   };
   return { info: { ...info, versions: [...info.versions, version] }, privateParts: [...privateParts, part] };
 }

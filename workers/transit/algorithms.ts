@@ -13,7 +13,7 @@ import {
 import { openGcm, sealGcm, tagBytes } from "../crypto/gcm.js";
 import { bytesOf, equal, putFreshNonce, scratch, scratchOf, viewOf, wipe } from "../memory.js";
 import { signDigest, verifyDigest } from "./ecdsa-digest.js";
-import { isRsa, type KeyType, keyTypes } from "./key-types.js";
+import { type KeyType, keyTypes, type Signature } from "./key-types.js";
 import { type Hash, signPkcs1, signPss, verifyPkcs1, verifyPss } from "./rsa-digest.js";
 
 /** How to sign: `isDigest` when the input is a digest already. */
@@ -87,40 +87,54 @@ export function verifyHmac(key: Uint8Array, hash: Hash, input: Uint8Array, mac: 
   return mac.length === expected.length && timingSafeEqual(mac, expected);
 }
 
-/** `scalar`: the private bytes of a P-256 key, for a digest. */
-export function sign(
-  type: KeyType,
-  key: KeyObject,
-  scalar: () => Uint8Array,
-  input: Uint8Array,
-  options: SignOptions,
-): Uint8Array {
-  const { hash, isDigest, marshaling, padding, saltLength } = options;
-  if (keyTypes[type].signature === "ed25519") return signMessage(null, input, key);
-  if (isRsa(type))
-    return isDigest ? signRsaDigest(key, input, options) : signMessage(hash, input, rsaKey(key, padding, saltLength));
-  if (!isDigest) return signMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] });
-  const signature = signDigest(scalar(), input);
-  return marshaling === "jws" ? signature : toDer(signature);
+export function sign(type: KeyType, ...args: Parameters<SignatureScheme["sign"]>): Uint8Array {
+  return schemeFor(type).sign(...args);
 }
 
-export function verify(
-  type: KeyType,
-  key: KeyObject,
-  input: Uint8Array,
-  signature: Uint8Array,
-  options: SignOptions,
-): boolean {
-  const { hash, isDigest, marshaling, padding } = options;
-  if (keyTypes[type].signature === "ed25519") return verifyMessage(null, input, key, signature);
-  if (isRsa(type)) {
-    if (!isDigest) return verifyMessage(hash, input, rsaKey(key, padding), signature);
-    return padding === "pss" ? verifyPss(key, hash, input, signature) : verifyPkcs1(key, hash, input, signature);
-  }
-  if (!isDigest) return verifyMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] }, signature);
-  const raw = marshaling === "jws" ? signature : fromDer(signature);
-  return raw !== null && verifyDigest(pointOf(key), input, raw);
+export function verify(type: KeyType, ...args: Parameters<SignatureScheme["verify"]>): boolean {
+  return schemeFor(type).verify(...args);
 }
+
+function schemeFor(type: KeyType): SignatureScheme {
+  const { signature } = keyTypes[type];
+  if (signature === null) throw new Error(`keys of type ${type} do not sign`);
+  return schemes[signature];
+}
+
+type SignatureScheme = {
+  /** `scalar`: the private bytes of a P-256 key, for a digest. */
+  readonly sign: (key: KeyObject, scalar: () => Uint8Array, input: Uint8Array, options: SignOptions) => Uint8Array;
+  readonly verify: (key: KeyObject, input: Uint8Array, signature: Uint8Array, options: SignOptions) => boolean;
+};
+
+const schemes: Readonly<Record<Signature, SignatureScheme>> = {
+  ed25519: {
+    sign: (key, _scalar, input) => signMessage(null, input, key),
+    verify: (key, input, signature) => verifyMessage(null, input, key, signature),
+  },
+  rsa: {
+    sign(key, _scalar, input, options) {
+      const { hash, isDigest, padding, saltLength } = options;
+      return isDigest ? signRsaDigest(key, input, options) : signMessage(hash, input, rsaKey(key, padding, saltLength));
+    },
+    verify(key, input, signature, { hash, isDigest, padding }) {
+      if (!isDigest) return verifyMessage(hash, input, rsaKey(key, padding), signature);
+      return padding === "pss" ? verifyPss(key, hash, input, signature) : verifyPkcs1(key, hash, input, signature);
+    },
+  },
+  ecdsa: {
+    sign(key, scalar, input, { hash, isDigest, marshaling }) {
+      if (!isDigest) return signMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] });
+      const signature = signDigest(scalar(), input);
+      return marshaling === "jws" ? signature : toDer(signature);
+    },
+    verify(key, input, signature, { hash, isDigest, marshaling }) {
+      if (!isDigest) return verifyMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] }, signature);
+      const raw = marshaling === "jws" ? signature : fromDer(signature);
+      return raw !== null && verifyDigest(pointOf(key), input, raw);
+    },
+  },
+};
 
 const dsaEncodings = { asn1: "der", jws: "ieee-p1363" } as const;
 

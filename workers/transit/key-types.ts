@@ -12,12 +12,28 @@ export type Material =
   | { readonly kind: "curve"; readonly curve: "ed25519" | "prime256v1"; readonly prefix: Uint8Array }
   | { readonly kind: "rsa"; readonly modulusLength: number };
 
+/** Ways to encrypt. */
+const encryptions = {
+  gcm: { isSymmetric: true, keyBytes: 32, takesAad: true, countsMessages: true },
+  oaep: { isSymmetric: false, takesAad: false, countsMessages: false },
+} as const satisfies Readonly<Record<string, EncryptionRules>>;
+
+export type Encryption = keyof typeof encryptions;
+
+/** `keyBytes`: the key is so many first bytes of the private part. `countsMessages`: a version encrypts a limited number. */
+type EncryptionRules = { readonly takesAad: boolean; readonly countsMessages: boolean } & (
+  | { readonly isSymmetric: true; readonly keyBytes: number }
+  | { readonly isSymmetric: false }
+);
+
+export type Signature = "ed25519" | "ecdsa" | "rsa";
+
 type KeyTypeRow = {
   readonly material: Material;
   /** Null: its keys do not encrypt. */
-  readonly encryption: "gcm" | "oaep" | null;
+  readonly encryption: Encryption | null;
   /** Null: its keys do not sign. */
-  readonly signature: "ed25519" | "ecdsa" | "rsa" | null;
+  readonly signature: Signature | null;
   /** Offset of the key for MACs in the private part. Null: its keys make none. */
   readonly macKeyAt: number | null;
   /** How many inputs of a batch are worked on before others get their turn. */
@@ -43,6 +59,20 @@ export const keyTypes: Readonly<Record<KeyType, KeyTypeRow>> = {
   "rsa-4096": { material: { kind: "rsa", modulusLength: 4096 }, encryption: "oaep", signature: "rsa", macKeyAt: null, inputsAtOnce: 1, derivesInVault: false },
   hmac: { material: { kind: "bytes", made: 32, imported: [16, 512] }, encryption: null, signature: null, macKeyAt: 0, inputsAtOnce: 100, derivesInVault: false },
 };
+
+export function encryptionRules({ encryption }: Pick<KeyTypeRow, "encryption">): EncryptionRules | null {
+  return encryption && encryptions[encryption];
+}
+
+export function takesAad(row: KeyTypeRow): boolean {
+  return encryptionRules(row)?.takesAad === true;
+}
+
+/** Returns the part of a private part that encrypts; null where that is an asymmetric key, or there is none. */
+export function symmetricPart(type: KeyType, part: Uint8Array): Uint8Array | null {
+  const rules = encryptionRules(keyTypes[type]);
+  return rules?.isSymmetric ? part.subarray(0, rules.keyBytes) : null;
+}
 
 export function isAsymmetric(type: KeyType): boolean {
   return keyTypes[type].material.kind !== "bytes";

@@ -3,6 +3,7 @@ import { createPublicKey, type KeyObject } from "node:crypto";
 import type { SealingKey } from "../crypto/blob.js";
 import { Invalid } from "./body.js";
 import type { KeyInfo } from "./key-format.js";
+import { symmetricPart } from "./key-types.js";
 import type { KnownKey } from "./known-keys.js";
 import type { PrivateKeys } from "./private-keys.js";
 import type { TransitState } from "./state.js";
@@ -49,6 +50,13 @@ export class UsableKey {
     const part = this.#parts[version - 1];
     if (part === undefined) throw new DamagedKey(this.name);
     return part;
+  }
+
+  /** Returns what encrypts of the private part of a version. */
+  symmetricKey(version: number): Uint8Array {
+    const key = symmetricPart(this.info.type, this.privatePart(version));
+    if (key === null) throw new DamagedKey(this.name);
+    return key;
   }
 
   privateKey(version: number): KeyObject {

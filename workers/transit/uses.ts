@@ -19,12 +19,10 @@ import {
 } from "./algorithms.js";
 import { fromBase64, fromGoBase64, toBase64 } from "./base64.js";
 import { type Fields, Invalid } from "./body.js";
-import { keyTypes, typesThat } from "./key-types.js";
+import { type Encryption, encryptionRules, keyTypes, takesAad, typesThat } from "./key-types.js";
 import type { ResponseWriter } from "./response-writer.js";
 import { digestBytes, type Hash, hashes } from "./rsa-digest.js";
 import type { UsableKey } from "./usable-key.js";
-
-const aesKeyBytes = 32;
 
 /** Fits into every signature: RSA-2048 with SHA-512 leaves 190. */
 const mostSaltBytes = 128;
@@ -91,7 +89,8 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
 
 /** Whether each input takes one of the messages that a version may encrypt. */
 export function countsMessages(use: TransitUse, key: UsableKey): boolean {
-  return keyTypes[key.info.type].encryption === "gcm" && (use === "encrypt" || use === "rewrap" || use === "datakey");
+  const encrypts = use === "encrypt" || use === "rewrap" || use === "datakey";
+  return encrypts && encryptionRules(keyTypes[key.info.type])?.countsMessages === true;
 }
 
 /** Returns how many messages of each version are taken by inputs that name these; null: the newest. Others encrypt nothing. */
@@ -120,34 +119,52 @@ function versionOf(key: UsableKey, fields: Fields): number {
   return key.allowed(fields.whole("keyVersion", 1, Number.MAX_SAFE_INTEGER, key.latest));
 }
 
+type Cipher = {
+  readonly encrypt: (key: UsableKey, version: number, plaintext: Uint8Array, aad: Uint8Array) => Uint8Array;
+  /** Returns null for what this key has not encrypted. */
+  readonly decrypt: (key: UsableKey, version: number, bytes: Uint8Array, aad: Uint8Array) => Uint8Array | null;
+  /** What clients of Vault read when it returns null. */
+  readonly vaultProblem: string;
+};
+
+const ciphers: Readonly<Record<Encryption, Cipher>> = {
+  gcm: {
+    encrypt: (key, version, plaintext, aad) => encryptGcm(key.symmetricKey(version), plaintext, aad),
+    decrypt: (key, version, bytes, aad) => decryptGcm(key.symmetricKey(version), bytes, aad),
+    vaultProblem: "cipher: message authentication failed",
+  },
+  oaep: {
+    encrypt: (key, version, plaintext) => {
+      const { type } = key.info;
+      const most = mostOaepBytes(type);
+      if (plaintext.length <= most) return encryptOaep(key.publicKey(version), plaintext);
+      throw new Invalid(`a key of type ${type} encrypts at most ${most} bytes: use a data key`);
+    },
+    decrypt: (key, version, bytes) => decryptOaep(key.privateKey(version), bytes),
+    vaultProblem: "failed to RSA decrypt the ciphertext",
+  },
+};
+
 function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Uint8Array {
-  const { type } = key.info;
   const version = encryptionVersion(key, fields);
-  const aad = aadOf(key, fields);
-  if (keyTypes[type].encryption === "gcm")
-    return encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad);
-  const most = mostOaepBytes(type);
-  if (plaintext.length > most)
-    throw new Invalid(`a key of type ${type} encrypts at most ${most} bytes: use a data key`);
-  return encryptOaep(key.publicKey(version), plaintext);
+  const { cipher, aad } = cipherOf(key, fields);
+  return cipher.encrypt(key, version, plaintext, aad);
 }
 
 function decrypted(key: UsableKey, fields: Fields): Uint8Array {
-  const aad = aadOf(key, fields);
+  const { cipher, aad } = cipherOf(key, fields);
   const { version, bytes } = parsed(key, fields, "ciphertext");
-  const isOaep = keyTypes[key.info.type].encryption === "oaep";
-  const plaintext = isOaep
-    ? decryptOaep(key.privateKey(version), bytes)
-    : decryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), bytes, aad);
+  const plaintext = cipher.decrypt(key, version, bytes, aad);
   if (plaintext !== null) return plaintext;
-  const reasons = isOaep ? "another key" : "another key or with another aad";
+  const reasons = takesAad(keyTypes[key.info.type]) ? "another key or with another aad" : "another key";
   throw new Invalid(
     `the key ${key.name} does not decrypt this ciphertext: it is damaged, or was made with ${reasons}`,
-    isOaep ? "failed to RSA decrypt the ciphertext" : "cipher: message authentication failed",
+    cipher.vaultProblem,
   );
 }
 
-function aadOf(key: UsableKey, fields: Fields): Uint8Array {
+/** @throws Invalid for a key that does not encrypt, and for an aad that it does not take */
+function cipherOf(key: UsableKey, fields: Fields): { readonly cipher: Cipher; readonly aad: Uint8Array } {
   const { type } = key.info;
   mustBe(
     key,
@@ -155,10 +172,12 @@ function aadOf(key: UsableKey, fields: Fields): Uint8Array {
     ({ encryption }) => encryption !== null,
     `message encryption not supported for key type ${type}`,
   );
+  const { encryption } = keyTypes[type];
+  if (encryption === null) throw new Error("a key that does not encrypt was not refused");
   const aad = fields.optionalBytes("aad");
-  if (keyTypes[type].encryption !== "gcm" && aad !== undefined)
-    throw new Invalid("aad works with keys of type aes256-gcm96 only");
-  return aad ?? noBytes;
+  if (aad !== undefined && !takesAad(keyTypes[type]))
+    throw new Invalid(`aad works with keys of type ${typesThat(takesAad)} only`);
+  return { cipher: ciphers[encryption], aad: aad ?? noBytes };
 }
 
 function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; readonly options: SignOptions } {

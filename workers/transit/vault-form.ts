@@ -12,7 +12,7 @@ import { type Members, perInput, refusalOf, transitMemberNames, vaultMembers } f
 import { toBase64 } from "./base64.js";
 import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
 import type { KeyInfo, OpenedKey } from "./key-format.js";
-import { isAsymmetric, isRsa, type KeyType, keyTypes } from "./key-types.js";
+import { isAsymmetric, isRsa, type KeyType, keyTypes, symmetricPart } from "./key-types.js";
 import { parsePrivatePart } from "./private-keys.js";
 import type { ResponseWriter } from "./response-writer.js";
 
@@ -253,7 +253,8 @@ function publicExport({ type, versions }: KeyInfo, version: number): string {
 /** The text of a JSON string, in scratch memory. @throws Invalid */
 function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8Array {
   if (kind === "hmac-key") return toBase64(macKeyOf(type, part));
-  if (keyTypes[type].encryption === "gcm" && kind === "encryption-key") return toBase64(part.subarray(0, 32));
+  const symmetric = symmetricPart(type, part);
+  if (symmetric !== null && kind === "encryption-key") return toBase64(symmetric);
   if (kind === "encryption-key" && !isRsa(type)) throw new Invalid("encryption not supported for the key");
   if (!isAsymmetric(type)) throw new Invalid("signing not supported for the key");
   const key = parsePrivatePart(type, part);
