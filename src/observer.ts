@@ -75,7 +75,7 @@ export const storageCalls = [
   "snapshot",
   "freeze",
   "confirm",
-  "documentTag",
+  "documentTags",
 ] as const;
 export type StorageCall = (typeof storageCalls)[number];
 

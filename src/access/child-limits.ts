@@ -51,11 +51,11 @@ export class ChildLimits {
     for (const [name, times] of this.#creations) if (!times.some(isRecent)) this.#creations.delete(name);
   }
 
-  /** @param living all tokens that have not ended @throws VaultError RATE_LIMITED */
-  refuseTooMany(living: readonly TokenRecord[], parent: Parent): void {
+  /** @param tokens all of which the children have not ended @throws VaultError RATE_LIMITED */
+  refuseTooMany(tokens: readonly TokenRecord[], parent: Parent): void {
     const { ofTree, inAll } = this.#maxLiving;
     const tree = this.#treeOf(parent);
-    const children = living.filter((record) => record.parent !== undefined);
+    const children = tokens.filter((record) => record.parent !== undefined);
     const own = children.filter((record) => this.#treeOfRecord(record) === tree);
     if (own.length >= ofTree)
       throw this.#tooMany(own, `the token ${tree} has ${ofTree} child tokens, the most of one token`);

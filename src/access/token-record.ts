@@ -5,6 +5,10 @@
  *
  *   {"format":"strongroom tokens","version":1,"tokens":[…],"ended":[…]}
  *
+ * or, where `token-changes.ts` may hold changes of it, so that programs which do not read those refuse it:
+ *
+ *   {"format":"strongroom tokens","version":2,"id":16 random bytes in base64url,"tokens":[…],"ended":[…]}
+ *
  *   a token: {"name","can":[…],"paths":[…],"createdAt","ttlSeconds","expiresAt","digest","former":[{"digest","until"}…],
  *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}, and "inherits":true in place of "paths":
  *             it has its parent's; a program's token for its run has "session":true; while the master key is being rotated "nextMac", the MAC under the new key
@@ -71,16 +75,14 @@ export function isShortLived({ parent, session }: UnsignedRecord): boolean {
   return parent !== undefined || session === true;
 }
 
+export const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
+
+/** `id` null: nothing changes the document but its replacement. */
+export type WholeDocument = TokenDocument & { readonly id: string | null };
+
 export const documentName = "tokens";
 
-/** The document to write over the one with the expected tag (null: there is none). */
-export type DocumentChange = {
-  readonly name: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly expected: string | null;
-};
-
-const header = { format: "strongroom tokens", version: 1 };
+const format = "strongroom tokens";
 
 /** Returns the text under the MAC, which does not depend on the order of the members in the file. */
 export function signedText(record: UnsignedRecord): string {
@@ -99,18 +101,25 @@ export async function validRecords(
   records: readonly TokenRecord[],
   verify: VerifyRecords,
 ): Promise<readonly (TokenRecord | null)[]> {
-  const claims = records.flatMap(({ mac, nextMac, ...record }) =>
-    [mac, ...(nextMac === undefined ? [] : [nextMac])].map((each): TokenRecord => ({ ...record, mac: each })),
-  );
+  const claims = records.flatMap((one) => {
+    const { nextMac, ...record } = one;
+    return nextMac === undefined ? [one] : [record, { ...record, mac: nextMac }];
+  });
   const macs = claims.map(({ mac }) => mac);
   const valid = await verify(claims.map(signedText), macs);
   const genuine = new Map(claims.flatMap((claim, i) => (valid[i] ? [[claim.name, claim] as const] : [])));
   return records.map(({ name }) => genuine.get(name) ?? null);
 }
 
-export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocument): Uint8Array<ArrayBuffer> {
-  const records = tokens.map((record) => tokenJson(record, lastUsed.get(record.name) ?? null));
-  const all = [...records, ...refused.map((entry) => JSON.stringify(entry))];
+export function writeDocument(
+  { tokens, ended, refused, lastUsed }: TokenDocument,
+  id: string | null = null,
+): Uint8Array<ArrayBuffer> {
+  const header = id === null ? { format, version: 1 } : { format, version: 2, id };
+  const all = [
+    ...tokens.map((record) => tokenJson(record, lastUsed)),
+    ...refused.map((entry) => JSON.stringify(entry)),
+  ];
   const start = JSON.stringify(header).slice(0, -1);
   return new TextEncoder().encode(`${start},"tokens":[${all.join()}],"ended":${endedJson(ended)}}\n`);
 }
@@ -118,7 +127,8 @@ export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocumen
 /** Texts of records, which never change, with a last use, which may: each change of one token writes all of them. */
 const tokenTexts = new WeakMap<TokenRecord, { readonly lastUsedAt: number | null; readonly text: string }>();
 
-function tokenJson(record: TokenRecord, lastUsedAt: number | null): string {
+export function tokenJson(record: TokenRecord, lastUsed: TokenDocument["lastUsed"]): string {
+  const lastUsedAt = lastUsed.get(record.name) ?? null;
   const known = tokenTexts.get(record);
   if (known?.lastUsedAt === lastUsedAt) return known.text;
   const { paths, ...rest } = record;
@@ -130,7 +140,7 @@ function tokenJson(record: TokenRecord, lastUsedAt: number | null): string {
 /** Texts of ended values, and of lists of them, which never change. */
 const endedTexts = new WeakMap<EndedToken | readonly EndedToken[], string>();
 
-function endedJson(ended: readonly EndedToken[]): string {
+export function endedJson(ended: readonly EndedToken[]): string {
   return textOf(ended, () => `[${ended.map((one) => textOf(one, () => JSON.stringify(one))).join()}]`);
 }
 
@@ -141,20 +151,30 @@ function textOf(value: EndedToken | readonly EndedToken[], make: () => string): 
 }
 
 /** Returns null for a document that this program did not write. The MACs are not checked. */
-export function readDocument(bytes: Uint8Array): TokenDocument | null {
+export function readDocument(bytes: Uint8Array): WholeDocument | null {
+  const { format: found, version, id, tokens, ended } = parseMembers(bytes);
+  const isKnown = found === format && (version === 1 ? id === undefined : version === 2 && typeof id === "string");
+  if (!isKnown || !Array.isArray(tokens) || !Array.isArray(ended)) return null;
+  const { records, refused, lastUsed } = readEntries(tokens);
+  const document = withPaths({ tokens: records, refused, lastUsed, ended: ended.filter(isEnded) });
+  return { ...document, id: typeof id === "string" ? id : null };
+}
+
+export type Members = { readonly [name: string]: unknown };
+
+/** Returns no members for what is not JSON. */
+export function parseMembers(bytes: Uint8Array): Members {
   try {
-    const members = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(bytes)) as Members;
-    const { format, version, tokens, ended } = members;
-    if (format !== header.format || version !== header.version) return null;
-    return Array.isArray(tokens) && Array.isArray(ended) ? documentOf(tokens, ended) : null;
+    return membersOf(JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(bytes)));
   } catch {
-    return null;
+    return {};
   }
 }
 
-type Members = { readonly [name: string]: unknown };
+/** Records whose paths may still be missing, in their order. */
+type Entries = Pick<TokenDocument, "refused" | "lastUsed"> & { readonly records: readonly TokenRecord[] };
 
-function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[]): TokenDocument {
+export function readEntries(entries: readonly unknown[]): Entries {
   const tokens = new Map<string, TokenRecord>();
   const refused: unknown[] = [];
   const lastUsed = new Map<string, number>();
@@ -167,11 +187,16 @@ function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[
     tokens.set(record.name, record);
     if (lastUsedAt !== null) lastUsed.set(record.name, lastUsedAt);
   }
-  const withPaths = inherited([...tokens.values()]);
-  for (const [name, { inherits }] of tokens) {
-    if (inherits && !withPaths.has(name)) refused.push({ ...tokens.get(name), lastUsedAt: lastUsed.get(name) ?? null });
-  }
-  return { tokens: [...withPaths.values()], refused, lastUsed, ended: endedEntries.filter(isEnded) };
+  return { records: [...tokens.values()], refused, lastUsed };
+}
+
+/** Gives the records that inherit paths those of their parents, and refuses the others. */
+export function withPaths(document: TokenDocument): TokenDocument {
+  const { tokens, refused, lastUsed } = document;
+  const found = inherited(tokens);
+  const missing = tokens.filter(({ name }) => !found.has(name));
+  const others = missing.map((record) => ({ ...record, lastUsedAt: lastUsed.get(record.name) ?? null }));
+  return { ...document, tokens: [...found.values()], refused: [...refused, ...others] };
 }
 
 /**
@@ -182,15 +207,16 @@ function inherited(records: readonly TokenRecord[]): ReadonlyMap<string, TokenRe
   const owners = new Map(records.flatMap((one) => [one, ...one.former].map(({ digest }) => [digest, one] as const)));
   const found = new Map<string, TokenRecord>();
   const pathsOf = (record: TokenRecord, depth: number): readonly string[] | null => {
-    const { inherits, parent, paths } = record;
-    if (!inherits || parent === undefined) return paths;
+    const { parent } = record;
+    const paths: readonly string[] | undefined = record.paths; // missing from what was just read
+    if (paths !== undefined || parent === undefined) return paths ?? null;
     if (parent.name === "root") return [];
     const owner = owners.get(parent.digest);
     return owner === undefined || depth === 0 ? null : pathsOf(owner, depth - 1);
   };
   for (const record of records) {
     const paths = pathsOf(record, maxDepth);
-    if (paths !== null) found.set(record.name, record.inherits ? { ...record, paths } : record);
+    if (paths !== null) found.set(record.name, paths === record.paths ? record : { ...record, paths });
   }
   return found;
 }
@@ -230,7 +256,7 @@ function isParent(entry: unknown): entry is Parent {
   return isText(name, tokenName) && isDigest(digest);
 }
 
-function isEnded(entry: unknown): entry is EndedToken {
+export function isEnded(entry: unknown): entry is EndedToken {
   const { digest, name, reason, at } = membersOf(entry);
   const isReason = endReasons.some((known) => known === reason);
   return isDigest(digest) && isText(name, tokenName) && isReason && isTime(at);

@@ -1,6 +1,6 @@
 /**
- * Token store: the vault's document of client tokens, which every change replaces durably; its records' MACs; and the tokens
- * that authenticate. What was revoked in memory stays so, whatever a document says.
+ * Token store: the vault's client tokens, each change of which is stored durably; their records' MACs; and the tokens that
+ * authenticate. What was revoked in memory stays so, whatever a document says.
  */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
@@ -8,13 +8,13 @@ import { Mutex, sharedRuns } from "../locks.js";
 import type { Log } from "../log.js";
 import { type NameRange, rangesOf } from "../paths/path-scope.js";
 import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
+import { type DocumentChange, type DocumentVault, StoredTokens } from "./stored-tokens.js";
+import { changed } from "./token-changes.js";
 import {
-  type DocumentChange,
-  documentName,
   type EndedToken,
   type FormerValue,
   isShortLived,
-  readDocument,
+  noTokens,
   signedText,
   type TokenDocument,
   type TokenRecord,
@@ -26,8 +26,6 @@ import { rootName } from "./token-request.js";
 
 /** What client tokens need of the vault. */
 interface TokenVault extends RecordVault, DocumentVault {
-  /** Whether other servers also change the documents. */
-  readonly isShared: boolean;
   /** Resolves once the header that another server has made is loaded. */
   refresh(): Promise<void>;
   /** Runs work while no other vault takes this one's place. */
@@ -169,7 +167,7 @@ export class TokenLedger {
     try {
       if (await this.#stored.hasChanged()) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
       const records = await this.#genuine.resigned(this.state);
-      return this.#stored.change({ ...this.state, tokens: records, lastUsed: this.#lastUsed });
+      return await this.#stored.change({ ...this.state, tokens: records, lastUsed: this.#lastUsed });
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return null;
       throw error;
@@ -230,26 +228,27 @@ export class TokenLedger {
     if (await this.#stored.hasChanged()) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
   }
 
-  async #changeNow<T>(make: MakeChange<T>): Promise<T> {
+  async #changeNow<T>(make: MakeChange<T>, write: "write" | "writeWhole" = "write"): Promise<T> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       if (this.#stored.isStale) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
       const { state, result } = await make(withoutOrphans(this.state, this.#clock.now()));
-      if (await this.#store(this.#merged(state))) return result;
+      if (await this.#store(this.#merged(state), write)) return result;
     }
     throw new VaultError("UNAVAILABLE", "another program keeps changing the tokens: try again");
   }
 
   /** Returns false when another program has changed the document. */
-  async #store(state: TokenDocument): Promise<boolean> {
+  async #store(state: TokenDocument, write: "write" | "writeWhole"): Promise<boolean> {
     const makeRoom = (document: TokenDocument) => this.#withoutForgotten(document);
-    const isStored = await this.#stored.write({ ...state, lastUsed: this.#lastUsed }, makeRoom);
+    const isStored = await this.#stored[write]({ ...state, lastUsed: this.#lastUsed }, makeRoom);
     if (isStored) this.#adopt(state);
     return isStored;
   }
 
   async #read(): Promise<TokenDocument> {
-    const stored = await this.#stored.read();
-    const document = { ...stored, tokens: this.#genuine.recognized(this.#state.tokens, stored.tokens) };
+    const recognized = (read: readonly TokenRecord[]) => this.#genuine.recognized(this.#state.tokens, read);
+    const stored = await this.#stored.read(recognized);
+    const document = { ...stored, tokens: recognized(stored.tokens) };
     for (const [name, at] of document.lastUsed) this.#lastUsed.set(name, Math.max(at, this.lastUsedAt(name) ?? 0));
     return document;
   }
@@ -311,7 +310,8 @@ export class TokenLedger {
     this.#cancelWrite?.();
     this.#cancelWrite = null;
     try {
-      await this.change(async (state) => ({ state, result: null }));
+      const same: MakeChange<null> = async (state) => ({ state, result: null });
+      await this.#vault.hold(() => this.#inTurn.run(() => this.#changeNow(same, "writeWhole")));
     } catch (error) {
       this.#log.warn({ event: "tokens-not-written", error, hint: "the server tries again in a minute" });
       this.writeSoon();
@@ -321,20 +321,10 @@ export class TokenLedger {
 
 /** Returns the names of tokens that are gone; one that was revoked may have a namesake since. */
 function revokedNames(gone: readonly TokenRecord[], { tokens, ended }: TokenDocument): readonly string[] {
-  if (gone.length === 0) return [];
-  const [names, digests] = [new Set(tokens.map(({ name }) => name)), new Set(ended.map(({ digest }) => digest))];
-  return gone.filter(({ name, digest }) => !names.has(name) || digests.has(digest)).map(({ name }) => name);
-}
-
-/** Compares lists of objects that never change. Most changes add one at the end: what comes before it costs little. */
-function changed<T>(
-  before: readonly T[],
-  after: readonly T[],
-): { readonly gone: readonly T[]; readonly added: readonly T[] } {
-  let same = 0;
-  while (same < before.length && before[same] === after[same]) same++;
-  const [old, current] = [new Set(before.slice(same)), new Set(after.slice(same))];
-  return { gone: [...old].filter((one) => !current.has(one)), added: [...current].filter((one) => !old.has(one)) };
+  const { digests } = indexOf(ended);
+  const isRevoked = ({ digest }: TokenRecord) => digests.has(digest);
+  const names = new Set(gone.every(isRevoked) ? [] : tokens.map(({ name }) => name));
+  return gone.filter((record) => isRevoked(record) || !names.has(record.name)).map(({ name }) => name);
 }
 
 function digestsOf({ digest, former }: TokenRecord): string[] {
@@ -344,79 +334,6 @@ function digestsOf({ digest, former }: TokenRecord): string[] {
 function isLocked(error: unknown): boolean {
   return error instanceof VaultError && error.code === "VAULT_LOCKED";
 }
-
-/** The vault's documents. */
-export interface DocumentVault {
-  documentTag(name: string): Promise<string | null>;
-  readDocument(name: string): Promise<{ readonly bytes: Uint8Array; readonly tag: string } | null>;
-  /** Returns the new tag, or null unless the current one is `expected`. */
-  writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
-}
-
-const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
-
-/** The limit of a vault's document. */
-const maxBytes = 4 * 2 ** 20;
-
-class StoredTokens {
-  readonly #vault: DocumentVault;
-  #tag: string | null = null;
-  #isStale = true;
-
-  constructor(vault: DocumentVault) {
-    this.#vault = vault;
-  }
-
-  /** Whether the stored document may differ from the one that was read or written last: read it before the next change. */
-  get isStale(): boolean {
-    return this.#isStale;
-  }
-
-  async hasChanged(): Promise<boolean> {
-    return this.#isStale || (await this.#vault.documentTag(documentName)) !== this.#tag;
-  }
-
-  /** @throws VaultError INTEGRITY for a damaged document, UNAVAILABLE */
-  async read(): Promise<TokenDocument> {
-    const stored = await this.#vault.readDocument(documentName);
-    const document = stored === null ? noTokens : readDocument(stored.bytes);
-    if (document === null) throw new VaultError("INTEGRITY", damaged);
-    this.#tag = stored?.tag ?? null;
-    this.#isStale = false;
-    return document;
-  }
-
-  /**
-   * Returns false when another program has changed the document.
-   * @param makeRoom returns the document to write in place of one that is too large
-   * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
-   */
-  async write(document: TokenDocument, makeRoom: (document: TokenDocument) => TokenDocument): Promise<boolean> {
-    if (this.#tag === null && isEmpty(document)) return true; // there is none, and none is needed
-    const whole = writeDocument(document);
-    const bytes = whole.length > maxBytes ? writeDocument(makeRoom(document)) : whole;
-    if (bytes.length > maxBytes) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
-    this.#isStale = true;
-    this.#tag = await this.#vault.writeDocument(documentName, bytes, this.#tag);
-    this.#isStale = this.#tag === null;
-    return !this.#isStale;
-  }
-
-  /** Returns what a rotation writes, with whatever result: the document must be read again. Null: there is nothing to write. */
-  change(document: TokenDocument): DocumentChange | null {
-    if (document.tokens.length === 0) return null;
-    this.#isStale = true;
-    return { name: documentName, bytes: writeDocument(document), expected: this.#tag };
-  }
-
-  /** Forgets the document: another vault has replaced its vault. */
-  forget(): void {
-    this.#tag = null;
-    this.#isStale = true;
-  }
-}
-
-const damaged = "the document of the client tokens is damaged: strongroom doctor shows where it is; move it away";
 
 /** The vault's MACs of records. */
 export interface RecordVault {
@@ -448,6 +365,7 @@ class GenuineRecords {
     const own = new Map(known.map((record) => [record.name, record]));
     return read.map((record) => {
       const before = own.get(record.name);
+      if (before === record) return before;
       const isSame = before !== undefined && before.mac === record.mac && before.nextMac === record.nextMac;
       return isSame && this.has(before) && signedText(before) === signedText(record) ? before : record;
     });
@@ -532,23 +450,56 @@ function indexOf(ended: readonly EndedToken[]): EndedIndex {
  */
 function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
   const all = endedOf(document.ended, ended);
-  const { digests, oldest } = indexOf(all);
-  const isGone = (one: TokenRecord) => digests.has(one.digest) || isExpiredChild(one, now);
-  const tokens = document.tokens.some(isGone) ? document.tokens.filter((one) => !isGone(one)) : document.tokens;
-  const remembered = all === document.ended && !isForgotten(oldest, now) ? all : rememberedOf(all, now);
-  return { ...document, tokens, ended: remembered };
+  const { oldest } = indexOf(all);
+  const remembered = knownRemembered.has(all) && !isForgotten(oldest, now) ? all : rememberedOf(all, now);
+  return { ...document, tokens: living(document.tokens, all, remembered, now), ended: remembered };
+}
+
+/** Lists in which no token has ended, but for children that expire from `until` on. */
+const knownLiving = new WeakMap<
+  readonly TokenRecord[],
+  { readonly ended: readonly EndedToken[]; readonly until: number }
+>();
+
+/** @param remembered what is left of `ended` */
+function living(
+  tokens: readonly TokenRecord[],
+  ended: readonly EndedToken[],
+  remembered: readonly EndedToken[],
+  now: number,
+): readonly TokenRecord[] {
+  const known = knownLiving.get(tokens);
+  if (known?.ended === ended && now < known.until) return tokens;
+  const { digests } = indexOf(ended);
+  let until = Number.POSITIVE_INFINITY;
+  const left = tokens.filter((one) => {
+    if (digests.has(one.digest)) return false;
+    const end = isShortLived(one) ? (one.expiresAt ?? until) : until;
+    if (end > now) until = Math.min(until, end);
+    return end > now;
+  });
+  const found = left.length === tokens.length ? tokens : left;
+  knownLiving.set(found, { ended: remembered, until });
+  return found;
 }
 
 /** Returns one of the lists itself where it has all that the other has. */
 function endedOf(stored: readonly EndedToken[], ended: readonly EndedToken[]): readonly EndedToken[] {
   if (ended === stored) return stored;
+  const { digests } = indexOf(stored);
+  if (ended.every(({ digest }) => digests.has(digest))) return stored;
   return [...new Map([...stored, ...ended].map((one) => [one.digest, one])).values()];
 }
+
+/** Lists within their limits. */
+const knownRemembered = new WeakSet<readonly EndedToken[]>();
 
 function rememberedOf(all: readonly EndedToken[], now: number): readonly EndedToken[] {
   const kept = all.filter(({ at }) => !isForgotten(at, now));
   const [children, others] = [kept.filter(({ child }) => child), kept.filter(({ child }) => !child)];
-  return [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];
+  const remembered = [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];
+  knownRemembered.add(remembered);
+  return remembered;
 }
 
 /** Nothing is kept of tokens that expired: their values say that they did. */
@@ -627,8 +578,4 @@ function tooManyOverlaps(name: string, valid: readonly FormerValue[]): VaultErro
     "BAD_REQUEST",
     `${problem}: wait until ${next}, when one ends, or rotate it without an overlap`,
   );
-}
-
-function isEmpty({ tokens, ended, refused }: TokenDocument): boolean {
-  return tokens.length === 0 && ended.length === 0 && refused.length === 0;
 }

@@ -6,8 +6,8 @@ import { VaultError } from "../errors.js";
 import { ChildLimits, type LivingChildren } from "./child-limits.js";
 import type { ClientCaller, Credentials, ParentValue } from "./credentials.js";
 import type { Scope } from "./scopes.js";
+import type { DocumentChange } from "./stored-tokens.js";
 import {
-  type DocumentChange,
   documentName,
   isShortLived,
   maxDepth,
@@ -151,7 +151,7 @@ export class ClientTokens {
       const { parent, rights, until } = this.#parentOf(text);
       const foreign = can?.find((scope) => !rights.can.includes(scope));
       if (foreign !== undefined) throw beyondParent(parent.name, foreign);
-      this.#limits.refuseTooMany(this.#ledger.existing(state), parent);
+      this.#limits.refuseTooMany(state.tokens, parent);
       const createdAt = this.#clock.now();
       const expiresAt = earlier(endOf(createdAt, ttlSeconds), until);
       const name = this.#childName(state, parent.name, label);
@@ -308,7 +308,8 @@ export class ClientTokens {
   }
 
   #find(state: TokenDocument, name: string): TokenRecord | undefined {
-    return this.#ledger.existing(state).find((record) => record.name === name);
+    const named = state.tokens.find((record) => record.name === name);
+    return named && this.#ledger.existing({ ...state, tokens: [named] })[0];
   }
 
   /** Ends the token in memory; returns whether there was one. */

@@ -4,13 +4,11 @@
  * it stopped.
  */
 import type { Bytes } from "../../workers/protocol.js";
-import { documentName as tokensDocument } from "../access/token-record.js";
+import { tokenDocuments as documents } from "../access/stored-tokens.js";
 import { pagesOf, type SecretStore, type Space, spaces } from "../storage/secret-store.js";
 import { unfinishedHeader } from "../storage/unfinished-vault.js";
 import { CommitBuffer } from "./commit-buffer.js";
 import type { HeaderCheck } from "./offline-keys.js";
-
-const documents = [tokensDocument];
 
 /** `secrets`: their number; `copied`: number of blobs that were not there yet. */
 export type Migrated = { readonly secrets: number; readonly copied: number };

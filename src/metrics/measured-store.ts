@@ -54,7 +54,7 @@ function measuredShared(shared: SharedStore, measure: Measure): Shared {
     foreignRows: () => shared.foreignRows(), // maintenance alone asks
     alone: (work) => shared.alone(work), // the work's own calls are measured
     commitOn: (...args) => measure("commit", () => shared.commitOn(...args)),
-    documentTag: (name) => measure("documentTag", () => shared.documentTag(name)),
+    documentTags: (names) => measure("documentTags", () => shared.documentTags(names)),
     listWithHeads: (...args) => measure("list", () => shared.listWithHeads(...args)),
   };
 }

@@ -90,8 +90,8 @@ export interface SharedStore {
    */
   commitOn(changes: readonly Change[], bases: readonly ReadVersion[]): Promise<CommitResult>;
 
-  /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
-  documentTag(name: string): Promise<string | null>;
+  /** Returns the tags of small documents at one moment; null for one that is not there. @throws VaultError UNAVAILABLE */
+  documentTags(names: readonly string[]): Promise<readonly (string | null)[]>;
 
   /** For doctor: an untrusted role owns tables, and could run code with a server's rights; null when none does. */
   readonly foreignOwner: StoreProblem | null;

@@ -55,9 +55,9 @@ export class VaultRecords {
     return this.#store.shared !== undefined;
   }
 
-  /** See `SharedStore.documentTag`; null for a store that is not shared. */
-  async documentTag(name: string): Promise<string | null> {
-    return (await this.#store.shared?.documentTag(name)) ?? null;
+  /** See `SharedStore.documentTags`; none for a store that is not shared. */
+  async documentTags(names: readonly string[]): Promise<readonly (string | null)[]> {
+    return (await this.#store.shared?.documentTags(names)) ?? [];
   }
 
   /** See `SecretStore.readDocument`. */

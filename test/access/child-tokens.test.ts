@@ -2,9 +2,10 @@
 import { hash } from "node:crypto";
 import { expect } from "chai";
 import { Credentials } from "../../src/access/credentials.js";
+import { readTokens, tokenDocuments } from "../../src/access/stored-tokens.js";
 import { readDocument, signedText, writeDocument } from "../../src/access/token-record.js";
 import { newChildValue } from "../../src/access/token-value.js";
-import { ClientTokens, type TokensOptions } from "../../src/access/tokens.js";
+import { ClientTokens, type NewToken, type TokensOptions } from "../../src/access/tokens.js";
 import { createLog } from "../../src/log.js";
 import { Observers } from "../../src/observer.js";
 import { Vault } from "../../src/vault/vault.js";
@@ -12,6 +13,7 @@ import { later } from "../../tools/rig/clean-up.js";
 import { passphrase, testSettings } from "../../tools/rig/server.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
+import { Random, runSeed } from "../support/random.js";
 
 const rootText = `root-${"r".repeat(40)}`;
 const hour = 3600;
@@ -20,10 +22,14 @@ const always = () => {};
 type Limits = Pick<TokensOptions, "maxLiving">;
 type Opened = { readonly vault: Vault; readonly tokens: ClientTokens; readonly credentials: Credentials };
 
-async function opened(kept: Kept, clock: FakeClock, root = rootText, limits: Limits = {}): Promise<Opened> {
+/** `step`: called before each change of the store. */
+type Wishes = Limits & { readonly step?: () => void };
+
+async function opened(kept: Kept, clock: FakeClock, root = rootText, wishes: Wishes = {}): Promise<Opened> {
+  const { step, ...limits } = wishes;
   const log = createLog("error", () => {}, Date.now);
   const settings = { ...testSettings(), minScryptLogN: 10, idleTimeoutMs: 0 };
-  const store = new MemoryStore(kept);
+  const store = new MemoryStore(kept, step);
   const vault = await Vault.open({ store, settings, clock, log, observers: new Observers(log), audit: null });
   later(() => vault.close());
   const credentials = new Credentials(root, clock);
@@ -39,9 +45,11 @@ function body(members: object): Uint8Array<SharedArrayBuffer> {
   return bytes;
 }
 
-async function unlocked(limits: Limits = {}): Promise<Opened & { readonly kept: Kept; readonly clock: FakeClock }> {
+type Server = Opened & { readonly kept: Kept; readonly clock: FakeClock };
+
+async function unlocked(wishes: Wishes = {}): Promise<Server> {
   const [kept, clock] = [nothingKept(), new FakeClock()];
-  const open = await opened(kept, clock, rootText, limits);
+  const open = await opened(kept, clock, rootText, wishes);
   await open.vault.init(body({ passphrase }), always);
   return { ...open, kept, clock };
 }
@@ -332,3 +340,179 @@ describe("Records of child tokens", () => {
     expect(() => credentials.authenticate("a value")).to.throw("revoked");
   });
 });
+
+/** A token with so many paths that the document is long. */
+const manyPaths = {
+  name: "many",
+  can: ["get"],
+  paths: Array.from({ length: 64 }, (_, i) => `app/${"p".repeat(900)}-${i}/`),
+  ttlSeconds: 0,
+} as const;
+
+type Values = readonly Pick<NewToken, "text">[];
+
+function expectState({ credentials }: Opened, living: Values, ended: Values): void {
+  for (const { text } of living) expect(credentials.authenticate(text), `seed ${runSeed}`).to.be.an("object");
+  for (const { text } of ended) expect(() => credentials.authenticate(text), `seed ${runSeed}`).to.throw("revoked");
+}
+
+async function expectAfterRestart(kept: Kept, clock: FakeClock, living: Values, ended: Values): Promise<void> {
+  const again = await opened(copyOf(kept), clock);
+  expectState(again, living, ended);
+  await again.vault.close();
+}
+
+function textOf({ documents }: Kept, name: string): string {
+  return Buffer.from(documents.get(name) ?? "").toString();
+}
+
+function sizesOf({ documents }: Kept): readonly (number | undefined)[] {
+  return tokenDocuments.map((name) => documents.get(name)?.length);
+}
+
+function copyOf(kept: Kept): Kept {
+  return { ...kept, documents: new Map(kept.documents) };
+}
+
+/** Another server on the same store, which shares vault and key worker with the first. */
+async function beside({ vault, clock, kept }: Server): Promise<Server> {
+  const { records } = vault;
+  const tagOf = async (name: string) => (await records.readDocument(name))?.tag ?? null;
+  const shared = {
+    isShared: true,
+    refresh: () => records.refresh(),
+    hold: <T>(work: () => Promise<T>) => records.hold(work),
+    documentTags: (names: readonly string[]) => Promise.all(names.map(tagOf)),
+    readDocument: (name: string) => records.readDocument(name),
+    writeDocument: async (name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null) => {
+      for (let i = 0; i < (name === "tokens" ? 8 : 1); i++) await new Promise((resolve) => setImmediate(resolve)); // others are first
+      return records.writeDocument(name, bytes, expected);
+    },
+    signRecords: (texts: readonly string[]) => records.signRecords(texts),
+    verifyRecords: (...args: Parameters<typeof records.verifyRecords>) => records.verifyRecords(...args),
+    resignRecords: (...args: Parameters<typeof records.resignRecords>) => records.resignRecords(...args),
+  };
+  const credentials = new Credentials(rootText, clock);
+  const log = createLog("error", () => {}, Date.now);
+  const tokens = await ClientTokens.open({ vault: shared, credentials, clock, log });
+  await tokens.verify();
+  return { vault, tokens, credentials, kept, clock };
+}
+
+type Made = { readonly living: NewToken[]; readonly ended: NewToken[] };
+
+/** Makes children of a token, uses it, and revokes a third of them. */
+async function use({ tokens, credentials, clock }: Server, parent: string, number: number, made: Made): Promise<void> {
+  for (let i = 0; i < 30; i++) {
+    const caller = credentials.authenticate(parent);
+    if (caller !== null && caller !== "root") tokens.touch(caller);
+    clock.advance(i % 8 === number ? 60_000 : 100); // last uses are written after a minute
+    const child = await retried(() => tokens.createChild(parent, wish));
+    const isRevoked = i % 3 === number;
+    if (isRevoked) await retried(() => tokens.revoke(child.shown.name));
+    (isRevoked ? made.ended : made.living).push(child);
+  }
+}
+
+describe("A long document of client tokens", () => {
+  it("is not written for each token, but for its changes from time to time, and again when they end", async () => {
+    const { tokens, kept, clock } = await unlocked();
+    const { text } = await tokens.create(manyPaths, always);
+    const [before] = sizesOf(kept);
+    const written = new Set<number | undefined>();
+    for (let i = 0; i < 100; i++) {
+      clock.advance(100);
+      const child = await tokens.createChild(text, wish);
+      const [whole, changes] = sizesOf(kept);
+      written.add(whole);
+      expect(changes, "of the changes").to.be.below(16_385);
+      if (i % 2 === 1) await tokens.revoke(child.shown.name);
+    }
+    expect(written, "sizes of the document").to.include(before);
+    expect(written.size).to.be.within(2, 8);
+    await tokens.revoke("many");
+    expect(tokens.list()).to.deep.equal([]);
+  });
+
+  it("has each change after a restart", async () => {
+    const { tokens, kept, clock, vault } = await unlocked();
+    const parents = [(await tokens.create(manyPaths, always)).text, rootText] as const;
+    const random = new Random(runSeed);
+    const made: NewToken[] = [];
+    const ended: NewToken[] = [];
+    for (let i = 0; i < 150; i++) {
+      clock.advance(100);
+      made.push(await tokens.createChild(random.pick(parents), { ...wish, ttlSeconds: 600 }));
+      const gone = made.splice(random.below(made.length), random.below(2));
+      for (const { shown } of gone) await tokens.revoke(shown.name);
+      ended.push(...gone);
+      if (i % 10 === 0) await expectAfterRestart(kept, clock, made, ended);
+    }
+    await vault.close();
+    await expectAfterRestart(kept, clock, made, ended);
+  });
+
+  it("loses no change of several servers at once, killed between any two writes", async () => {
+    const [living, ended]: [NewToken[], NewToken[]] = [[], []];
+    const moments: { readonly kept: Kept; readonly living: Values; readonly ended: Values }[] = [];
+    let remember = () => {};
+    const first = await unlocked({ step: () => remember() });
+    const { text } = await first.tokens.create(manyPaths, always);
+    const servers = [await beside(first), await beside(first), await beside(first)];
+    remember = () => moments.push({ kept: copyOf(first.kept), living: [...living], ended: [...ended] });
+    await Promise.all(servers.map((server, i) => use(server, text, i, { living, ended })));
+    for (const server of [...servers, await beside(first)]) {
+      await server.tokens.refresh();
+      expectState(server, living, ended);
+      expect(server.tokens.list()).to.have.length(1 + living.length);
+    }
+    const closed = moments.filter(({ kept }) => textOf(kept, "token-changes").includes('"closed":true'));
+    expect(closed).to.not.have.length(0);
+    for (const moment of [...closed.slice(-4), ...moments.filter((_, i) => i % 60 === 0)]) {
+      await expectAfterRestart(moment.kept, first.clock, moment.living, moment.ended);
+    }
+  });
+
+  it("keeps its changes through a rotation of the master key", async () => {
+    const open = await unlocked();
+    const { text } = await open.tokens.create(manyPaths, always);
+    const [child, gone] = [await open.tokens.createChild(text, wish), await open.tokens.createChild(text, wish)];
+    await open.tokens.revoke(gone.shown.name);
+    await open.vault.keys.rotate(body({ passphrase, keys: [] }), () => {});
+    const last = await open.tokens.createChild(text, wish);
+    await open.vault.close();
+    const again = await opened(open.kept, open.clock);
+    await again.vault.unlock(body({ passphrase }), () => {});
+    expect([text, child.text, last.text].map((one) => isValid(again, one))).to.deep.equal([true, true, true]);
+    expect(() => again.credentials.authenticate(gone.text)).to.throw("revoked");
+    expect(again.tokens.list()).to.have.length(3);
+  });
+
+  it("is refused by earlier programs, and its changes are those of no other document", async () => {
+    const { tokens, kept } = await unlocked();
+    const { text } = await tokens.create(manyPaths, always);
+    await tokens.createChild(text, wish);
+    const [whole = Buffer.from(""), changes = Buffer.from("")] = tokenDocuments.map((name) => kept.documents.get(name));
+    expect(textOf(kept, "tokens")).to.match(/^{"format":"strongroom tokens","version":2,"id":"[\w-]{22}","tokens":/);
+    expect(textOf(kept, "token-changes")).to.match(
+      /^{"format":"strongroom token changes","version":1,"after":"[\w-]{22}",/,
+    );
+    expect(readTokens(whole, changes)?.tokens).to.have.length(2);
+    const document = readDocument(whole);
+    if (document === null) throw new Error("the document is not readable");
+    for (const id of [null, "other"])
+      expect(readTokens(writeDocument(document, id), changes)?.tokens).to.have.length(1);
+    expect(readTokens(whole, Buffer.from("{"))).to.equal(null);
+  });
+});
+
+/** Another server may change the tokens time and again. */
+async function retried<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if ((error as { code: string }).code !== "UNAVAILABLE") throw error;
+    }
+  }
+}

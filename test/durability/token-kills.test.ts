@@ -7,6 +7,9 @@ import { Random, runSeed } from "../support/random.js";
 
 const kills = Number(process.env["STRONGROOM_TOKEN_KILLS"] ?? 2);
 
+/** So many that changes of the tokens have a document of their own. */
+const manyPaths = Array.from({ length: 64 }, (_, i) => `app/${"p".repeat(200)}/${"p".repeat(90)}-${i}/`);
+
 async function outcomeOf(server: ServerProcess, token: string): Promise<string> {
   const { status, json } = await send(server, { path: "/v1/tokens/self", token });
   return `${status} ${String(json["reason"])}`;
@@ -47,7 +50,7 @@ describe("a revocation and kill -9", () => {
     const random = new Random(runSeed);
     let server = await startProcess();
     await mustInit(server);
-    const kept = await mustCreateToken(server, { name: "kept", ttlSeconds: 0 });
+    const kept = await mustCreateToken(server, { name: "kept", ttlSeconds: 0, paths: manyPaths });
     const tokens = new Map<string, string>();
     for (let i = 0; i < kills; i++) tokens.set(`t${i}`, (await mustCreateToken(server, { name: `t${i}` })).token);
     const revoked = new Set<string>();

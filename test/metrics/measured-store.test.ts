@@ -14,7 +14,7 @@ const members = {
 };
 const sharedMembers = {
   ...{ onReplaced: 1, confirm: 0, serverConnections: 0, currentRun: 0, foreignRows: 0, alone: 1, commitOn: 2 },
-  ...{ documentTag: 1, listWithHeads: 4 },
+  ...{ documentTags: 1, listWithHeads: 4 },
 };
 
 /** Those of no call of their own, and those whose call has another name. */

@@ -1,32 +1,42 @@
 /** Checks of the records that a key signs: the vault's client tokens, and the audit log with its checkpoints. */
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
-import { readDocument, type TokenRecord, validRecords } from "../../access/token-record.js";
+import { readTokens, tokenDocuments } from "../../access/stored-tokens.js";
+import { type TokenRecord, validRecords } from "../../access/token-record.js";
 import { auditDirectory, fileNumberOf, signedOf } from "../../audit/format.js";
 import { type AuditProblem, judgeCheckpoints, verifyLog } from "../../audit/verify.js";
 import { readFileBytes, systemFiles } from "../../files/durable.js";
+import { documentFile } from "../../storage/files/documents.js";
 import { maxDocumentBytes } from "../../storage/secret-store.js";
 import { entriesOf, examine, type Inspection, reading, reportStray } from "./inspection.js";
 
+/** Documents of the client tokens, and where they are, for people. */
+export type FoundTokens = { readonly path: string; readonly bytes: Bytes | null };
+
 /** `isOpened`: the vault's key is there. */
-export async function examineTokens(inspection: Inspection, path: string, isOpened: boolean): Promise<void> {
-  if ((await examine(inspection, path, "file")) === null) return;
-  const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxDocumentBytes));
-  if (bytes !== null) await examineTokenDocument(inspection, path, bytes, isOpened);
+export async function examineTokens(inspection: Inspection, directory: string, isOpened: boolean): Promise<void> {
+  const found: FoundTokens[] = [];
+  for (const name of tokenDocuments) {
+    const path = join(directory, documentFile(name));
+    const entry = await examine(inspection, path, "file");
+    const read = () => readFileBytes(systemFiles, path, maxDocumentBytes);
+    found.push({ path, bytes: entry === null ? null : await reading(inspection, path, read) });
+  }
+  await examineTokenDocuments(inspection, found, isOpened);
 }
 
-/** `path` says where it is, to people. */
-export async function examineTokenDocument(
+export async function examineTokenDocuments(
   inspection: Inspection,
-  path: string,
-  bytes: Bytes,
+  [tokens, changes]: readonly FoundTokens[],
   isOpened: boolean,
 ): Promise<void> {
-  const document = readDocument(bytes);
-  if (document === null) return reportDamaged(inspection, path);
-  for (const entry of document.refused) reportRefused(inspection, path, nameOf(entry));
+  if (!tokens?.bytes) return;
+  if (readTokens(tokens.bytes, null) === null) return reportDamaged(inspection, tokens.path, "it");
+  const document = readTokens(tokens.bytes, changes?.bytes ?? null);
+  if (document === null) return reportDamaged(inspection, changes?.path ?? tokens.path, `it and ${tokens.path}`);
+  for (const entry of document.refused) reportRefused(inspection, tokens.path, nameOf(entry));
   const forged = isOpened ? await forgedAmong(inspection, document.tokens) : [];
-  for (const { name } of forged) reportRefused(inspection, path, name);
+  for (const { name } of forged) reportRefused(inspection, tokens.path, name);
 }
 
 async function forgedAmong({ keys }: Inspection, tokens: readonly TokenRecord[]): Promise<readonly TokenRecord[]> {
@@ -34,9 +44,9 @@ async function forgedAmong({ keys }: Inspection, tokens: readonly TokenRecord[])
   return tokens.filter((_, i) => valid[i] === null);
 }
 
-function reportDamaged(inspection: Inspection, path: string): void {
+function reportDamaged(inspection: Inspection, path: string, both: string): void {
   const message = "it is damaged, or was written by a later version: no client token is valid";
-  const remedy = "move it away, and create the client tokens again";
+  const remedy = `move ${both} away, and create the client tokens again`;
   inspection.report({ code: "tokens-damaged", path, message, remedy, fix: null });
 }
 

@@ -1,13 +1,13 @@
 /** Check of a vault in a database: header, client tokens, and every blob, through the store's interface. */
 import type { Bytes } from "../../../workers/protocol.js";
-import { documentName } from "../../access/token-record.js";
+import { tokenDocuments } from "../../access/stored-tokens.js";
 import { VaultError } from "../../errors.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { pagesOf, type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
 import { trashedHeadBytes } from "../../storage/trashed-blob.js";
 import { headBytes } from "../offline-keys.js";
 import { faultMessages, innerOutline, opensNotingExpiry, unopened } from "./check-blobs.js";
-import { examineTokenDocument } from "./check-records.js";
+import { examineTokenDocuments, type FoundTokens } from "./check-records.js";
 import { type VaultFacts, whatIsWrong } from "./check-vaults.js";
 import type { FindingCode } from "./finding.js";
 import type { Inspection } from "./inspection.js";
@@ -31,9 +31,12 @@ export async function examineStore(inspection: Inspection, store: SecretStore): 
   if (await inspection.keys.understands(header)) await inspection.keys.unlock(vaultPath, header);
   else inspection.report({ code: "header-damaged", path: `${vaultPath} header`, ...whatIsWrong(header), fix: null });
   const isOpened = inspection.keys.opened === vaultPath;
-  const tokens = await store.readDocument(documentName);
-  const tokensPath = `${vaultPath} document ${documentName}`;
-  if (tokens !== null) await examineTokenDocument(inspection, tokensPath, tokens.bytes, isOpened);
+  const tokens: FoundTokens[] = [];
+  for (const name of tokenDocuments) {
+    const document = await store.readDocument(name);
+    tokens.push({ path: `${vaultPath} document ${name}`, bytes: document?.bytes ?? null });
+  }
+  await examineTokenDocuments(inspection, tokens, isOpened);
   let secrets = 0;
   for (const space of spaces) {
     const found = await examineSpace(inspection, store, space, isOpened);

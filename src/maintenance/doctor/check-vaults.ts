@@ -3,7 +3,7 @@ import type { Dirent } from "node:fs";
 import { lstat, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
-import { documentName } from "../../access/token-record.js";
+import { tokenDocuments } from "../../access/stored-tokens.js";
 import { ignoring, isTempName, makeDirectory, readFileBytes, replaceFile, systemFiles } from "../../files/durable.js";
 import { documentFile, isDocumentFile } from "../../storage/files/documents.js";
 import { auditName, isGenerationName, nameInPointer, restoredMark } from "../../storage/files/generations.js";
@@ -15,7 +15,7 @@ import { examineTokens } from "./check-records.js";
 import type { Fix } from "./finding.js";
 import { entriesOf, examine, type Inspection, reading, reportLeftover, reportStray, reportTemp } from "./inspection.js";
 
-const tokensFile = documentFile(documentName);
+const tokensFiles = tokenDocuments.map(documentFile);
 
 export type VaultFacts = {
   /** Name of the current vault; null when there is none, or it is unknown. */
@@ -136,7 +136,7 @@ async function examineVault(inspection: Inspection, vault: FoundVault, isCurrent
     reportNoHeader(inspection, directory);
   }
   if (isCurrent && header !== null) await inspection.keys.unlock(name, header);
-  await examineTokens(inspection, join(directory, tokensFile), inspection.keys.opened === name);
+  await examineTokens(inspection, directory, inspection.keys.opened === name);
   if (!names.includes("secrets")) reportNoSecrets(inspection, secrets);
   const counts = { secrets: 0, trash: 0, keys: 0 };
   for (const space of spaces.filter((each) => names.includes(each))) {
@@ -165,7 +165,7 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
 /** The backup's audit log is in a restored vault until that is current: see `finishRestored`. */
 function knownNames(entries: readonly Dirent[]): readonly string[] {
   const isRestored = entries.some(({ name }) => name === restoredMark);
-  return ["header.json", tokensFile, ...spaces, ...(isRestored ? [auditName] : [])];
+  return ["header.json", ...tokensFiles, ...spaces, ...(isRestored ? [auditName] : [])];
 }
 
 /** The next start applies it. */

@@ -210,9 +210,9 @@ export class PostgresStore implements SecretStore, SharedStore {
     return bytes === null || tag === null ? null : { bytes: bytesOf(bytes), tag };
   }
 
-  async documentTag(name: string): Promise<string | null> {
-    const [tag = null] = await this.#guard.ask(statements.documentTag, [name]);
-    return tag;
+  async documentTags(names: readonly string[]): Promise<readonly (string | null)[]> {
+    const [tags] = await this.#guard.ask(statements.documentTags, [names]);
+    return (tags ?? "").split(",").map((tag) => tag || null);
   }
 
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {

@@ -103,10 +103,12 @@ export const statements = {
     text: `SELECT c.epoch, substring(d.bytes FROM 1 FOR ${maxDocumentBytes + 1}), ${documentTag}
   FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
   },
-  documentTag: {
-    name: "document-tag",
-    text: `SELECT c.epoch, ${documentTag}
-  FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
+  documentTags: {
+    name: "document-tags",
+    text: `SELECT c.epoch, (SELECT string_agg(COALESCE(${documentTag}, ''), ',' ORDER BY n.place)
+    FROM unnest($1::text[]) WITH ORDINALITY n (name, place)
+    LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = n.name)
+  FROM strongroom.current c`,
   },
   writeDocument: {
     isChange: true,

@@ -1,0 +1,219 @@
+/**
+ * The two documents in which a vault has its client tokens: all of them, and the changes since that document was written, where
+ * it is so long that writing it for each change would cost too much.
+ *
+ * A reader takes the changes first: a server closes them before it writes the tokens' document, so what is read then contains
+ * them. A change of either document is made by its tag; other servers' writes between two steps are seen by that.
+ */
+import { randomBytes } from "node:crypto";
+import { VaultError } from "../errors.js";
+import { changesName, changesText, closedText, readChanges, withChanges, writeChanges } from "./token-changes.js";
+import {
+  documentName,
+  noTokens,
+  readDocument,
+  type TokenDocument,
+  type TokenRecord,
+  writeDocument,
+} from "./token-record.js";
+
+/** The vault's documents. */
+export interface DocumentVault {
+  /** Whether other servers also change the documents. */
+  readonly isShared: boolean;
+  /** Null for a document that is not there; none where no other server changes them. */
+  documentTags(names: readonly string[]): Promise<readonly (string | null)[]>;
+  readDocument(name: string): Promise<{ readonly bytes: Uint8Array; readonly tag: string } | null>;
+  /** Returns the new tag, or null unless the current one is `expected`. */
+  writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
+}
+
+/** The document to write over the one with the expected tag (null: there is none). */
+export type DocumentChange = {
+  readonly name: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly expected: string | null;
+};
+
+/** The limit of a vault's document. */
+const maxBytes = 4 * 2 ** 20;
+
+export const tokenDocuments: readonly string[] = [documentName, changesName];
+
+/** Returns what both documents say; null where this program did not write one of them. */
+export function readTokens(bytes: Uint8Array, changesBytes: Uint8Array | null): TokenDocument | null {
+  const document = readDocument(bytes);
+  const changes = changesBytes && readChanges(changesBytes);
+  if (document === null || (changesBytes !== null && changes === null)) return null;
+  return changes?.after === document.id && changes !== null ? withChanges(document, changes) : document;
+}
+
+/** From this size on, the document is not written for each change; and largest document of changes. */
+const longBytes = 16 * 1024;
+
+/** As it was read or written. `id` null: no changes may follow it. */
+type Whole = {
+  readonly document: TokenDocument;
+  readonly id: string | null;
+  readonly tag: string | null;
+  readonly bytes: number;
+};
+
+/** As they were read or written. `text` null: there are none of the current document. */
+type Changes = { readonly text: string | null; readonly isClosed: boolean; readonly tag: string | null };
+
+const noDocument: Whole = { document: noTokens, id: null, tag: null, bytes: 0 };
+const noChanges: Changes = { text: null, isClosed: false, tag: null };
+
+type MakeRoom = (document: TokenDocument) => TokenDocument;
+type MapRecords = (records: readonly TokenRecord[]) => readonly TokenRecord[];
+
+export class StoredTokens {
+  readonly #vault: DocumentVault;
+  #whole = noDocument;
+  #changes = noChanges;
+  #isStale = true;
+  /** The tag of the tokens' document when `hasChanged` looked. */
+  #seen: string | null = null;
+
+  constructor(vault: DocumentVault) {
+    this.#vault = vault;
+  }
+
+  /** Whether the stored documents may differ from those that were read or written last: read them before the next change. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
+  async hasChanged(): Promise<boolean> {
+    if (!this.#vault.isShared) return this.#isStale;
+    const [tokens = null, changes = null] = await this.#vault.documentTags([documentName, changesName]);
+    this.#seen = tokens;
+    return this.#isStale || tokens !== this.#whole.tag || changes !== this.#changes.tag;
+  }
+
+  /**
+   * Reads what has changed.
+   * @param recognized returns records that are known in place of their copies
+   * @throws VaultError INTEGRITY for a damaged document, UNAVAILABLE
+   */
+  async read(recognized: MapRecords): Promise<TokenDocument> {
+    const stored = await this.#vault.readDocument(changesName);
+    const changes = stored && readChanges(stored.bytes);
+    if (stored !== null && changes === null) throw new VaultError("INTEGRITY", damaged);
+    const isKnown = !this.#isStale && this.#seen === this.#whole.tag && changes?.after === this.#whole.id;
+    if (!isKnown) this.#whole = await this.#readWhole(recognized);
+    const isCurrent = changes !== null && changes.after === this.#whole.id;
+    const text = isCurrent ? new TextDecoder().decode(stored?.bytes) : null;
+    this.#changes = { text, isClosed: isCurrent && changes.isClosed, tag: stored?.tag ?? null };
+    this.#isStale = false;
+    const { document } = this.#whole;
+    return isCurrent ? withChanges(document, changes) : document;
+  }
+
+  /**
+   * Writes what has changed; returns false when another program has changed it too.
+   * @param makeRoom returns the document to write in place of one that is too large
+   * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
+   */
+  async write(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {
+    const text = this.#changesTo(document);
+    return text === null ? this.writeWhole(document, makeRoom) : this.#writeChanges(text, false);
+  }
+
+  /** As `write`, with the last uses of all tokens. */
+  async writeWhole(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {
+    if (this.#whole.tag === null && isEmpty(document)) return true; // there is none, and none is needed
+    const [whole, bytes] = formOf(document, makeRoom);
+    if (!(await this.#close())) return false;
+    const tag = await this.#put(documentName, bytes, this.#whole.tag);
+    if (tag === null) return false;
+    this.#whole = { ...whole, tag };
+    this.#changes = { ...noChanges, tag: this.#changes.tag };
+    return true;
+  }
+
+  /**
+   * Returns what a rotation writes, with whatever result: the documents must be read again. Null: there is nothing to write.
+   * @throws VaultError UNAVAILABLE
+   */
+  async change(document: TokenDocument): Promise<DocumentChange | null> {
+    if (document.tokens.length === 0) return null;
+    const isClosed = await this.#close();
+    this.#isStale = true;
+    if (!isClosed)
+      throw new VaultError("UNAVAILABLE", "another program changed the tokens at the same time: try again");
+    const [, bytes] = formOf(document, (whole) => whole);
+    return { name: documentName, bytes, expected: this.#whole.tag };
+  }
+
+  /** Forgets the documents: another vault has replaced their vault. */
+  forget(): void {
+    this.#whole = noDocument;
+    this.#changes = noChanges;
+    this.#isStale = true;
+  }
+
+  async #readWhole(recognized: MapRecords): Promise<Whole> {
+    const stored = await this.#vault.readDocument(documentName);
+    if (stored === null) return noDocument;
+    const whole = readDocument(stored.bytes);
+    if (whole === null) throw new VaultError("INTEGRITY", damaged);
+    const document = { ...whole, tokens: recognized(whole.tokens) };
+    return { document, id: whole.id, tag: stored.tag, bytes: stored.bytes.length };
+  }
+
+  /** Returns the text of the changes that make this document of the stored one; null: write it whole. */
+  #changesTo(document: TokenDocument): string | null {
+    const { id, bytes } = this.#whole;
+    if (id === null || this.#changes.isClosed) return null;
+    const members = changesText(this.#whole.document, document);
+    const text = members && writeChanges(members, id);
+    const length = text === null ? Number.POSITIVE_INFINITY : Buffer.byteLength(text);
+    return length <= longBytes && length + bytes <= maxBytes ? text : null;
+  }
+
+  /** Returns false when another program has changed them. */
+  async #writeChanges(text: string, isClosed: boolean): Promise<boolean> {
+    const tag = await this.#put(changesName, new TextEncoder().encode(text), this.#changes.tag);
+    if (tag !== null) this.#changes = { text, isClosed, tag };
+    return tag !== null;
+  }
+
+  /**
+   * Keeps other servers from changes of the document that is about to be replaced: they would be lost. Returns false when
+   * another one has made some.
+   */
+  async #close(): Promise<boolean> {
+    const { id, document } = this.#whole;
+    if (!this.#vault.isShared || id === null || this.#changes.isClosed) return true;
+    const text = this.#changes.text ?? writeChanges(changesText(document, document) ?? "", id);
+    return this.#writeChanges(closedText(text), true);
+  }
+
+  /** Returns the new tag; null when another program has changed the document. After a failure, it may be either one. */
+  async #put(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null> {
+    this.#isStale = true;
+    const tag = await this.#vault.writeDocument(name, bytes, expected);
+    this.#isStale = tag === null;
+    return tag;
+  }
+}
+
+const damaged = "the document of the client tokens is damaged: strongroom doctor shows where it is; move it away";
+
+/** @throws VaultError BAD_REQUEST for too many tokens */
+function formOf(document: TokenDocument, makeRoom: MakeRoom): readonly [Omit<Whole, "tag">, Uint8Array<ArrayBuffer>] {
+  const id = randomBytes(16).toString("base64url");
+  const all = writeDocument(document, id);
+  if (all.length < longBytes) return [{ document, id: null, bytes: all.length }, writeDocument(document)];
+  if (all.length <= maxBytes) return [{ document, id, bytes: all.length }, all];
+  const kept = makeRoom(document);
+  const bytes = writeDocument(kept, id);
+  if (bytes.length > maxBytes) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
+  return [{ document: kept, id, bytes: bytes.length }, bytes];
+}
+
+function isEmpty({ tokens, ended, refused }: TokenDocument): boolean {
+  return tokens.length === 0 && ended.length === 0 && refused.length === 0;
+}

@@ -1,0 +1,101 @@
+/**
+ * Changes of the client tokens since their document was written: writing all of it for one token costs too much where there
+ * are many. The document of the changes is JSON:
+ *
+ *   {"format":"strongroom token changes","version":1,"after":"…","closed":false,"tokens":[…],"gone":["NAME",…],"ended":[…]}
+ *
+ *   after   the `id` of the document that it changes. With any other it says nothing: that one was written later
+ *   closed  whether the next change must be in a new document, because a server is about to write it
+ *   tokens  new tokens, and those that differ, in the same form as there
+ *   gone    tokens that are no longer there
+ *   ended   those that are new
+ */
+import {
+  type EndedToken,
+  endedJson,
+  isEnded,
+  parseMembers,
+  readEntries,
+  type TokenDocument,
+  type TokenRecord,
+  tokenJson,
+  withPaths,
+} from "./token-record.js";
+
+export const changesName = "token-changes";
+
+export type TokenChanges = {
+  readonly after: string;
+  readonly isClosed: boolean;
+  readonly gone: readonly string[];
+  readonly ended: readonly EndedToken[];
+} & ReturnType<typeof readEntries>;
+
+const header = { format: "strongroom token changes", version: 1 };
+
+/** Returns null for a document that this program did not write. The MACs are not checked. */
+export function readChanges(bytes: Uint8Array): TokenChanges | null {
+  const { format, version, after, closed, tokens, gone, ended } = parseMembers(bytes);
+  if (format !== header.format || version !== header.version) return null;
+  if (typeof after !== "string" || typeof closed !== "boolean") return null;
+  if (!Array.isArray(tokens) || !Array.isArray(gone) || !Array.isArray(ended)) return null;
+  const names = gone.filter((name) => typeof name === "string");
+  return { after, isClosed: closed, ...readEntries(tokens), gone: names, ended: ended.filter(isEnded) };
+}
+
+/** Returns the last three members as text; null where they cannot say what is different. */
+export function changesText(before: TokenDocument, now: TokenDocument): string | null {
+  const refused = difference(before.refused, now.refused, JSON.stringify);
+  if (refused.gone.length + refused.added.length > 0) return null;
+  const tokens = difference(before.tokens, now.tokens, recordKey);
+  const ended = difference(before.ended, now.ended, endedKey).added;
+  const changed = new Set(tokens.added.map(({ name }) => name));
+  const gone = tokens.gone.flatMap(({ name }) => (changed.has(name) ? [] : name));
+  const records = tokens.added.map((record) => tokenJson(record, now.lastUsed));
+  return `"tokens":[${records.join()}],"gone":${JSON.stringify(gone)},"ended":${endedJson(ended)}`;
+}
+
+export function writeChanges(members: string, after: string): string {
+  return `${JSON.stringify({ ...header, after, closed: false }).slice(0, -1)},${members}}\n`;
+}
+
+export function closedText(text: string): string {
+  return text.replace('"closed":false', '"closed":true');
+}
+
+export function withChanges(document: TokenDocument, { records, refused, lastUsed, gone, ended }: TokenChanges) {
+  const names = new Set([...gone, ...records.map(({ name }) => name)]);
+  return withPaths({
+    tokens: [...document.tokens.filter(({ name }) => !names.has(name)), ...records],
+    refused: [...document.refused, ...refused],
+    ended: [...document.ended, ...ended],
+    lastUsed: new Map([...document.lastUsed, ...lastUsed]),
+  });
+}
+
+/** The MACs are over all the rest. */
+function recordKey({ name, mac, nextMac }: TokenRecord): string {
+  return [name, mac, nextMac].join();
+}
+
+function endedKey({ digest, reason, at }: EndedToken): string {
+  return [digest, reason, at].join();
+}
+
+/** Compares lists of objects that never change. Most changes add one at the end: what comes before it costs little. */
+export function changed<T>(
+  before: readonly T[],
+  after: readonly T[],
+): { readonly gone: readonly T[]; readonly added: readonly T[] } {
+  let same = 0;
+  while (same < before.length && before[same] === after[same]) same++;
+  const [old, current] = [new Set(before.slice(same)), new Set(after.slice(same))];
+  return { gone: [...old].filter((one) => !current.has(one)), added: [...current].filter((one) => !old.has(one)) };
+}
+
+/** As `changed`, where objects with the same key are the same. */
+function difference<T>(before: readonly T[], after: readonly T[], keyOf: (one: T) => string) {
+  const { gone, added } = changed(before, after);
+  const [old, current] = [new Set(gone.map(keyOf)), new Set(added.map(keyOf))];
+  return { gone: gone.filter((one) => !current.has(keyOf(one))), added: added.filter((one) => !old.has(keyOf(one))) };
+}
