@@ -1,19 +1,54 @@
 /** Which requests a binding covers: decided in the key worker, and looked up with the same rules before it is asked. */
 import type { Binding, RequestToRender } from "./protocol.js";
 
-/** Why the binding does not cover a request; null when it does. */
-export function whyNot(
-  { methods, paths }: Binding,
-  { method, target }: Pick<RequestToRender, "method" | "target">,
-): string | null {
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/.test(method) || !/^\/[!"$-~]*$/.test(target))
-    return "the request line is invalid";
-  if (repeating.has(method.toUpperCase())) return `${method} makes a server repeat the credential`;
-  if (methods !== null && !methods.includes(method)) return `the binding does not allow ${method}`;
-  if (paths === null) return null;
-  const [path = ""] = target.split("?");
-  if (!isUnambiguous(path)) return ambiguous;
-  return paths.some((pattern) => matches(pattern, path)) ? null : "the binding does not allow this path";
+/** Judges one request by bindings. However many there are, and whatever their patterns: all of it takes a bounded time. */
+export class JudgedRequest {
+  readonly #method: string;
+  readonly #path: string;
+  readonly #isValid: boolean;
+  #isUnambiguous: boolean | null = null;
+  readonly #steps = new Steps();
+
+  constructor({ method, target }: Pick<RequestToRender, "method" | "target">) {
+    [this.#method, this.#path] = [method, target.split("?")[0] ?? ""];
+    this.#isValid = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/.test(method) && /^\/[!"$-~]*$/.test(target);
+  }
+
+  /** Whether the time did not suffice to tell whether a binding covers the request. */
+  get isUndecided(): boolean {
+    return this.#steps.areSpent;
+  }
+
+  /** Why the binding does not cover the request; null when it does. */
+  whyNot({ methods, paths }: Binding): string | null {
+    if (!this.#isValid) return "the request line is invalid";
+    const method = this.#method;
+    if (repeating.has(method.toUpperCase())) return `${method} makes a server repeat the credential`;
+    if (methods !== null && !methods.includes(method)) return `the binding does not allow ${method}`;
+    if (paths === null) return null;
+    this.#isUnambiguous ??= isUnambiguous(this.#path);
+    if (!this.#isUnambiguous) return ambiguous;
+    if (paths.some((pattern) => matches(pattern, this.#path, this.#steps))) return null;
+    return this.isUndecided ? tooLong : "the binding does not allow this path";
+  }
+}
+
+export const tooLong =
+  "the path is too long for this many stars in the bindings' paths: shorten it, or bind fewer paths";
+
+/** For one request: 64 short patterns and the longest path need fewer. They take about a millisecond. */
+const maxSteps = 270_000;
+
+class Steps {
+  #left = maxSteps;
+
+  get areSpent(): boolean {
+    return this.#left < 0;
+  }
+
+  spend(steps: number): void {
+    this.#left -= steps;
+  }
 }
 
 /** Methods whose response repeats the request's head (RFC 9110, section 9.3.8), and its name in old servers of Microsoft. */
@@ -79,77 +114,100 @@ function isPlain(segment: string): boolean {
   }
 }
 
-/** `*` stands for any characters within a segment, `**` for any across. */
-function matches(pattern: string, path: string): boolean {
+/** `*` stands for any characters within a segment, `**` for any across. False also once all steps are spent. */
+function matches(pattern: string, path: string, steps: Steps): boolean {
   const start = pattern.indexOf("*");
   if (start < 0) return pattern === path;
-  return hasParts(pattern.split(/\*+/), path) && accepts(automatonOf(pattern.slice(start)), path, start);
+  steps.spend(pattern.length);
+  if (steps.areSpent || !hasParts(pattern, path)) return false;
+  steps.spend(pattern.length);
+  return accepts(automatonOf(pattern, start), path, start, steps);
 }
 
 /** Whether the path has the pattern's parts between its stars, in order: nearly all paths that it does not cover lack one. */
-function hasParts(parts: readonly string[], path: string): boolean {
-  if (!path.startsWith(parts[0] ?? "") || !path.endsWith(parts.at(-1) ?? "")) return false;
-  let at = 0;
-  return parts.every((part) => {
-    const found = path.indexOf(part, at);
-    at = found + part.length;
-    return found >= 0;
-  });
+function hasParts(pattern: string, path: string): boolean {
+  const [first, last] = [pattern.indexOf("*"), pattern.lastIndexOf("*")];
+  if (!path.startsWith(pattern.slice(0, first)) || !path.endsWith(pattern.slice(last + 1))) return false;
+  let at = first;
+  for (let star = first; star < last; ) {
+    const next = pattern.indexOf("*", star + 1);
+    const part = pattern.slice(star + 1, next);
+    at = path.indexOf(part, at) + part.length;
+    if (at < part.length) return false;
+    star = next;
+  }
+  return true;
 }
 
 /** States of a pattern that begins with a star, a bit each: state i is reached where its first i tokens are matched. */
 type Automaton = {
   readonly end: number;
+  /** Words of 32 states. */
+  readonly words: number;
   /** States before a star, and before a `**`. */
   readonly star: Int32Array;
   readonly deep: Int32Array;
-  /** States before each character, by its code. */
-  readonly before: readonly Int32Array[];
+  /** States before each character: a row of words for each one that the pattern has, and where it begins by the character's code. */
+  readonly rows: Int32Array;
+  readonly row: Uint16Array;
 };
 
-function automatonOf(pattern: string): Automaton {
-  const tokens = pattern.match(/\*+|[^*]/g) ?? [];
-  const states = () => new Int32Array((tokens.length >> 5) + 1);
-  const [star, deep, none] = [states(), states(), states()];
-  const before = Array.from({ length: 128 }, () => none);
-  for (const [i, token] of tokens.entries()) {
-    const code = token.charCodeAt(0);
-    if (token.startsWith("**")) add(deep, i);
-    if (token.startsWith("*")) add(star, i);
-    else {
-      if (before[code] === none) before[code] = states();
-      add(before[code] ?? none, i);
-    }
+const asterisk = 0x2a;
+
+function automatonOf(pattern: string, from: number): Automaton {
+  const words = ((pattern.length - from) >> 5) + 1;
+  const [star, deep] = [new Int32Array(words), new Int32Array(words)];
+  const codes = new Set<number>();
+  for (let at = from; at < pattern.length; at++) codes.add(pattern.charCodeAt(at));
+  const [rows, row] = [new Int32Array((codes.size + 1) * words), new Uint16Array(128)];
+  [...codes].forEach((code, i) => {
+    row[code] = (i + 1) * words;
+  });
+  let end = 0;
+  for (let at = from; at < pattern.length; end++) {
+    const first = at;
+    while (pattern.charCodeAt(at) === asterisk) at++;
+    if (at - first > 1) add(deep, 0, end);
+    if (at > first) add(star, 0, end);
+    else add(rows, row[pattern.charCodeAt(at++)] ?? 0, end);
   }
-  return { end: tokens.length, star, deep, before };
+  return { end, words, star, deep, rows, row };
 }
 
-function add(states: Int32Array, i: number): void {
-  states[i >> 5] = (states[i >> 5] ?? 0) | (1 << (i & 31));
+function add(states: Int32Array, from: number, i: number): void {
+  const at = from + (i >> 5);
+  states[at] = (states[at] ?? 0) | (1 << (i & 31));
 }
 
 const slash = 0x2f;
 
 /**
  * Follows all states at once, 32 in one step, so that the time is linear in the path's length whatever the pattern; a regular
- * expression could be made to take seconds.
+ * expression could be made to take seconds. Words in which no state is reached yet take no time.
  */
-function accepts({ end, star, deep, before }: Automaton, path: string, start: number): boolean {
-  const reached = new Int32Array(star.length);
+function accepts(automaton: Automaton, path: string, start: number, steps: Steps): boolean {
+  const { end, words } = automaton;
+  const reached = new Int32Array(words);
   reached[0] = 0b11; // a star may stand for nothing
-  for (let at = start; at < path.length; at++) {
-    const code = path.charCodeAt(at);
-    const [moving, staying] = [before[code] ?? star, code === slash ? deep : star];
-    let [carry, starCarry] = [0, 0];
-    for (let i = 0; i < reached.length; i++) {
-      const state = reached[i] ?? 0;
-      const moved = state & (moving[i] ?? 0);
-      const next = (moved << 1) | carry | (state & (staying[i] ?? 0));
-      const passed = next & (star[i] ?? 0); // no two stars follow each other: one pass over them is enough
-      reached[i] = next | (passed << 1) | starCarry;
-      carry = moved >>> 31;
-      starCarry = passed >>> 31;
-    }
+  let last = Math.min(1, words - 1); // a character moves no state farther than by two
+  for (let at = start; at < path.length && !steps.areSpent; at++) {
+    follow(automaton, reached, path.charCodeAt(at), last);
+    steps.spend(last + 1);
+    if (reached[last] !== 0) last = Math.min(last + 1, words - 1);
   }
-  return ((reached[end >> 5] ?? 0) & (1 << (end & 31))) !== 0;
+  return !steps.areSpent && ((reached[end >> 5] ?? 0) & (1 << (end & 31))) !== 0;
+}
+
+function follow({ star, deep, rows, row }: Automaton, reached: Int32Array, code: number, last: number): void {
+  const [moving, staying] = [row[code] ?? 0, code === slash ? deep : star];
+  let [carry, starCarry] = [0, 0];
+  for (let i = 0; i <= last; i++) {
+    const state = reached[i] ?? 0;
+    const moved = state & (rows[moving + i] ?? 0);
+    const next = (moved << 1) | carry | (state & (staying[i] ?? 0));
+    const passed = next & (star[i] ?? 0); // no two stars follow each other: one pass over them is enough
+    reached[i] = next | (passed << 1) | starCarry;
+    carry = moved >>> 31;
+    starCarry = passed >>> 31;
+  }
 }

@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
-import { overrideIn, whyNot } from "../../workers/use-rules.js";
+import { JudgedRequest, overrideIn, tooLong } from "../../workers/use-rules.js";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import { requireScope } from "../access/scopes.js";
@@ -388,7 +388,9 @@ function boundHosts(uses: readonly SecretUse[]): BoundHost[] {
 /** Returns the one binding that covers the request. @throws VaultError FORBIDDEN */
 function chosenUse(uses: readonly SecretUse[], { host: to, port, name, method, target }: Use): SecretUse {
   const candidates = uses.filter((use) => use.host === to && use.port === port && (name === null || use.name === name));
-  const judged = candidates.map((use) => ({ use, reason: whyNot(use, { method, target }) }));
+  const request = new JudgedRequest({ method, target });
+  const judged = candidates.map((use) => ({ use, reason: request.whyNot(use) }));
+  if (request.isUndecided) throw new VaultError("FORBIDDEN", tooLong);
   const [chosen, another] = judged.filter(({ reason }) => reason === null);
   if (another !== undefined) {
     throw new VaultError(

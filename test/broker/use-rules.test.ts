@@ -2,7 +2,11 @@
 import { expect } from "chai";
 import { assert, constantFrom, array as listOf, property } from "fast-check";
 import type { Binding } from "../../workers/protocol.js";
-import { overrideIn, whyNot } from "../../workers/use-rules.js";
+import { JudgedRequest, overrideIn } from "../../workers/use-rules.js";
+
+function whyNot(limits: Binding, request: { readonly method: string; readonly target: string }): string | null {
+  return new JudgedRequest(request).whyNot(limits);
+}
 
 function binding(limits: Partial<Binding>): Binding {
   const credential = { header: "authorization", format: "Bearer {}", basic: null };
@@ -36,6 +40,20 @@ describe("a binding that limits paths", () => {
     const judge = (target: string) => whyNot(binding({ paths }), { method: "GET", target });
     expect(judge(`/${"a".repeat(4095)}`)).to.contain("does not allow this path");
     expect(judge(`/${"a".repeat(4093)}bz`)).to.equal(null);
+  });
+
+  it("refuses a path for which many long patterns would take too long, and decides any path by short ones", () => {
+    const many = (pattern: (i: number) => string) => Array.from({ length: 64 }, (_, i) => pattern(i));
+    const long = binding({ paths: many((i) => `/*${"a*".repeat(118)}b${i % 8}*z`) });
+    const target = `/${"a".repeat(3900)}/b0/b1/b2/b3/b4/b5/b6/b7/z`; // has every part of every pattern
+    expect(whyNot(long, { method: "GET", target })).to.contain("too long for this many stars");
+    const judged = new JudgedRequest({ method: "GET", target });
+    const short = binding({ paths: many((i) => `/*a${"*a".repeat(11)}*b${i % 8}*z`) });
+    expect(judged.whyNot(short), "alone").to.contain("does not allow this path");
+    expect(judged.isUndecided).to.equal(false);
+    for (let i = 0; i < 8; i++) judged.whyNot(short);
+    expect(judged.isUndecided, "several bindings").to.equal(true);
+    expect(whyNot(binding({ paths: ["/**/z"] }), { method: "GET", target })).to.equal(null);
   });
 
   const ambiguous = [

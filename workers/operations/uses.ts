@@ -6,7 +6,7 @@ import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
 import type { Binding, Refusal, RequestOf, RequestToRender, ResultOf, WriteOf, WriteResult } from "../protocol.js";
 import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
-import { headerName, overrideIn, whyNot } from "../use-rules.js";
+import { headerName, JudgedRequest, overrideIn } from "../use-rules.js";
 import type { Context, Writing } from "./context.js";
 import { contentOf, openSecret, readMetadata, sealResult, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
@@ -87,7 +87,7 @@ export function render({ keyring, now }: Context, { path, blob, ...request }: Re
     const { uses = [] } = readMetadata(current.metadata).attributes.secret ?? {};
     const binding = uses.find(({ host, port }) => host === request.host && port === request.port);
     if (binding === undefined) return forbidden(`${path} is not bound to ${request.host}, port ${request.port}`);
-    const reason = whyNot(binding, request);
+    const reason = new JudgedRequest(request).whyNot(binding);
     if (reason !== null) return forbidden(reason);
     const lines = linesOf(request.fields);
     const problem = headerProblem(binding, lines);
