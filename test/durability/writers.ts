@@ -1,5 +1,4 @@
-/** Writers of the crash loop: each puts and deletes at random on its own paths, in shared directories. */
-
+/** Writers beside kills and power cuts: each puts and deletes at random on its own paths, in shared directories. */
 import type { ServerProcess } from "../../tools/rig/process.js";
 import { type ApiResponse, mustSucceed, type Send, secretTarget, send } from "../../tools/rig/test-client.js";
 import type { Random } from "../support/random.js";
@@ -23,10 +22,24 @@ export class Subject {
   acknowledged = 0;
   inits = 0;
   kills = 0;
+  /** Each writer ends after its current operation. */
+  resting = false;
+  readonly #longest: number;
+  readonly #singlesOnly: boolean;
   #texts = 0;
 
+  /** `longest`: characters of a value. `singlesOnly`: puts and deletes alone, no batches and no forced inits. */
+  constructor({ longest = 200_000, singlesOnly = false } = {}) {
+    this.#longest = longest;
+    this.#singlesOnly = singlesOnly;
+  }
+
+  isNext(share: number, random: Random): boolean {
+    return !this.#singlesOnly && random.chance(share);
+  }
+
   /** A unique value, mostly short, sometimes many blocks long. */
-  newText(path: string, random: Random, most = 200_000): string {
+  newText(path: string, random: Random, most = this.#longest): string {
     const longest = Math.min(most, random.pick([0, 10, 100, 100, 1_000, 5_000, 20_000, 200_000]));
     const filler = String.fromCharCode(97 + random.below(26)).repeat(random.below(longest + 1));
     return `${this.#texts++} ${path} ${filler}`;
@@ -36,10 +49,10 @@ export class Subject {
 /** The server was killed; unacknowledged operations stay open in the ledger. */
 class Killed extends Error {}
 
-/** Works until the server is killed. @throws Error on a response that the ledger does not allow. */
+/** Works until the server is killed, or until all rest. @throws Error on a response that the ledger does not allow. */
 export function write(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
   return untilKilled(async () => {
-    for (;;) await step(server, subject, writer, random);
+    while (!subject.resting) await step(server, subject, writer, random);
   });
 }
 
@@ -53,8 +66,8 @@ export async function untilKilled(work: () => Promise<void>): Promise<void> {
 
 async function step(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
   const path = pathOf(writer, random.below(pathsPerWriter));
-  if (random.chance(initShare) && !subject.ledger.initUnderWay) await forceInit(server, subject);
-  else if (random.chance(batchShare)) await batch(server, subject, writer, random);
+  if (subject.isNext(initShare, random) && !subject.ledger.initUnderWay) await forceInit(server, subject);
+  else if (subject.isNext(batchShare, random)) await batch(server, subject, writer, random);
   else if (random.chance(deleteShare)) await remove(server, subject, path);
   else await put(server, subject, path, subject.newText(path, random));
 }
