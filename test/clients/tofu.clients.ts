@@ -1,12 +1,14 @@
 /** OpenTofu with the Terraform provider for Vault, unchanged. Skipped where one of them is missing. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mustCreateToken, mustSucceed, send } from "../../tools/rig/test-client.js";
-import { startVaultServer, vault } from "../../tools/rig/vault-client.js";
+import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { directoryOf, environmentOf, has, mustRun, type Ran, run } from "./programs.js";
+
+const provider = directoryOf("terraform-provider-vault");
 
 /** The provider is named by its directory, so that no registry is asked for it. */
 const settings = (directory: string) =>
@@ -83,39 +85,57 @@ resource "vault_transit_secret_backend_key" "orders" {
 }
 `;
 
+const encryptedState = `
+terraform {
+  encryption {
+    key_provider "openbao" "vault" { key_name = "state" }
+    method "aes_gcm" "vault" { keys = key_provider.openbao.vault }
+    state {
+      method   = method.aes_gcm.vault
+      enforced = true
+    }
+  }
+}
+variable "value" { default = "hunter2" }
+resource "terraform_data" "kept" { input = var.value }
+output "kept" { value = terraform_data.kept.output }
+`;
+
 const unchanged = 0;
 const changed = 2;
 
+/** A directory with a configuration, and commands that run in it. */
+function project(server: VaultServer, configuration: string, token = server.token) {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, "main.tf"), configuration);
+  const settingsFile = join(directory, "tofurc");
+  writeFileSync(settingsFile, settings(provider ?? ""));
+  const quiet = { TF_CLI_CONFIG_FILE: settingsFile, CHECKPOINT_DISABLE: "1" };
+  const env = { ...environmentOf(server), ...quiet, VAULT_TOKEN: token, BAO_TOKEN: token };
+  const always = ["-no-color", "-input=false"];
+  return {
+    state: join(directory, "terraform.tfstate"),
+    apply: (...args: string[]) => mustRun("tofu", ["apply", "-auto-approve", ...always, ...args], env, directory),
+    tryApply: (...args: string[]) => run("tofu", ["apply", "-auto-approve", ...always, ...args], env, directory),
+    plan: (...args: string[]) => run("tofu", ["plan", "-detailed-exitcode", ...always, ...args], env, directory),
+    destroy: () => mustRun("tofu", ["destroy", "-auto-approve", ...always], env, directory),
+    output: async (name: string): Promise<unknown> =>
+      JSON.parse(await mustRun("tofu", ["output", "-no-color", "-json", name], env, directory)),
+  };
+}
+
+function mustPlan({ status, stdout, stderr }: Ran, expected: number): void {
+  expect(status, `${stdout}${stderr}`).to.equal(expected);
+}
+
+const start = () => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 });
+
 describe("OpenTofu with the provider for Vault", () => {
-  const server = shared(() => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 }));
-  const provider = directoryOf("terraform-provider-vault");
+  const server = shared(start);
   before(function () {
     needs(this, has("tofu", "version"), "tofu");
     needs(this, provider !== undefined, "terraform-provider-vault");
   });
-
-  /** A directory with a configuration, and commands that run in it. */
-  function project(configuration: string, token = server().token) {
-    const directory = temporaryDirectory();
-    writeFileSync(join(directory, "main.tf"), `${providers}${configuration}`);
-    const settingsFile = join(directory, "tofurc");
-    writeFileSync(settingsFile, settings(provider ?? ""));
-    const quiet = { TF_CLI_CONFIG_FILE: settingsFile, CHECKPOINT_DISABLE: "1" };
-    const env = { ...environmentOf(server()), ...quiet, VAULT_TOKEN: token };
-    const always = ["-no-color", "-input=false"];
-    return {
-      apply: (...args: string[]) => mustRun("tofu", ["apply", "-auto-approve", ...always, ...args], env, directory),
-      tryApply: (...args: string[]) => run("tofu", ["apply", "-auto-approve", ...always, ...args], env, directory),
-      plan: (...args: string[]) => run("tofu", ["plan", "-detailed-exitcode", ...always, ...args], env, directory),
-      destroy: () => mustRun("tofu", ["destroy", "-auto-approve", ...always], env, directory),
-      output: async (name: string): Promise<unknown> =>
-        JSON.parse(await mustRun("tofu", ["output", "-no-color", "-json", name], env, directory)),
-    };
-  }
-
-  function mustPlan({ status, stdout, stderr }: Ran, expected: number): void {
-    expect(status, `${stdout}${stderr}`).to.equal(expected);
-  }
 
   async function stored(path: string): Promise<unknown> {
     const response = await vault(server(), "GET", `secret/data/${path}`);
@@ -123,7 +143,7 @@ describe("OpenTofu with the provider for Vault", () => {
   }
 
   it("creates, reads, changes and deletes a secret, and then plans no changes", async () => {
-    const { apply, plan, output, destroy } = project(secret);
+    const { apply, plan, output, destroy } = project(server(), providers + secret);
     mustPlan(await plan(), changed);
     await apply();
     const first = { user: "ann", password: "s3cret", nested: { list: [1, 2.5, true, null, "ü"] } };
@@ -146,7 +166,7 @@ describe("OpenTofu with the provider for Vault", () => {
   it("uses a child of its token, which ends with it", async () => {
     const rights = { can: ["list", "get", "put", "delete"], paths: ["team/"] };
     const { name, token } = await mustCreateToken(server(), { name: "tofu", ...rights });
-    const { apply, tryApply } = project(secret, token);
+    const { apply, tryApply } = project(server(), providers + secret, token);
     await apply("-var=path=team/db");
     const children = async () => {
       const { tokens } = mustSucceed(await send(server(), { path: "/v1/tokens" }));
@@ -171,7 +191,7 @@ describe("OpenTofu with the provider for Vault", () => {
   });
 
   it("writes values that its state never has, metadata, and reads them back as ephemeral ones", async () => {
-    const { apply, plan, output, destroy } = project(writeOnly);
+    const { apply, plan, output, destroy } = project(server(), providers + writeOnly);
     await apply();
     const value = { a: "1", text: "ü" };
     expect(await stored("wo/source")).to.deep.equal(value);
@@ -187,11 +207,39 @@ describe("OpenTofu with the provider for Vault", () => {
   });
 
   it("makes and deletes a transit key where it uses the root token itself", async () => {
-    const { apply, plan, destroy } = project(transitKey);
+    const { apply, plan, destroy } = project(server(), providers + transitKey);
     await apply();
     expect((await vault(server(), "GET", "transit/keys/orders")).json.data.type).to.equal("aes256-gcm96");
     mustPlan(await plan(), unchanged);
     await destroy();
     expect((await vault(server(), "GET", "transit/keys/orders")).status).to.equal(404);
+  });
+});
+
+describe("OpenTofu with its state encrypted", () => {
+  const server = shared(start);
+  before(function () {
+    needs(this, has("tofu", "version"), "tofu");
+  });
+
+  it("by a data key of a transit key, with a token that can only use that key, also after a rotation", async () => {
+    expect((await vault(server(), "POST", "transit/keys/state")).status).to.equal(200);
+    const rights = { can: ["encrypt", "decrypt"], paths: ["transit/state"] };
+    const { name, token } = await mustCreateToken(server(), { name: "state", ...rights });
+    const { state, apply, tryApply, plan, output } = project(server(), encryptedState, token);
+    await apply();
+    expect(readFileSync(state, "utf8")).to.contain("encrypted_data").and.not.to.contain("hunter2");
+    expect(await output("kept")).to.equal("hunter2");
+    mustPlan(await plan(), unchanged);
+
+    expect((await vault(server(), "POST", "transit/keys/state/rotate")).status).to.equal(200);
+    mustPlan(await plan("-var=value=new"), changed);
+    await apply("-var=value=new");
+    expect(await output("kept")).to.equal("new");
+
+    mustSucceed(await send(server(), { method: "DELETE", path: `/v1/tokens/${name}` }));
+    const refused = await tryApply();
+    expect(refused.status, refused.stdout).to.equal(1);
+    expect(refused.stderr).to.contain("Code: 403");
   });
 });
