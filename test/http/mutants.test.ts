@@ -7,9 +7,11 @@ import { once } from "node:events";
 import { connect } from "node:tls";
 import { expect } from "chai";
 import * as adapter from "../../src/http/adapter.js";
+import type { Endpoint } from "../../src/http/endpoint.js";
+import { readPackageFile } from "../../src/manifest.js";
 import { shared } from "../../tools/rig/clean-up.js";
 import { takeViolations } from "../../tools/rig/contract-judge.js";
-import { passphrase, uncached } from "../../tools/rig/server.js";
+import { passphrase, startTestServer, uncached } from "../../tools/rig/server.js";
 import { mustCreateToken, send } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
@@ -28,7 +30,7 @@ const sample = allRequests.filter(({ at }) =>
   [
     ...["GET /v1/secrets/:path", "PUT /v1/secrets/:path", "GET /v1/audit", "POST /v1/tokens", "POST /v1/unlock"],
     ...["POST /v1/transit/encrypt/:name", "POST /v1/*/data/:path", "POST /v1/auth/approle/login", "GET /v1/status"],
-    ...["GET /v1/sys/mounts", "POST /v1/*/config"],
+    ...["GET /v1/sys/mounts", "POST /v1/*/config", "POST /v1/review"],
   ].includes(at),
 );
 
@@ -59,20 +61,35 @@ const servesPage: Check = async ({ usual: { server, clock } }) => {
   return status === 200 ? [] : [`the page: ${status}`];
 };
 
-/** Attempts that were all admitted before one has failed: only ten wrong passphrases are told apart from right ones. */
-const limitsAttempts: Check = async ({ usual }) => {
+/** Attempts that were all admitted before one has failed: only ten wrong credentials are told apart from right ones. */
+async function limits({ usual }: Rigs, at: string, bodies: readonly object[]): Promise<readonly string[]> {
   const { server, clock } = usual;
-  const unlock = allRequests.find(({ at }) => at === "POST /v1/unlock");
-  if (unlock === undefined) return ["there is no unlock"];
-  const passphrases = [...Array.from({ length: 12 }, () => "wrong"), passphrase];
-  const begun = await Promise.all(
-    passphrases.map((text) => beginBody(usual, { ...unlock, body: { passphrase: text } }, server.token)),
-  );
+  const row = allRequests.find((one) => one.at === at) ?? expect.fail(at);
+  const begun = await Promise.all(bodies.map((body) => beginBody(usual, { ...row, body }, server.token)));
   const statuses: number[] = [];
   for (const attempt of begun) statuses.push((await attempt.send()).status);
   clock.advance(400_000);
-  return statuses.at(-1) === 429 ? [] : [`a right passphrase after twelve wrong ones: ${statuses.at(-1)}`];
-};
+  return statuses.at(-1) === 429 ? [] : [`a right credential after twelve wrong ones: ${statuses.at(-1)}`];
+}
+
+const twelve = <T>(wrong: T) => Array.from({ length: 12 }, () => wrong);
+
+const limitsAttempts: Check = (rigs) =>
+  limits(rigs, "POST /v1/unlock", [...twelve({ passphrase: "wrong" }), { passphrase }]);
+
+function limitsLogins(rigs: Rigs): Promise<readonly string[]> {
+  const login = (secret: string) => ({ role_id: "root", secret_id: secret });
+  return limits(rigs, "POST /v1/auth/approle/login", [...twelve(login("wrong")), login("{own}")]);
+}
+
+/** A client token whose record no unlock has checked yet. */
+async function requiresGenuine(): Promise<readonly string[]> {
+  const { server } = await startRig();
+  const { token } = await mustCreateToken(server, { name: "auditor", can: ["audit"] });
+  await server.stop();
+  const { status } = await send(await startTestServer({ home: server.home }), { path: "/v1/audit", token });
+  return status === 403 ? [] : [`the audit log for an unchecked token: ${status}`];
+}
 
 /** The bodies that the adapter's own process read are zeros once they were used. */
 const wipesBodies: Check = async ({ usual: { server } }) => {
@@ -131,7 +148,41 @@ const catching: Readonly<Record<string, Check>> = {
   delayIdleLock: countsActivity,
 };
 
-const lists = [adapter.arrival, adapter.turn, adapter.departure, adapter.refusal, adapter.conclusion];
+type Steps = readonly { readonly name: string }[];
+
+/** Every list that the adapter exports. */
+const lists = Object.values(adapter).filter((one) => Array.isArray(one)) as readonly Steps[];
+
+/** Returns the names of the adapter's functions that refuse a request. */
+function refusingFunctions(): readonly string[] {
+  const functions = readPackageFile("src/http/adapter.ts")
+    .split(/^(?:export )?(?:async )?function /m)
+    .slice(1);
+  const refusing = functions.filter((text) =>
+    /\bthrow\b|\.check\(|[.\s](?:must|require|authorize)\w+(?:\?\.)?\(/.test(text),
+  );
+  return refusing.map((text) => /^\w+/.exec(text)?.[0] ?? "");
+}
+
+type Part = readonly [step: string, skipped: string, isSkipped: (endpoint: Endpoint) => boolean, check: Check];
+
+/** Checks of a step that has several. */
+const parts: readonly Part[] = [
+  ["requireUnlocked", "the guard key", ({ guard }) => guard === "key", on(judges.judgeLocked)],
+  ["requireUnlocked", "the guard unlocked", ({ guard }) => guard === "unlocked", on(judges.judgeLocked)],
+  ["requireUnlocked", "the guard background", ({ guard }) => guard === "background", on(judges.judgeLocked)],
+  ["requireUnlocked", "the guard genuine", ({ guard }) => guard === "genuine", requiresGenuine],
+  [
+    "requireAuditLog",
+    "the guard background",
+    ({ guard }) => guard === "background",
+    catching["requireAuditLog"] as Check,
+  ],
+  ["refuseLockedOut", "logins", ({ scope }) => scope === "login", on(judges.judgeLockout)],
+  ["readConditions", "those of changes", ({ conditional }) => conditional === "change", on(judges.judgeParameters)],
+  ["readConditions", "those of reads", ({ conditional }) => conditional === "read", on(judges.judgeParameters)],
+  ["refuseFurtherAttempts", "logins", ({ scope }) => scope === "login", limitsLogins],
+];
 
 describe("the adapter without", () => {
   const rigs = shared(async () => ({
@@ -144,21 +195,39 @@ describe("the adapter without", () => {
     expect(lists.flatMap((list) => list.map(({ name }) => name)).sort()).to.deep.equal(Object.keys(catching).sort());
   });
 
-  for (const list of lists as readonly (readonly { readonly name: string }[])[])
+  it("any of its checks would be found: all that refuse are steps", () => {
+    const steps = lists.flatMap((list) => list.map(({ name }) => name));
+    expect(refusingFunctions().filter((name) => !steps.includes(name))).to.deep.equal([]);
+    expect(refusingFunctions()).to.include.members(["requireScopes", "checkTokenInTurn", "countPassphrase"]);
+  });
+
+  /** The mutant must be found, and nothing once the steps are whole again. */
+  async function mustBeCaught(check: Check, list: Steps[number][], at: number, ...mutant: Steps): Promise<void> {
+    const [step] = list.splice(at, 1, ...mutant);
+    let found: readonly string[];
+    try {
+      found = await check(rigs()).catch((error: unknown) => [String(error)]);
+    } finally {
+      list.splice(at, mutant.length, step as Steps[number]);
+    }
+    expect(found).not.to.deep.equal([]);
+    expect(await check(rigs())).to.deep.equal([]);
+    takeViolations(); // of the mutant
+  }
+
+  for (const [name, skipped, isSkipped, check] of parts)
+    it(`${name} for ${skipped} is caught`, () => {
+      const list = lists.find((one) => one.some((step) => step.name === name)) as Steps[number][];
+      const at = list.findIndex((step) => step.name === name);
+      const step = list[at] as (exchange: adapter.Exchange) => unknown;
+      const mutant = (exchange: adapter.Exchange) => (isSkipped(exchange.endpoint) ? undefined : step(exchange));
+      return mustBeCaught(check, list, at, mutant);
+    });
+
+  for (const list of lists)
     for (const step of [...list])
       it(`${step.name} is caught, and with it nothing is found`, async () => {
-        const check = catching[step.name] as Check;
-        const steps = list as { readonly name: string }[];
-        const at = steps.indexOf(step);
-        steps.splice(at, 1);
-        let found: readonly string[];
-        try {
-          found = await check(rigs()).catch((error: unknown) => [String(error)]);
-        } finally {
-          steps.splice(at, 0, step);
-        }
-        expect(found).not.to.deep.equal([]);
-        expect(await check(rigs())).to.deep.equal([]);
-        takeViolations(); // of the mutant
+        const steps = list as Steps[number][];
+        await mustBeCaught(catching[step.name] as Check, steps, steps.indexOf(step));
       });
 });

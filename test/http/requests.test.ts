@@ -27,8 +27,11 @@ describe("every request", () => {
   it("is refused before a byte of its body is asked for", must(judges.judgeUnreadBodies));
   it("is refused when its token ends while the body arrives", must(judgeLateBodies));
   it("is refused with a malformed condition or query", must(judges.judgeParameters));
-  it("is refused to another site, and for a namespace", must(judges.judgeOthers));
-  it("is refused with another method, which is told only to those with a token", must(judges.judgeMethods));
+  it("is refused to another site or host, and for a namespace", must(judges.judgeOthers));
+  it(
+    "is refused with another method, before its state, and names those that there are only to those with a token",
+    must(judges.judgeMethods),
+  );
   it("is refused to an address that is locked out, unless it tells only the state", must(judges.judgeLockout));
   it("counts a wrong passphrase or login towards a lockout", must(judges.judgeCounting));
 

@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../../tools/rig/clean-up.js";
 import { startTestServer } from "../../tools/rig/server.js";
-import { connectRaw, mustCreateToken, mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { connectRaw, mustCreateToken, mustInit, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 describe("a token that is revoked", () => {
   it("no longer keeps its connections open where there are too many", async () => {
@@ -36,21 +36,5 @@ describe("a token that is revoked", () => {
     for (const socket of sockets) expect(await ask(socket)).to.equal("401");
     await open();
     await closed;
-  });
-});
-
-describe("a token that can put, and neither list nor get", () => {
-  it("learns no metadata by an undo or a change of the metadata", async () => {
-    const server = await startTestServer();
-    await mustInit(server);
-    await mustPut(server, "app/a", { value: "v", description: "not for this token" });
-    await mustPut(server, "app/a", { value: "w" });
-    const { token } = await mustCreateToken(server, { name: "ci", can: ["put"] });
-    const undo = { method: "POST", path: "/v1/versions/app/a", body: { version: 1 } };
-    const patch = { method: "PATCH", path: "/v1/metadata/app/a", body: { type: "other" } };
-    for (const request of [undo, patch]) {
-      expect(mustSucceed(await send(server, { ...request, token }))["metadata"]).to.deep.equal({});
-      expect(mustSucceed(await send(server, request))["metadata"]).to.include({ description: "not for this token" });
-    }
   });
 });

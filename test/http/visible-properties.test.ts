@@ -3,16 +3,12 @@
  * and never anything of a secret outside of its paths.
  */
 import { expect } from "chai";
-import { shareTestServer, type TestServer } from "../../tools/rig/server.js";
-import {
-  type ApiResponse,
-  mustCreateToken,
-  mustInit,
-  mustPut,
-  mustSucceed,
-  type Send,
-  send,
-} from "../../tools/rig/test-client.js";
+import { shared } from "../../tools/rig/clean-up.js";
+import type { TestServer } from "../../tools/rig/server.js";
+import { mustCreateToken, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { endsServer, nameOf } from "../support/request-judges.js";
+import { ask, prepare, type Rig, rootRotation, startRig, type Verdict } from "../support/request-rig.js";
+import { type ApiRequest, allRequests, forms, isTokenless, rowAt, there } from "../support/requests.js";
 
 /** Texts of a secret that a response may show; each is nowhere else. */
 const canaries = {
@@ -39,90 +35,87 @@ const mayShow: Readonly<Record<string, readonly Canary[]>> = {
   "put get": readable,
 };
 
-const given = { value: "new" };
+const outside = `outside/${canaries.outside}`;
 
-/** Every request on one secret, at `path`, by name; each is sent to a secret of its own. */
-const requests: Readonly<Record<string, (path: string) => Send>> = {
-  list: () => ({ path: "/v1/secrets" }),
-  "list of all prefixes": () => ({ path: "/v1/secrets?prefix=outside" }),
-  "list behind": () => ({ path: "/v1/secrets?after=outside" }),
-  get: (path) => ({ path: `/v1/secrets/${path}` }),
-  "get outside": () => ({ path: `/v1/secrets/outside/${canaries.outside}` }),
-  put: (path) => ({ method: "PUT", path: `/v1/secrets/${path}`, body: given }),
-  "put of what is there": (path) => ({ method: "PUT", path: `/v1/secrets/${path}`, body: { value: canaries.value } }),
-  "put on a wrong tag": (path) => {
-    return { method: "PUT", path: `/v1/secrets/${path}`, body: given, headers: { "if-match": '"AAAAAAAAAAAAAAAA"' } };
-  },
-  "put of nothing valid": (path) => ({ method: "PUT", path: `/v1/secrets/${path}`, body: { value: 1 } }),
-  delete: (path) => ({ method: "DELETE", path: `/v1/secrets/${path}` }),
-  metadata: (path) => ({ method: "PATCH", path: `/v1/metadata/${path}`, body: { type: "other" } }),
-  "metadata, unchanged": (path) => ({ method: "PATCH", path: `/v1/metadata/${path}`, body: {} }),
-  versions: (path) => ({ path: `/v1/versions/${path}` }),
-  "one version": (path) => ({ path: `/v1/versions/${path}?version=1` }),
-  undo: (path) => ({ method: "POST", path: `/v1/versions/${path}`, body: { version: 1 } }),
-  prune: (path) => ({ method: "DELETE", path: `/v1/versions/${path}` }),
-  destroy: (path) => ({ method: "DELETE", path: `/v1/versions/${path}?version=1` }),
-  trash: (path) => ({ method: "POST", path: `/v1/trash/${path}`, body: "" }),
-  "list of the trash": () => ({ path: "/v1/trash" }),
-  untrash: (path) => ({ method: "POST", path: `/v1/untrash/${path}`, body: "" }),
-  "destruction in the trash": (path) => ({ method: "DELETE", path: `/v1/trash/${path}` }),
-  "get in a batch": (path) => batch({ get: path }, { get: `outside/${canaries.outside}` }),
-  "put in a batch": (path) => batch({ put: path, ...given }),
-  "delete in a batch": (path) => batch({ delete: path }),
-  "move in a batch": (path) => batch({ move: path, to: `${path}-moved` }),
-  "move over itself in a batch": (path) => batch({ move: path, to: path }),
-  "copy in a batch": (path) => batch({ copy: path, to: `${path}-copied` }),
-  uses: (path) => ({ path: `/v1/uses/${path}` }),
-  "list of uses": () => ({ path: "/v1/uses" }),
-  "one-time code": (path) => ({ method: "POST", path: `/v1/otp/${path}`, body: "" }),
-  self: () => ({ path: "/v1/tokens/self" }),
-  tokens: () => ({ path: "/v1/tokens" }),
-  audit: () => ({ path: "/v1/audit" }),
-};
-
-function batch(...operations: readonly object[]): Send {
-  return { method: "POST", path: "/v1/batch", body: { operations } };
+/** Puts the canaries back where a request may show them. `sent`: the request that may have taken them away. */
+async function restore({ server }: Rig, sent?: ApiRequest): Promise<void> {
+  if (sent === undefined || /lock|seal|keys|token/.test(sent.at)) await prepare(server, sent);
+  if (sent === undefined || sent.subject === there.secret) {
+    await putCanaries(server, there.secret);
+    const use = { host: canaries.host, header: "authorization", format: "Bearer {}" };
+    mustSucceed(await send(server, { method: "PUT", path: `/v1/uses/${there.secret}`, body: use }));
+  }
+  if (sent === undefined || sent.subject === there.trashed) {
+    await send(server, { method: "DELETE", path: `/v1/trash/${there.trashed}` });
+    await putCanaries(server, there.trashed);
+    mustSucceed(await send(server, { method: "POST", path: `/v1/trash/${there.trashed}` }));
+  }
 }
 
-async function prepare(server: TestServer, path: string, isTrashed: boolean): Promise<void> {
+async function putCanaries(server: TestServer, path: string): Promise<void> {
+  await send(server, { method: "DELETE", path: `/v1/secrets/${path}` });
   await mustPut(server, path, { value: canaries.earlierValue, description: canaries.earlierDescription });
   await mustPut(server, path, { value: canaries.value, description: canaries.description });
-  const use = { host: canaries.host, header: "authorization", format: "Bearer {}" };
-  mustSucceed(await send(server, { method: "PUT", path: `/v1/uses/${path}`, body: use }));
-  if (isTrashed) mustSucceed(await send(server, { method: "POST", path: `/v1/trash/${path}`, body: "" }));
 }
 
-describe("what a client token sees of secrets", () => {
-  const server = shareTestServer({}, async (shared) => {
-    await mustInit(shared);
-    await prepare(shared, `outside/${canaries.outside}`, false);
+/** With scope `use`: the places to which the broker sends. */
+const tellsHosts = ({ at }: ApiRequest) => at === "GET /v1/broker";
+
+/** Every request, and those of what is outside of the token's paths. */
+const requests = [...allRequests, ...forms].filter(
+  (row) => !endsServer(row) && !isTokenless(row) && row.at !== rootRotation,
+);
+const outsideRequests = requests
+  .filter(({ isPath, method }) => isPath && method === "GET")
+  .map((row) => ({ ...row, subject: outside }));
+const undo = rowAt("POST /v1/versions/:path");
+const metadata = rowAt("PATCH /v1/metadata/:path");
+const getOutside = { ...rowAt("POST /v1/batch"), body: { operations: [{ get: there.secret }, { get: outside }] } };
+
+describe("what a token sees of secrets", () => {
+  const rig = shared(async () => {
+    const started = await startRig();
+    await restore(started);
+    await putCanaries(started.server, outside);
+    return started;
   });
 
-  it("is the value and the metadata for the root token, so that the canaries are there to be seen", async () => {
-    await prepare(server(), "all/a", false);
-    const seen = new Set<Canary>();
-    for (const path of ["/v1/secrets", "/v1/secrets/all/a", "/v1/versions/all/a?version=1", "/v1/uses/all/a"])
-      for (const canary of seenIn(await send(server(), { path }))) seen.add(canary);
-    expect([...seen].sort()).to.deep.equal(Object.keys(canaries).sort());
+  /** Sends every request with a token. Returns the canaries that each of the responses shows. */
+  async function seenBy(token: string): Promise<readonly (readonly [ApiRequest, readonly Canary[]])[]> {
+    const seen: [ApiRequest, readonly Canary[]][] = [];
+    for (const sample of [...requests, getOutside, ...outsideRequests]) {
+      const verdict = await ask(rig(), sample, { token });
+      seen.push([sample, seenIn(verdict)]);
+      if (verdict.status < 400 && !/^(?:GET|LIST)/.test(sample.method)) await restore(rig(), sample);
+    }
+    return seen;
+  }
+
+  it("is everything for the root token, so that the canaries are there to be seen, also after an undo", async () => {
+    const ofRoot = [...requests.filter(({ method, may }) => method === "GET" && may !== "open"), undo, metadata];
+    const seen = new Map<string, readonly Canary[]>();
+    for (const sample of ofRoot) seen.set(nameOf(sample), seenIn(await ask(rig(), sample)));
+    await restore(rig());
+    const inside = Object.keys(canaries).filter((name) => name !== "outside");
+    expect([...new Set([...seen.values()].flat())].sort()).to.include.members(inside.sort());
+    for (const sample of [undo, metadata]) expect(seen.get(nameOf(sample)), nameOf(sample)).not.to.deep.equal([]);
   });
 
   for (const [scopes, shown] of Object.entries(mayShow)) {
     it(`with ${scopes}, in every response: ${shown.length === 0 ? "nothing" : shown.join(", ")}`, async () => {
-      const top = scopes.replaceAll(" ", "-");
-      const { token } = await mustCreateToken(server(), { name: top, can: scopes.split(" "), paths: [`${top}/`] });
-      const found: string[] = [];
-      for (const [name, request] of Object.entries(requests)) {
-        const path = `${top}/${name.replaceAll(/[ ,]+/g, "-")}`;
-        await prepare(server(), path, /trash/.test(name) && name !== "trash");
-        const seen = seenIn(await send(server(), { ...request(path), token }));
-        found.push(...seen.filter((canary) => !shown.includes(canary)).map((canary) => `${name} shows ${canary}`));
-      }
+      const name = `sees-${scopes.replaceAll(" ", "-")}`;
+      const { token } = await mustCreateToken(rig().server, { name, can: scopes.split(" "), paths: ["app/"] });
+      const found = (await seenBy(token)).flatMap(([sample, seen]) =>
+        seen
+          .filter((canary) => !shown.includes(canary) && !(canary === "host" && tellsHosts(sample)))
+          .map((canary) => `${nameOf(sample)} shows ${canary}`),
+      );
       expect(found).to.deep.equal([]);
     });
   }
 });
 
-function seenIn({ text, headers }: ApiResponse): Canary[] {
-  const whole = `${text} ${JSON.stringify(headers)}`;
+function seenIn({ text, head }: Verdict): Canary[] {
+  const whole = `${text} ${head}`;
   return (Object.keys(canaries) as Canary[]).filter((name) => whole.includes(canaries[name]));
 }

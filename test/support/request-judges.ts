@@ -21,7 +21,7 @@ import {
   textsOf,
   type Verdict,
 } from "./request-rig.js";
-import { type ApiRequest, isTokenless, type Port, there } from "./requests.js";
+import { type ApiRequest, allRequests, isTokenless, type Port, there } from "./requests.js";
 
 /** Statuses of the port for Vault's clients, where they differ. */
 const ofVault: Partial<Record<ErrorCode, number>> = { UNAUTHORIZED: 403, VAULT_LOCKED: 503 };
@@ -322,6 +322,8 @@ export const judgeOthers: Judge = async (rig, requests) => {
     const { changes, wanted } = harmless(sample);
     const foreign = await ask(rig, sample, { ...changes, headers: { origin: "https://evil.example" } });
     problems.refuse(sample, "another site", foreign, "BAD_REQUEST");
+    const misled = await ask(rig, sample, { ...changes, headers: { host: "evil.example" }, token: null });
+    problems.refuse(sample, "another host, no token", misled, "BAD_REQUEST");
     if (sample.port !== "vault") continue;
     const named = await ask(rig, sample, { ...changes, headers: { "x-vault-namespace": "team" } });
     problems.expect(sample, "a namespace", named, isTokenless(sample) ? wanted : "400");
@@ -329,20 +331,51 @@ export const judgeOthers: Judge = async (rig, requests) => {
   return problems.found;
 };
 
-/** Methods that no endpoint has. */
+/** Methods that the endpoint's path does not have, and paths that no endpoint has. It locks: the route comes before the state. */
 export const judgeMethods: Judge = async (rig, requests) => {
   const problems = new Problems();
-  for (const sample of requests)
-    for (const method of ["OPTIONS", "TRACE", "REPORT"]) {
-      const verdict = await ask(rig, sample, { method });
-      problems.expect(sample, method, verdict, sample.port === "native" ? "404 NOT_FOUND" : "405");
-      if (!/"allow"/.test(verdict.head)) problems.found.push(`${nameOf(sample)}: no Allow for ${method}`);
-      const stranger = await ask(rig, sample, { method, token: null });
-      problems.refuse(sample, `${method} without a token`, stranger, "UNAUTHORIZED");
-      rig.clock.advance(61_000);
+  await mustLock(rig.server);
+  for (const sample of requests) {
+    const allow = sample.port === "native" ? methodsAt(sample) : null;
+    const wrong = ["GET", "POST", "PUT", "DELETE"].find((method) => allow?.includes(method) === false) ?? "REPORT";
+    for (const method of ["OPTIONS", "TRACE", wrong]) await judgeMethod(rig, sample, method, allow, problems);
+    rig.clock.advance(61_000);
+  }
+  for (const port of ["native", "vault"] as const)
+    for (const sample of requests.filter((one) => one.port === port).slice(0, 1)) {
+      const nowhere = { ...sample, target: "no/such/path" };
+      problems.refuse(sample, "no such path", await ask(rig, nowhere), "NOT_FOUND");
+      problems.refuse(sample, "no such path, no token", await ask(rig, nowhere, { token: null }), "UNAUTHORIZED");
     }
+  await mustUnlock(rig.server);
   return problems.found;
 };
+
+async function judgeMethod(
+  rig: Rig,
+  sample: ApiRequest,
+  method: string,
+  allow: readonly string[] | null,
+  problems: Problems,
+): Promise<void> {
+  const verdict = await ask(rig, sample, { method });
+  problems.expect(sample, method, verdict, sample.port === "native" ? "404 NOT_FOUND" : "405");
+  const { allow: told = "" } = JSON.parse(verdict.head) as { readonly allow?: string };
+  if (told === "" || (allow !== null && told.split(", ").sort().join() !== allow.toSorted().join()))
+    problems.found.push(`${nameOf(sample)}: allows "${told}" after ${method}, not ${allow}`);
+  problems.refuse(sample, `${method}, no token`, await ask(rig, sample, { method, token: null }), "UNAUTHORIZED");
+}
+
+/** Returns the methods of the rows that have the sample's path. */
+function methodsAt(sample: ApiRequest): string[] {
+  const path = `/v1/${sample.target.replace("{subject}", sample.subject ?? "").replace(/\?.*/, "")}`;
+  const rows = allRequests.filter(({ port, at }) => port === sample.port && patternOf(at).test(path));
+  return [...new Set(rows.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])))];
+}
+
+function patternOf(at: string): RegExp {
+  return new RegExp(`^${at.replace(/^\S+ |\?.*$/g, "").replace(/:\w+/, ".*")}$`);
+}
 
 /** The samples succeed as the root token, leave the records that they promise, and carry what they may. */
 export const judgeSamples: Judge = async (rig, requests) => {

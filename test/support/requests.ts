@@ -278,14 +278,14 @@ export const vaultRequests: readonly ApiRequest[] = [
 
 export const allRequests: readonly ApiRequest[] = [...nativeRequests, ...vaultRequests];
 
-/** Returns another form of an endpoint's request: what is not given is as in its row. */
-function form(port: Port, at: string, given: Partial<ApiRequest>): ApiRequest {
+export function rowAt(at: string, port: Port = "native"): ApiRequest {
   const row = allRequests.find((one) => one.port === port && one.at === at);
   if (row === undefined) throw new Error(`the table has no row for ${at}`);
-  return { ...row, ...given };
+  return row;
 }
 
-const nativeForm = (at: string, given: Partial<ApiRequest>) => form("native", at, given);
+/** Returns another form of an endpoint's request: what is not given is as in its row. */
+const nativeForm = (at: string, given: Partial<ApiRequest>) => ({ ...rowAt(at), ...given });
 
 /** The second init of a vault, which is refused as the row is. */
 export const unforcedInit = nativeForm("POST /v1/init", { body: { passphrase, force: false }, bare: 409 });
@@ -298,3 +298,41 @@ export const passphraseChange = nativeForm("POST /v1/passphrase", {});
 export const forcedInit = nativeForm("POST /v1/init", {
   ...{ body: { passphrase, force: true }, status: 200, bare: 200, leaves: "unlocked" },
 });
+
+const vaultForm = (at: string, given: Partial<ApiRequest>) => ({ ...rowAt(at, "vault"), ...given });
+const batchForm = (...operations: readonly object[]) => nativeForm("POST /v1/batch", { body: { operations } });
+const ofPrefix = { subject: there.secret, isPath: false };
+const wrongTag = { headers: { "if-match": '"AAAAAAAAAAAAAAAA"' } };
+const otherTag = { headers: { "if-none-match": '"AAAAAAAAAAAAAAAA"' } };
+const put = { put: "{subject}", value: "third" };
+
+/** Further forms of requests on one thing, by which a response might show another one, or less might be checked. */
+// biome-ignore format: as above
+export const forms: readonly ApiRequest[] = [
+  nativeForm("GET /v1/secrets", { target: "secrets?prefix={subject}", ...ofPrefix }),
+  nativeForm("GET /v1/secrets", { target: "secrets?after=b" }),
+  nativeForm("GET /v1/trash", { target: "trash?prefix={subject}", ...ofPrefix }),
+  nativeForm("POST /v1/check", { body: { prefix: "{subject}" }, ...ofPrefix }),
+  nativeForm("GET /v1/secrets/:path", otherTag), nativeForm("PUT /v1/secrets/:path", wrongTag),
+  nativeForm("PUT /v1/secrets/:path", { body: { value: 1 } }), nativeForm("DELETE /v1/secrets/:path", wrongTag),
+  nativeForm("PATCH /v1/metadata/:path", { body: {} }),
+  batchForm({ get: "{subject}" }), batchForm(put), batchForm({ delete: "{subject}" }), batchForm({ trash: "{subject}" }),
+  batchForm({ move: "{subject}", to: "app/moved" }), batchForm({ move: "{subject}", to: "{subject}" }),
+  batchForm({ move: "app/json", to: "{subject}" }), batchForm({ copy: "{subject}", to: "app/copied" }),
+  batchForm({ put: "app/other", value: "1" }, { delete: "{subject}" }),
+  nativeForm("POST /v1/transit/decrypt/:name", { body: { ciphertext: "vault:v1:AAAA" } }),
+  nativeForm("POST /v1/transit/rewrap/:name", { body: { ciphertext: "vault:v1:AAAA" } }),
+  nativeForm("POST /v1/transit/verify/:name", { body: { input: message, hmac: "vault:v1:AAAA" } }),
+  nativeForm("POST /v1/tokens/:name", { body: { overlapSeconds: 0 } }),
+  vaultForm("GET /v1/*/data/:path", { target: "*/data/{subject}?version=1" }),
+  vaultForm("POST /v1/*/data/:path", { body: { ...written, options: { cas: 0 } } }),
+  vaultForm("POST /v1/*/destroy/:path", { method: "PUT" }),
+  vaultForm("GET /v1/*/metadata/:path", { target: "*/metadata/{subject}?list=true" }),
+  vaultForm("LIST /v1/*/keys", { target: "*/keys/{subject}", subject: there.key, isPath: false }),
+  vaultForm("POST /v1/auth/approle/login", { body: { role_id: "{subject}", secret_id: "srk_wrong" }, subject: there.token }),
+];
+
+/** Whether a secret, a key or a token is named, which may be there or not. */
+export function namesOne({ subject }: ApiRequest): boolean {
+  return subject !== null && (subject.startsWith("app") || subject === there.token);
+}

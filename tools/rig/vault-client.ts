@@ -64,7 +64,14 @@ export function vault(
   const length = text === undefined ? {} : { "content-length": Buffer.byteLength(text) };
   const authorization = token === null ? {} : { "x-vault-token": token };
   const options = {
-    ...{ host: "localhost", port: server.vaultPort, agent: agentOf(server), method, path: `/v1/${path}` },
+    ...{
+      host: "localhost",
+      servername: "localhost",
+      port: server.vaultPort,
+      agent: agentOf(server),
+      method,
+      path: `/v1/${path}`,
+    },
     headers: { ...authorization, ...length, ...headers },
   };
   return new Promise((resolve, reject) => {
