@@ -37,8 +37,9 @@ export const authRows = [
     operation: "lookUp", at: "POST /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null,
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
-      const { text, shown } = namedToken(call, membersOf(call.body, "lookUp")["token"] || call.presented);
-      return object(describe(call.service, shown, text));
+      const { text, caller } = findNamed(call, membersOf(call.body, "lookUp")["token"] || call.presented);
+      if (caller === null) throw new VaultError("FORBIDDEN", "bad token");
+      return object(describe(call.service, shownAs(call.service, caller), text));
     },
   }),
   endpoint({
@@ -55,8 +56,9 @@ export const authRows = [
     handle(call) {
       const members = membersOf(call.body, "renew");
       checkIncrement(members);
-      const { text, shown } = namedToken(call, members["token"]);
-      return object(null, { auth: authOf(call.service, shown, text) });
+      const { text, caller } = findNamed(call, members["token"]);
+      if (caller === null) throw new VaultError("BAD_REQUEST", "token not found");
+      return object(null, { auth: authOf(call.service, shownAs(call.service, caller), text) });
     },
   }),
   endpoint({
@@ -143,24 +145,16 @@ async function revokeCaller({ service, permit, recorded }: BasicCall, caller: Ca
 type Shown = ShownToken | "root";
 
 function shownOf({ service, caller }: Asked): Shown {
-  return caller === "root" ? caller : service.tokens.show(caller);
+  return shownAs(service, caller);
+}
+
+function shownAs({ tokens }: Service, caller: Caller): Shown {
+  return caller === "root" ? caller : tokens.show(caller);
 }
 
 /** A renewal extends nothing: what it asks for must only be a duration. @throws VaultError BAD_REQUEST */
 function checkIncrement({ increment }: BodyMembers): void {
   secondsOf("increment", increment);
-}
-
-function namedToken(call: Asked, named: unknown): { readonly text: string; readonly shown: Shown } {
-  const { text, caller } = namedCaller(call, named);
-  return { text, shown: caller === "root" ? caller : call.service.tokens.show(caller) };
-}
-
-/** @throws VaultError FORBIDDEN, BAD_REQUEST */
-function namedCaller(call: Asked, named: unknown): { readonly text: string; readonly caller: Caller } {
-  const { text, caller } = findNamed(call, named);
-  if (caller === null) throw new VaultError("FORBIDDEN", "bad token");
-  return { text, caller };
 }
 
 /**

@@ -181,7 +181,7 @@ const rows: Readonly<Record<VaultOperation, Row>> = {
   },
   renew: {
     ...{ request: ["POST", "auth/token/renew", {}], status: 400, documented: "token increment" },
-    honoured: { token: ["none", 403], increment: ["soon", /increment must be/] },
+    honoured: { token: ["none", /token not found/], increment: ["soon", /increment must be/] },
   },
   revokeSelf: { request: ["POST", "auth/token/revoke-self", {}], status: 400, ...readsNothing },
   revoke: {

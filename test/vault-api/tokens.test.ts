@@ -181,6 +181,25 @@ describe("Tokens for Vault's clients", () => {
     expect((await self(another)).status).to.equal(403);
   });
 
+  it("renews and looks up no token that is not valid, and revokes it without a complaint", async () => {
+    const { token: ended } = await newToken();
+    const { token: other } = await newToken();
+    expect((await vault(server(), "POST", "auth/token/revoke-self", { token: ended })).status).to.equal(204);
+    for (const token of [ended, "none"]) {
+      const ask = (operation: string, by: object = {}) =>
+        vault(server(), "POST", `auth/token/${operation}`, { body: { token }, ...by });
+      expect(await ask("renew")).to.deep.include({ status: 400, json: { errors: ["token not found"] } });
+      expect(await ask("lookup")).to.deep.include({ status: 403 });
+      expect(await ask("revoke")).to.deep.include({ status: 204 });
+      for (const operation of ["renew", "lookup", "revoke"])
+        expect(await ask(operation, { token: other }), "of another token").to.deep.include({ status: 403 });
+      for (const operation of ["lookup-accessor", "renew-accessor", "revoke-accessor", "revoke-orphan"])
+        expect((await ask(operation)).status, operation).to.equal(404);
+    }
+    for (const operation of ["renew-self", "lookup-self", "revoke-self"])
+      expect((await vault(server(), "POST", `auth/token/${operation}`, { token: ended })).status).to.equal(403);
+  });
+
   it("revokes with a former value that is still valid only that value and its children, by itself or by the root token", async () => {
     for (const [operation, byRoot] of [
       ["revoke-self", false],
