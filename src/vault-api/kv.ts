@@ -74,7 +74,7 @@ export const kvRows = [
     operation: "readMetadata", at: "GET /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("versions"),
     subject: secret, body: null, conditional: false, reads: true,
     async handle({ vault, path }) {
-      return data((await vault.secrets.askAbout(path, (blob) => ({ op: "kvMetadata", path, blob }))).response);
+      return data((await vault.secrets.space.askAbout(path, ({ blob }) => ({ op: "kvMetadata", path, blob }))).response);
     },
   }),
   endpoint({
@@ -148,8 +148,8 @@ async function showCurrent(secrets: VaultSecrets, path: string): Promise<Whole> 
  * @param subkeys the depth to which keys are shown, without values; null: the value is
  */
 async function show(secrets: VaultSecrets, path: string, version: number | null, subkeys: number | null = null) {
-  const request = (blob: Bytes) => ({ op: "kvRead", path, blob, version, subkeys }) as const;
-  const { status, response } = await secrets.askAbout(path, request);
+  const request = ({ blob }: { readonly blob: Bytes }) => ({ op: "kvRead", path, blob, version, subkeys }) as const;
+  const { status, response } = await secrets.space.askAbout(path, request);
   return data(response, status);
 }
 

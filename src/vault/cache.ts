@@ -92,6 +92,11 @@ export function cachedBlob({ blob, headLength, currentLength }: Lengths & { read
   return { blob, head, currentLength: currentLength ?? blob.length };
 }
 
+/** Returns the blob without the earlier versions; a copy, since a message clones all of the buffer that a part is in. */
+export function currentBytes({ blob, currentLength }: CachedBlob): Bytes {
+  return currentLength === blob.length ? blob : blob.slice(0, currentLength);
+}
+
 /** Returns a string of one character a byte. A new one: a slice of a longer one would keep all of that in memory. */
 export function headOf(blob: Uint8Array, length = blob.length): Head {
   return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");

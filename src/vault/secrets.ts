@@ -2,7 +2,6 @@
 import type {
   Binding,
   Bytes,
-  Request,
   RequestToRender,
   ResultOf,
   SharedBytes,
@@ -13,7 +12,7 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
-import type { CachedStore, CacheStats, PathWatcher } from "./cache.js";
+import { type CachedBlob, type CachedStore, type CacheStats, currentBytes, type PathWatcher } from "./cache.js";
 import { type CheckQuery, checkSecrets } from "./check.js";
 import {
   always,
@@ -30,7 +29,7 @@ import {
   tagOrNone,
   unconditional,
 } from "./conditions.js";
-import { type Success, wipingAfter } from "./key-worker.js";
+import { wipingAfter } from "./key-worker.js";
 import type { ListPart, ListQuery, NameQuery } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import { headBytes, SealedSpace, type SpaceKind, type SpaceParts, type Written } from "./space.js";
@@ -125,25 +124,14 @@ export class VaultSecrets {
     return this.space.whileUnlocked(async () => (await this.space.open(path, true)).response);
   }
 
-  /** Asks the key worker about the whole secret as storage has it. @throws VaultError NOT_FOUND, … as get */
-  askAbout<R extends Request>(path: string, requestOf: (blob: Bytes) => R): Promise<Success<R>> {
-    const { space } = this;
-    return space.whileUnlocked(async () => space.ask(requestOf(space.must(path, await space.stored(path)))));
-  }
-
-  /** Like `askAbout`, about the current version, from memory or storage. */
-  #askAboutCurrent<R extends Request>(path: string, requestOf: (blob: Bytes) => R): Promise<Success<R>> {
-    const { space } = this;
-    return space.whileUnlocked(async () => space.ask(requestOf(space.must(path, await space.current(path)))));
-  }
-
   /**
    * Returns the response with the current one-time code of a secret that is a TOTP seed. The seed stays in the key worker.
    * @throws VaultError NOT_FOUND, BAD_REQUEST, … as put
    */
   async oneTimeCode(path: string): Promise<Bytes> {
-    const request = (blob: Bytes) => ({ op: "oneTimeCode", path, blob, now: this.#clock.now() }) as const;
-    return (await this.#askAboutCurrent(path, request)).response;
+    const request = (found: CachedBlob) =>
+      ({ op: "oneTimeCode", path, blob: currentBytes(found), now: this.#clock.now() }) as const;
+    return (await this.space.askAbout(path, request)).response;
   }
 
   /**
@@ -151,7 +139,8 @@ export class VaultSecrets {
    * @throws VaultError FORBIDDEN when the secret may not be used for this request, NOT_FOUND, … as put
    */
   async render(path: string, request: RequestToRender): Promise<Bytes> {
-    return (await this.#askAboutCurrent(path, (blob) => ({ op: "render", path, blob, ...request }))).head;
+    const asked = (found: CachedBlob) => ({ op: "render", path, blob: currentBytes(found), ...request }) as const;
+    return (await this.space.askAbout(path, asked)).head;
   }
 
   /** @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE */
@@ -167,12 +156,12 @@ export class VaultSecrets {
 
   /** Returns the response with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
   async history(path: string): Promise<Bytes> {
-    return (await this.askAbout(path, (blob) => ({ op: "history", path, blob }))).response;
+    return (await this.space.askAbout(path, ({ blob }) => ({ op: "history", path, blob }))).response;
   }
 
   /** As `get`, of one version. */
   async version(path: string, version: number): Promise<Bytes> {
-    return (await this.askAbout(path, (blob) => ({ op: "openVersion", path, blob, version }))).response;
+    return (await this.space.askAbout(path, ({ blob }) => ({ op: "openVersion", path, blob, version }))).response;
   }
 
   /** Makes a version that is kept the newest. @throws VaultError NOT_FOUND, … as put */

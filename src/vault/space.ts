@@ -21,6 +21,7 @@ import {
   type CachedStore,
   cachedBlob,
   cacheKey,
+  currentBytes,
   headOf,
   type Keep,
   type SealedBlob,
@@ -178,8 +179,7 @@ export class SealedSpace {
   /** Like `whole`, from memory without the earlier versions. */
   async current(path: string): Promise<Bytes | null> {
     const found = this.#inMemory(path);
-    if (found === undefined) return this.stored(path);
-    return found.currentLength === found.blob.length ? found.blob : found.blob.slice(0, found.currentLength);
+    return found === undefined ? this.stored(path) : currentBytes(found);
   }
 
   /** Returns the head of the current blob, from memory or storage; null when there is none. */
@@ -272,6 +272,11 @@ export class SealedSpace {
     return new Map(read.map((one, i) => [paths[i] ?? "", one]));
   }
 
+  /** Asks the key worker about the blob at a path. @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
+  askAbout<R extends Request>(path: string, requestOf: (found: CachedBlob) => R): Promise<Success<R>> {
+    return this.whileUnlocked(() => this.use(path, async (_, found) => this.ask(requestOf(this.must(path, found)))));
+  }
+
   /** Opens the current version. @throws VaultError NOT_FOUND, INTEGRITY */
   open(path: string, forVault = false): Promise<TaggedResponse> {
     return this.use(path, (_, found) => this.openFound(path, found, forVault));
@@ -280,7 +285,7 @@ export class SealedSpace {
   /** Like `open`, of a blob that was found at the path. */
   async openFound(path: string, found: CachedBlob | null, forVault = false): Promise<TaggedResponse> {
     const cached = this.must(path, found);
-    const blob = currentOf(cached);
+    const blob = cached.blob.subarray(0, cached.currentLength); // `packed` copies it
     const { response, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob, forVault });
     cached.currentLength = currentLength;
     return { response, tag: etag };
@@ -474,10 +479,6 @@ export class SealedSpace {
     const { blob, head } = found;
     return head ?? headOf(blob, Math.min(blob.length, this.#kind.headBytes ?? blob.length));
   }
-}
-
-function currentOf({ blob, currentLength }: CachedBlob): Bytes {
-  return currentLength === blob.length ? blob : blob.subarray(0, currentLength);
 }
 
 function isDamage(error: unknown): boolean {

@@ -2,12 +2,12 @@
  * Transit keys of an unlocked vault: named keys that encrypt and sign in the key worker and never leave it. They are sealed
  * blobs in a space of their own beside the secrets. A change of a key takes its turn; uses of a key do not wait for another.
  */
-import type { Bytes, Request, RequestOf, SharedBytes, TransitUse, VaultForm } from "../../workers/protocol.js";
+import type { Bytes, RequestOf, SharedBytes, TransitUse, VaultForm } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { NameRange } from "../paths/path-scope.js";
+import type { CachedBlob } from "./cache.js";
 import { always, Conflict, expectedAs, type Permit, repeating } from "./conditions.js";
-import type { Success } from "./key-worker.js";
 import { SealedSpace, type SpaceKind, type SpaceParts } from "./space.js";
 
 /** `form`: of one of Vault's clients. */
@@ -83,19 +83,14 @@ export class VaultTransit {
 
   /** @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
   async show(name: string, form?: VaultForm): Promise<Bytes> {
-    const request = (blob: Bytes) => ({ op: "showTransitKey", name, blob, ...(form && { form }) }) as const;
-    return (await this.#askAbout(name, request)).response;
+    const request = ({ blob }: CachedBlob) => ({ op: "showTransitKey", name, blob, ...(form && { form }) }) as const;
+    return (await this.space.askAbout(name, request)).response;
   }
 
   /** The response holds private parts: wipe it once it is sent. @throws VaultError BAD_REQUEST, … as show */
   async export(name: string, form?: VaultForm): Promise<Bytes> {
-    const request = (blob: Bytes) => ({ op: "exportTransitKey", name, blob, ...(form && { form }) }) as const;
-    return (await this.#askAbout(name, request)).response;
-  }
-
-  #askAbout<R extends Request>(name: string, requestOf: (blob: Bytes) => R): Promise<Success<R>> {
-    const { space } = this;
-    return space.whileUnlocked(() => space.use(name, (_, found) => space.ask(requestOf(space.must(name, found).blob))));
+    const request = ({ blob }: CachedBlob) => ({ op: "exportTransitKey", name, blob, ...(form && { form }) }) as const;
+    return (await this.space.askAbout(name, request)).response;
   }
 
   /** @throws VaultError BAD_REQUEST, … as show */
