@@ -341,7 +341,7 @@ for place in sys.argv[1:]:
       replace();
       const script = `echo > begun; for i in 1 2 3 4 5 6 7 8 9; do cat ${directory}/*; sleep 0.1; done`;
       const running = sandboxed(user, script, { env: { STRONGROOM_TOKEN_FILE: file } });
-      while (!existsSync(join(user.project, "begun"))) await new Promise((resolve) => setTimeout(resolve, 20));
+      await isMade(join(user.project, "begun"));
       replace();
       mustNotShow(await running);
     });
@@ -351,7 +351,7 @@ for place in sys.argv[1:]:
       const file = join(user.home, ".pgpass");
       const script = "echo > begun; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done; cat .pgpass";
       const running = sandboxed(user, script, { cwd: user.home });
-      while (!existsSync(join(user.home, "begun"))) await new Promise((resolve) => setTimeout(resolve, 20));
+      await isMade(join(user.home, "begun"));
       writeFileSync(join(user.home, "new"), rig().server.token);
       give(join(user.home, "new"));
       renameSync(join(user.home, "new"), file);
@@ -379,10 +379,49 @@ for place in sys.argv[1:]:
       const user = newUser();
       const script = "trap 'echo ended; exit 6' TERM; echo > begun; while :; do sleep 0.1; done";
       const running = sandboxed(user, script, { before: "echo $$ > pid; " });
-      while (!existsSync(join(user.project, "begun"))) await new Promise((resolve) => setTimeout(resolve, 20));
+      await isMade(join(user.project, "begun"));
       process.kill(Number(readFileSync(join(user.project, "pid"), "utf8")), "SIGTERM");
       expect(await running).to.deep.equal({ code: 6, stdout: "ended\n", stderr: "" });
     });
+
+    it("does not outlive the command, though it traces the process that keeps it there", async function () {
+      needs(this, process.arch === "x64", "an x86-64 processor"); // its registers
+      const user = newUser();
+      const python = `
+import ctypes, os, struct, sys, time
+library = ctypes.CDLL(None)
+registers = ctypes.create_string_buffer(27 * 8)
+library.ptrace.argtypes = [ctypes.c_long] * 2 + [ctypes.c_void_p] * 2
+if library.ptrace(16, 1, None, None) == 0: # ATTACH
+    if sys.argv[1] == "stop": sys.exit(0) # it stays stopped, and reports no end
+    os.waitpid(1, 0x40000000)
+    library.ptrace(12, 1, None, registers) # GETREGS
+    before = registers.raw
+    # prctl(PR_SET_PDEATHSIG, 0) at the instruction of its present system call
+    for at, number in [(10, 157), (15, (1 << 64) - 1), (14, 1), (13, 0), (16, struct.unpack_from("<Q", before, 128)[0] - 2)]:
+        struct.pack_into("<Q", registers, at * 8, number)
+    library.ptrace(13, 1, None, registers) # SETREGS
+    library.ptrace(9, 1, None, None) # SINGLESTEP
+    os.waitpid(1, 0x40000000)
+    library.ptrace(13, 1, None, before)
+    library.ptrace(17, 1, None, None) # DETACH
+open("begun", "w")
+while True: time.sleep(1)`;
+      const start = (how: string) => {
+        const script = `rm -f begun; exec python3 -c '${python}' ${how} ${user.home}`;
+        return sandboxed(user, script, { cwd: user.home });
+      };
+      expect(await start("stop")).to.include({ code: 137 });
+      const running = start("detach");
+      await isMade(join(user.home, "begun"));
+      writeFileSync(join(user.home, "new"), "");
+      renameSync(join(user.home, "new"), join(user.home, ".pgpass"));
+      expect(await running).to.include({ code: 137 }); // its output has ended, which a survivor would hold open
+    });
+
+    async function isMade(file: string): Promise<void> {
+      while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
+    }
 
     it("leaves no program that stands in for one of the sandbox's in a directory of the user's", async () => {
       const user = newUser();

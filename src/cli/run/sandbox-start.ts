@@ -1,6 +1,6 @@
 /** Start of bubblewrap, the signals that reach the program, and its end. */
 import type { ChildProcess } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { quoted } from "../../client/ownership.js";
@@ -21,19 +21,24 @@ export const startAllowed = "start";
 export type Gate = {
   /** Returns false where the program has not been started. */
   send(signal: NodeJS.Signals): boolean;
+  /** Ends all processes in the sandbox; returns false where there are none yet. */
+  end(): boolean;
   close(): void;
 };
 
 /** Answers the sandbox, which asks once its mounts are made, whether what they cover is still in its place. */
 export async function startGate(directory: string, expected: Expected): Promise<Gate> {
   let inside: Socket | null = null;
+  let end = () => false;
   const server = createServer((connection) => {
     server.close(); // the program itself gets none
     const problem = problemOutside(expected);
     connection.on("error", () => {});
-    if (problem === null) inside = connection;
-    if (problem === null) connection.write(`${startAllowed}\n`);
-    else connection.end(problem);
+    if (problem !== null) return void connection.end(problem);
+    end = findEnd(directory);
+    inside = connection;
+    connection.resume().write(`${startAllowed}\n`);
+    connection.once("close", () => setTimeout(end, closeMs).unref());
   });
   await listen(server, join(directory, sessionFiles.start));
   return {
@@ -41,11 +46,37 @@ export async function startGate(directory: string, expected: Expected): Promise<
       inside?.write(`${signal}\n`);
       return inside !== null;
     },
+    end: () => end(),
     close: () => {
       server.close();
       inside?.destroy();
     },
   };
+}
+
+/** Time in which the status of a program that has ended must have come out, in milliseconds. */
+const closeMs = 2000;
+
+/**
+ * Returns what kills the first process of the sandbox, and with it all others. DANGER: a program can trace that process, and
+ * undo that it ends with bubblewrap. It must be the one of now: its number may later be another's.
+ */
+function findEnd(directory: string): () => boolean {
+  const { "child-pid": pid } = JSON.parse(readFileSync(join(directory, sessionFiles.info), "utf8")) as Info;
+  const namespace = readNamespace(pid);
+  return () => namespace !== null && readNamespace(pid) === namespace && process.kill(pid, "SIGKILL");
+}
+
+/** What bubblewrap tells of itself. */
+type Info = { readonly "child-pid": number };
+
+/** Returns the identity of a process's namespace of processes; null where it has ended. */
+function readNamespace(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return null;
+  }
 }
 
 function problemOutside(expected: Expected): string | null {
@@ -61,16 +92,21 @@ function problemOutside(expected: Expected): string | null {
 const graceMs = 5000;
 
 /** Runs bubblewrap, which passes on what it inherits: nothing but the standard streams. Returns the program's exit status. */
-export function runSandbox(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv, gate: Gate): Promise<number> {
+export async function runSandbox(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv, gate: Gate): Promise<number> {
+  const end = (child: ChildProcess) => gate.end() || child.kill("SIGKILL");
   const deliver = (signal: Forwarded, child: ChildProcess) => {
     if (signal === "SIGWINCH") return; // script(1) passes it on
-    if (!gate.send(signal)) end(sandbox, child);
-    else if (signal === "SIGTERM" || signal === "SIGHUP") setTimeout(() => end(sandbox, child), graceMs).unref();
+    if (!gate.send(signal)) end(child);
+    else if (signal === "SIGTERM" || signal === "SIGHUP") setTimeout(() => end(child), graceMs).unref();
   };
-  return runChild(io, () => start(io, sandbox, env), deliver);
+  try {
+    return await runChild(io, () => start(io, sandbox, env, end), deliver);
+  } finally {
+    gate.end();
+  }
 }
 
-function start(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess {
+function start(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv, end: (child: ChildProcess) => void): ChildProcess {
   closeForeignDescriptors();
   const { terminal, options, fed, redirections } = planStreams(env["PATH"]);
   const file = join(sandbox.directory, sessionFiles.script);
@@ -82,7 +118,7 @@ function start(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv): ChildProcess
   if (input !== null) io.stdin.pipe(input.on("error", () => {}));
   const watchers = watchExposed(sandbox.expected, (path) => {
     say(io, `strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
-    end(sandbox, child);
+    end(child);
   });
   child.once("exit", () => {
     for (const watcher of watchers) watcher.close();
@@ -99,19 +135,8 @@ function startScript(
   return [
     "trap '' INT QUIT",
     `exec ${redirections}`,
-    `exec 3<${quoted(filter)} 4<&- 5<&-`,
-    `echo $$ >${quoted(join(directory, sessionFiles.pid))}`,
+    `exec 3<${quoted(filter)} 4>${quoted(join(directory, sessionFiles.info))} 5<&-`,
     shell === undefined ? "unset SHELL" : `SHELL=${quoted(shell)}`,
     `exec ${command.map(quoted).join(" ")}`,
   ].join("\n");
-}
-
-/** Ends all of the sandbox; script(1) then sets the terminal back. */
-function end({ directory }: Sandboxed, child: ChildProcess): void {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  try {
-    process.kill(Number(readFileSync(join(directory, sessionFiles.pid), "latin1")), "SIGKILL");
-  } catch {
-    child.kill("SIGKILL"); // before bubblewrap was started
-  }
 }

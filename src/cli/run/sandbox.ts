@@ -47,7 +47,7 @@ export type Sandboxed = {
   readonly filter: string;
 };
 
-const filterDescriptor = "3";
+const [filterDescriptor, infoDescriptor] = ["3", "4"];
 
 /** Files of the session's directory. */
 export const sessionFiles = {
@@ -61,8 +61,8 @@ export const sessionFiles = {
   filter: "filter.bpf",
   /** The shell's that turns into bubblewrap. */
   script: "start.sh",
-  /** Its number. */
-  pid: "bwrap.pid",
+  /** What bubblewrap says about its processes. */
+  info: "info.json",
 };
 
 const system = ["/dev", "/proc"];
@@ -148,7 +148,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     ...["--unshare-user", "--disable-userns", "--cap-drop", "ALL"],
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"],
     ...(planStreams(environment["PATH"]).terminal === null ? ["--new-session"] : []),
-    ...["--seccomp", filterDescriptor],
+    ...["--seccomp", filterDescriptor, "--info-fd", infoDescriptor],
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     ...mounts.filter(({ path }) => !system.includes(path)).flatMap(argumentsOf),
     ...needed.filter((path) => existsSync(path)).flatMap((path) => ["--ro-bind", path, path]),
