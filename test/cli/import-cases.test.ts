@@ -280,6 +280,15 @@ const csv: Readonly<Record<string, Case>> = {
       'folder,favorite,type,name,notes,fields,reprompt,login_uri,login_username,login_password,login_totp\nA/B,,login,N,,"pin: 1\nx: 2",0,,u,p,\n',
     stored: { "A/B/N/username": "u", "A/B/N/password": "p", "A/B/N/fields": "pin: 1\nx: 2" },
   },
+  "a header with a comma at its end": {
+    input: "name,url,username,password,\na,,u,p,\n",
+    stored: { "a/username": "u", "a/password": "p" },
+  },
+  "a column without a name that has values": {
+    input: "name,url,username,password,\na,,u,p,x\n",
+    stored: {},
+    says: ["columns that a browser does not write: one without a name"],
+  },
   "a column that is dropped, though it is known": {
     input: "name,url,username,password,note\na,https://a,u,p,n\n",
     flags: ["--drop", "note"],
@@ -299,6 +308,26 @@ const json: Readonly<Record<string, Case>> = {
   "Bitwarden's without its mark or folders": {
     input: JSON.stringify({ items: [bitwardenItem] }),
     stored: { "Old/username": "u", "Old/password": "p" },
+  },
+  "Bitwarden's without types": {
+    input: JSON.stringify({
+      folders: [],
+      items: [
+        { name: "A", notes: "n" },
+        { name: "B", login: { password: "p" } },
+      ],
+    }),
+    stored: { "A/notes": "n", "B/password": "p" },
+  },
+  "1Password's older export": {
+    input: `{"uuid":"x"}\n***5642bee8-a5ff-11dc-8314-0800200c9a66***\n`,
+    stored: {},
+    says: ["is an export of 1Password 7, which import does not read"],
+  },
+  "KeePass's XML with two roots": {
+    input: keepass(entry({ Title: "A", Password: "p" })).replace("</Root>", "<Group><Name>S</Name></Group></Root>"),
+    stored: {},
+    says: ["has several root groups"],
   },
   "Bitwarden's of an organization": {
     input: JSON.stringify({

@@ -25,12 +25,9 @@ export function isBitwarden(json: unknown): boolean {
   if (!isObject(json)) return false;
   if (typeof json["encrypted"] === "boolean" && ("items" in json || "data" in json)) return true;
   const items = objectsIn(json["items"]);
-  const isItem = (item: UnknownObject) => "name" in item && typeof item["type"] === "number";
-  return (
-    items.length > 0 &&
-    items.every(isItem) &&
-    ["login", "notes", "secureNote", "card"].some((name) => name in (items[0] ?? {}))
-  );
+  const members = ["login", "secureNote", "card", "identity", "sshKey"];
+  const hasOwn = items.some((item) => members.some((name) => name in item));
+  return hasOwn && items.every(({ name }) => name === null || typeof name === "string");
 }
 
 /** @throws CommandFailure usage */

@@ -23,7 +23,8 @@ export function headerOf(text: string): string[] {
 /** Returns the dialect that knows all columns; else one that lacks only some of them; null for another file. */
 export function dialectOf(header: readonly string[]): Dialect | null {
   const fits = dialects.filter(({ needed }) => needed.every((name) => header.includes(name)));
-  return fits.find((dialect) => unknownIn(header, dialect).length === 0) ?? fits[0] ?? null;
+  const isKnown = (dialect: Dialect) => unknownIn(header, dialect).every((name) => name === "");
+  return fits.find(isKnown) ?? fits[0] ?? null;
 }
 
 function unknownIn(header: readonly string[], dialect: Dialect): string[] {
@@ -108,9 +109,10 @@ function leftOutColumns(
       "usage",
       `--drop ${printable(foreign)}: that column is not in the file; leave the flag out`,
     );
-  const lost = unknownIn(header, dialect).filter((name) => !dropped.includes(name) && (isGuessed || hasValues(name)));
+  const isLost = (name: string) => !dropped.includes(name) && ((isGuessed && name !== "") || hasValues(name));
+  const lost = unknownIn(header, dialect).filter(isLost);
   if (lost.length > 0) {
-    const named = lost.map((name) => printable(name)).join(", ");
+    const named = lost.map((name) => (name === "" ? "one without a name" : printable(name))).join(", ");
     const remedy = "export another format, or leave them out with  --drop COLUMN  for each";
     throw new CommandFailure(
       "usage",

@@ -32,6 +32,9 @@ const foreign: readonly Foreign[] = [
     recognizes: (json) => has(json, "accounts") && has(objectsIn(json["accounts"])[0], "secret", "issuerName"),
   },
   { program: "Keeper", recognizes: (json) => has(json, "records") && has(objectsIn(json["records"])[0], "title") },
+  { program: "Stratum", recognizes: (json) => has(json, "Authenticators", "Categories") },
+  { program: "Proton Authenticator", recognizes: (json) => has(json, "version", "entries") },
+  { program: "Duo Mobile", recognizes: (_, [first]) => has(first, "otpGenerator", "accountType") },
   { program: "andOTP", recognizes: (_, [first]) => has(first, "secret", "type", "algorithm") },
   {
     program: "Passman",

@@ -66,7 +66,7 @@ export const formats: readonly Format[] = [
     help: "the output of strongroom export --format json; or an object of strings, in which nested objects are folders",
     recognizes: ({ text }) => /^[{[]/.test(text.replace(/^\uFEFF/, "").trimStart()),
     read: ({ text, name, json, isGuessed }) => {
-      const program = isGuessed ? foreignProgram(json) : null;
+      const program = !isGuessed ? null : isOnePasswordInterchange(text) ? "1Password 7" : foreignProgram(json);
       if (program === null) return readJson(text, name);
       throw new CommandFailure(
         "usage",
@@ -181,6 +181,11 @@ function jsonIn(text: string): unknown {
 async function recognized(file: SourceFile): Promise<Format | undefined> {
   for (const format of formats) if (await format.recognizes(file)) return format;
   return undefined;
+}
+
+/** Whether a file is 1Password's older export, lines of JSON, with this mark after each. */
+function isOnePasswordInterchange(text: string): boolean {
+  return text.includes("***5642bee8-a5ff-11dc-8314-0800200c9a66***");
 }
 
 /** Names the columns of an unknown CSV file, unless they may be values. */

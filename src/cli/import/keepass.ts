@@ -27,10 +27,12 @@ export function readKeePass(text: string, file: string): ParsedSource {
       `${file} has encrypted values, as inside a KDBX file: use the program's XML export`,
     );
   }
-  const root = childOf(childOf(document, "Root"), "Group");
+  const roots = document.children.filter(({ name }) => name === "Root").flatMap(({ children }) => children);
+  const [root, second] = roots.filter(({ name }) => name === "Group");
   if (document.name !== "KeePassFile" || root === undefined) {
     throw new CommandFailure("usage", `${file} has no groups: it is not an XML export of KeePass`);
   }
+  if (second !== undefined) throw new CommandFailure("usage", `${file} has several root groups: export it again`);
   const meta = childOf(document, "Meta");
   const hasBin = textOf(childOf(meta, "RecycleBinEnabled")) !== "False";
   const bin = hasBin ? textOf(childOf(meta, "RecycleBinUUID")) : "";
