@@ -196,6 +196,21 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["cli/strangers-hour.test", "cli/watch.test", "isolation/demonstration.test"],
     numbers: { STRONGROOM_STRANGER: "1" },
   },
+  imports: {
+    meaning:
+      "imports the sample files of ten other projects (network), 1,000 random files of each format, and has the parsers of other programs read what export writes (network)",
+    files: [
+      "cli/import-samples.test",
+      "cli/import-properties.test",
+      "cli/import-keepassxc.test",
+      "cli/export-readers.test",
+    ],
+    numbers: {
+      STRONGROOM_SAMPLES: "https://raw.githubusercontent.com",
+      STRONGROOM_IMPORT_RUNS: "1000",
+      STRONGROOM_READERS: "1",
+    },
+  },
   extras: {
     meaning: "removes each extra from a copy of the source, which must build and pass the rules of its architecture",
     files: ["extras/removal.test"],
