@@ -309,6 +309,11 @@ const json: Readonly<Record<string, Case>> = {
     input: JSON.stringify({ items: [bitwardenItem] }),
     stored: { "Old/username": "u", "Old/password": "p" },
   },
+  "names that make no path": {
+    input: JSON.stringify({ "https://x.example/": "1", "CORP\\svc": { "/a/": "2", "": "3" }, "b/c": "4" }),
+    stored: { "x.example": "1", "CORP-svc/a": "2", "CORP-svc/untitled": "3", "b/c": "4" },
+    says: ["https://x.example/: stored as x.example", "CORP\\svc → /a/: stored as CORP-svc/a"],
+  },
   "Bitwarden's without types": {
     input: JSON.stringify({
       folders: [],

@@ -15,7 +15,7 @@ import { memberNames, readMember } from "./zip.js";
 const kinds = ["login", "card", "identity", "sshKey"] as const;
 
 /** Members of a login that are not secrets of their own. */
-const ignored = ["uris", "fido2Credentials", "passwordRevisionDate"];
+const ignored = ["uris", "fido2Credentials", "passwordRevisionDate", "autofillOnPageLoad"];
 
 /** Far above any export without its attachments. */
 const maxJsonBytes = 128 * 2 ** 20;

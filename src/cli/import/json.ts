@@ -9,10 +9,12 @@
  *   ]}
  */
 import type { Secret } from "../../client/client.js";
+import { problemOfPath } from "../kit/args/paths.js";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
 import { isObject, type UnknownObject } from "../kit/prompts/input.js";
-import type { ImportEntry, ParsedSource, Refused } from "./entry.js";
+import { type ImportEntry, joinSources, type ParsedSource, type Refused } from "./entry.js";
+import { segmentsFor } from "./names.js";
 
 const format = "strongroom-export";
 const version = 1;
@@ -91,22 +93,35 @@ function withPadding(value: string, encoding: "base64" | undefined): string {
 /** The limit of a path's segments. */
 const maxDepth = 32;
 
+/** Names that make a path are kept as they are. */
+function pathOfNames(names: readonly string[]): string {
+  const path = names.join("/");
+  if (problemOfPath(path) === null) return path;
+  return names.flatMap((name) => (segmentsFor(name).length === 0 ? ["untitled"] : segmentsFor(name))).join("/");
+}
+
 function readPlain(json: UnknownObject): ParsedSource {
-  const found: ImportEntry[] = [];
-  const refused: Refused[] = [];
-  const walk = (object: UnknownObject, folders: readonly string[]) => {
-    for (const [name, value] of Object.entries(object)) {
-      const names = [...folders, name];
+  return joinSources(
+    Array.from(leavesOf(json, []), ({ names, value }): Partial<ParsedSource> => {
       const origin = names.join(" → ");
-      if (typeof value === "string") found.push({ path: names.join("/"), value, origin });
-      else if (!isObject(value)) refused.push({ origin, problem: "it is neither a string nor an object" });
-      else if (names.length === maxDepth)
-        refused.push({ origin, problem: `it is nested deeper than ${maxDepth} levels` });
-      else walk(value, names);
-    }
-  };
-  walk(json, []);
-  return { found, refused, leftOut: [], remarks: [] };
+      if (isObject(value)) return { refused: [{ origin, problem: `it is nested deeper than ${maxDepth} levels` }] };
+      if (typeof value !== "string") return { refused: [{ origin, problem: "it is neither a string nor an object" }] };
+      const path = pathOfNames(names);
+      const remarks = path === names.join("/") ? [] : [`${origin}: stored as ${path}`];
+      return { found: [{ path, value, origin }], remarks };
+    }),
+  );
+}
+
+type Leaf = { readonly names: readonly string[]; readonly value: unknown };
+
+/** Yields all values that are no objects, and objects that are nested too deep. */
+function* leavesOf(object: UnknownObject, folders: readonly string[]): Generator<Leaf, void, void> {
+  for (const [name, value] of Object.entries(object)) {
+    const names = [...folders, name];
+    if (isObject(value) && names.length < maxDepth) yield* leavesOf(value, names);
+    else yield { names, value };
+  }
 }
 
 const colon = /\s*:/y;

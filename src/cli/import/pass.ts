@@ -123,7 +123,10 @@ function secretsIn(text: string, file: string): Partial<ParsedSource> {
   const path = segmentsFor(file).join("/");
   const remarks = isKept(file) ? [] : [`${file}: stored as ${path}`];
   const binary = binaryIn(text);
-  if (binary !== null) return { found: [{ path, value: binary, encoding: "base64", origin: file }], remarks };
+  if (binary !== null) {
+    const found = [{ path, value: binary, encoding: "base64", origin: file }] as const;
+    return { found, remarks: [...remarks, `${file}: the bytes of a binary entry, without its header`] };
+  }
   if (text.startsWith("-----BEGIN ")) return { found: [{ path, value: text, origin: file }], remarks };
   const [first = "", ...rest] = text.replace(/\r?\n$/, "").split("\n");
   const value = first.replace(/\r$/, "");
