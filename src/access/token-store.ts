@@ -61,6 +61,8 @@ export class TokenLedger {
   readonly #genuine: GenuineRecords;
   readonly #inTurn = new Mutex();
   readonly #readChanges = sharedRuns(() => this.#vault.hold(() => this.#inTurn.run(() => this.#readIfChanged())));
+  /** No child token is without its parent's value before. */
+  #orphansFrom = 0;
   #cancelWrite: (() => void) | null = null;
   #onRevoked: (name: string) => void = () => {};
 
@@ -231,10 +233,19 @@ export class TokenLedger {
   async #changeNow<T>(make: MakeChange<T>, write: "write" | "writeWhole" = "write"): Promise<T> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       if (this.#stored.isStale) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
-      const { state, result } = await make(withoutOrphans(this.state, this.#clock.now()));
+      const { state, result } = await make(this.#withoutOrphans());
       if (await this.#store(this.#merged(state), write)) return result;
     }
     throw new VaultError("UNAVAILABLE", "another program keeps changing the tokens: try again");
+  }
+
+  /** Searches for orphans only where there may be some. */
+  #withoutOrphans(): TokenDocument {
+    const { state } = this;
+    const now = this.#clock.now();
+    if (now < this.#orphansFrom) return state;
+    this.#orphansFrom = firstFormerEnd(state.tokens, now);
+    return withoutOrphans(state, now);
   }
 
   /** Returns false when another program has changed the document. */
@@ -248,6 +259,7 @@ export class TokenLedger {
   async #read(): Promise<TokenDocument> {
     const recognized = (read: readonly TokenRecord[]) => this.#genuine.recognized(this.#state.tokens, read);
     const stored = await this.#stored.read(recognized);
+    this.#orphansFrom = 0;
     const document = { ...stored, tokens: recognized(stored.tokens) };
     for (const [name, at] of document.lastUsed) this.#lastUsed.set(name, Math.max(at, this.lastUsedAt(name) ?? 0));
     return document;
@@ -273,6 +285,7 @@ export class TokenLedger {
     this.#state = this.#merged(next);
     const tokens = changed(before.tokens, this.#state.tokens);
     const ended = changed(before.ended, this.#state.ended);
+    this.#orphansFrom = Math.min(this.#orphansFrom, firstFormerEnd(tokens.added, 0));
     this.#credentials.forgetEnded(ended.gone.map(({ digest }) => digest));
     this.#credentials.changeClients(tokens.gone.flatMap(digestsOf), [
       ...tokens.added.flatMap(entriesOfToken),
@@ -461,6 +474,17 @@ const knownLiving = new WeakMap<
   { readonly ended: readonly EndedToken[]; readonly until: number }
 >();
 
+/** Returns the document with a record in place of one with its name. */
+export function withRecord(document: TokenDocument, record: TokenRecord): TokenDocument {
+  const { tokens } = document;
+  const others = tokens.filter(({ name }) => name !== record.name);
+  const known = knownLiving.get(tokens);
+  const next = [...others, record];
+  const end = isShortLived(record) ? (record.expiresAt ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+  if (known !== undefined) knownLiving.set(next, { ...known, until: Math.min(known.until, end) });
+  return { ...document, tokens: next };
+}
+
 /** @param remembered what is left of `ended` */
 function living(
   tokens: readonly TokenRecord[],
@@ -517,6 +541,13 @@ function missingParents(tokens: readonly TokenRecord[], now: number): ReadonlySe
     for (const one of former) if (now < one.until) missing.delete(one.digest);
   }
   return missing;
+}
+
+/** Returns the first time after `after` when a value that a rotation has replaced ends. */
+function firstFormerEnd(tokens: readonly TokenRecord[], after: number): number {
+  let first = Number.POSITIVE_INFINITY;
+  for (const { former } of tokens) for (const { until } of former) if (until > after) first = Math.min(first, until);
+  return first;
 }
 
 /** Drops child tokens that have ended with the former value of a token that they were made with. */

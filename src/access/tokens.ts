@@ -17,7 +17,14 @@ import {
   type UnsignedRecord,
 } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
-import { endedValues, formerValues, type LedgerOptions, type TokenChange, TokenLedger } from "./token-store.js";
+import {
+  endedValues,
+  formerValues,
+  type LedgerOptions,
+  type TokenChange,
+  TokenLedger,
+  withRecord,
+} from "./token-store.js";
 import { newChildValue, newTokenValue } from "./token-value.js";
 
 /** A document of the vault. */
@@ -303,8 +310,7 @@ export class ClientTokens {
 
   async #signed(state: TokenDocument, unsigned: UnsignedRecord): Promise<TokenChange<TokenRecord>> {
     const record = await this.#ledger.sign(unsigned);
-    const others = state.tokens.filter(({ name }) => name !== record.name);
-    return { state: { ...withoutRefused(state, record.name), tokens: [...others, record] }, result: record };
+    return { state: withRecord(withoutRefused(state, record.name), record), result: record };
   }
 
   #find(state: TokenDocument, name: string): TokenRecord | undefined {
