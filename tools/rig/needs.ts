@@ -16,8 +16,8 @@ export function skipFor(context: Mocha.Context, missing: string | null): void {
   const note = (skipped: Mocha.Runnable) => {
     skipped.title += ` (${missing})`;
   };
-  if (currentTest !== undefined) note(currentTest);
-  else if (test instanceof Mocha.Test) note(test);
-  else test?.parent?.eachTest(note);
+  if (test instanceof Mocha.Test) note(test);
+  else if (test?.title.startsWith('"before each"') && currentTest !== undefined) note(currentTest);
+  else test?.parent?.eachTest(note); // a hook before all
   context.skip(); // throws
 }
