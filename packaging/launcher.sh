@@ -3,7 +3,7 @@
 here=$(dirname "$(readlink -f "$0")")
 # git and docker look for their helpers under these names.
 case ${0##*/} in
-git-credential-strongroom | docker-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
+*-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
 esac
 hup=ignored; trap hup= HUP; kill -HUP $$; trap - HUP; [ -z "$hup" ] || export STRONGROOM_SIGHUP=ignored
 # Beside it: an empty node would run as a script that does nothing.

@@ -74,7 +74,9 @@ const tarFlags = [
 ];
 
 /** The command under the names by which git and docker look for it. */
-const helpers = ["git-credential-strongroom", "docker-credential-strongroom"];
+const helpers = readdirSync("bin")
+  .filter((name) => name.endsWith("-strongroom.cjs"))
+  .map((name) => name.replace(/\.cjs$/, ""));
 
 /** The npm package with Node beside it; returns its directory's name in `work`. */
 function makeProgram(npmPackage: string, arch: Arch): string {

@@ -1,9 +1,9 @@
 /**
- * Removal of each extra from a copy of the source: its folder and its row of the command table. What is left builds, passes
- * the rules of its architecture, and runs. Long form: each extra takes a build.
+ * Removal of each extra from a copy of the source: its folder, its tests, its row of the command table, its page, and its
+ * program in bin. What is left builds, passes the rules of its architecture, and runs. Long form: each extra takes a build.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
@@ -11,6 +11,17 @@ import { needs } from "../../tools/rig/needs.js";
 
 const isLong = process.env["STRONGROOM_REMOVE_EXTRAS"] !== undefined;
 const leftBehind = new Set(["node_modules", "dist", ".git"]);
+const shells = ["bash", "zsh", "fish"];
+
+describe("an extra", () => {
+  for (const extra of readdirSync("src/extras")) {
+    it(`${extra} has a page, and a heading of three lines that says what it is`, () => {
+      const [heading = ""] = /^\/\*\*\n(?: \* .+\n){3} \*\/\n/.exec(readFileSync(fileOf(extra), "utf8")) ?? [];
+      expect(heading).to.contain(`\`strongroom ${extra}\`: `);
+      expect(readFileSync(`docs/extras/${extra}.md`, "utf8")).to.match(/^# .+\n/);
+    });
+  }
+});
 
 describe("the program without an extra", () => {
   before(function () {
@@ -26,24 +37,50 @@ describe("the program without an extra", () => {
       symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
       const names = removeExtra(copy, extra);
       must(copy, "npm", "run", "--silent", "build");
-      const rules = ["dist/test/architecture.test.js", "--no-config", "--require", "dist/test/support/hooks.js"];
-      must(copy, process.execPath, "node_modules/mocha/bin/mocha.js", ...rules);
-      const help = must(copy, process.execPath, "dist/program/entry.cjs", "help");
+      must(copy, "npm", "run", "--silent", "docs");
+      const hooks = ["--no-config", "--timeout", "0", "--require", "dist/test/support/hooks.js"];
+      const mocha = [process.execPath, "node_modules/mocha/bin/mocha.js", ...hooks] as const;
+      must(copy, ...mocha, "dist/test/architecture.test.js");
+      must(copy, ...mocha, "dist/test/docs/documents.test.js", "--grep", "tables|links");
+      const program = [process.execPath, "dist/program/entry.cjs"] as const;
+      const help = must(copy, ...program, "help");
       expect(help).to.contain("  get ").and.to.contain("  run ");
-      for (const name of names) expect(help).not.to.match(new RegExp(`^ {2}${name} `, "m"));
+      const scripts = shells.map((shell) => must(copy, ...program, "completion", shell)).join("");
+      for (const name of names) {
+        expect(help).not.to.match(new RegExp(`^ {2}${name} `, "m"));
+        expect(scripts).not.to.match(new RegExp(`\\b${name}[|)']|strongroom ${name}\\b`));
+      }
     });
   }
 });
 
-/** Removes the folder, its tests and its rows; returns the names of its commands. */
+function fileOf(extra: string): string {
+  return `src/extras/${extra}/${extra}.ts`;
+}
+
+/** Returns the names of the extra's commands. */
 function removeExtra(copy: string, extra: string): readonly string[] {
   for (const folder of ["src", "test"]) rmSync(join(copy, folder, "extras", extra), { recursive: true, force: true });
+  rmSync(join(copy, `docs/extras/${extra}.md`));
   const table = join(copy, "src/cli/command-table.ts");
-  const rows = readFileSync(table, "utf8").split(/(?<=\},\n)(?= {2}\{)/);
-  const removed = rows.filter((row) => row.includes(`"../extras/${extra}/`));
+  const lines = readFileSync(table, "utf8").split("\n");
+  const removed = lines.filter((row) => row.includes(`"../extras/${extra}/`));
   expect(removed).not.to.have.lengthOf(0);
-  writeFileSync(table, rows.filter((row) => !removed.includes(row)).join(""));
+  writeFileSync(table, lines.filter((row) => !removed.includes(row)).join("\n"));
+  removeProgram(copy, `${extra}-strongroom`);
   return removed.map((row) => /name: "([^"]+)"/.exec(row)?.[1] ?? "");
+}
+
+/** Removes a program from bin and from package.json, where it is one. */
+function removeProgram(copy: string, name: string): void {
+  const file = join(copy, `bin/${name}.cjs`);
+  if (!existsSync(file)) return;
+  rmSync(file);
+  const path = join(copy, "package.json");
+  const manifest = JSON.parse(readFileSync(path, "utf8")) as { bin: Record<string, string> };
+  expect(manifest.bin).to.have.property(name);
+  delete manifest.bin[name];
+  writeFileSync(path, JSON.stringify(manifest, null, 2));
 }
 
 function must(cwd: string, program: string, ...args: readonly string[]): string {

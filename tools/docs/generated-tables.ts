@@ -6,6 +6,7 @@
  *   <!-- end of table -->
  */
 
+import { readdirSync, readFileSync } from "node:fs";
 import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { systemClock } from "../../src/clock.js";
@@ -32,6 +33,7 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["findings", table(["Finding", "Meaning"], findingRows())],
     ["metrics", table(["Metric", "Type", "Meaning"], await metricRows())],
     ["packages", table(["Package", "Licence", "Loaded by"], await packageRows())],
+    ["extras", table(["Extra", "What it is"], extraRows())],
     ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
   ]);
 }
@@ -62,6 +64,16 @@ function table(titles: Row, rows: readonly Row[]): string {
 
 function code(text: string): string {
   return `\`${text}\``;
+}
+
+/** From the headings of the files that the folders of extras are named after. */
+function extraRows(): Row[] {
+  return readdirSync("src/extras").map((name) => {
+    const heading = readFileSync(`src/extras/${name}/${name}.ts`, "utf8");
+    const [, what] = /^\/\*\*\n \* `strongroom [\w-]+`: (.+)\n/.exec(heading) ?? [];
+    if (what === undefined) throw new Error(`${name} has no heading that says what it is`);
+    return [`[${name}](${name}.md)`, what];
+  });
 }
 
 /** From the help: groups of commands, whose long lines are wrapped and indented. */

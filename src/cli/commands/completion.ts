@@ -22,9 +22,14 @@ export function define(command: Command, io: Io): void {
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .addHelpText("after", details)
     .action((shell: keyof typeof scripts) => {
-      io.stdout.write(scripts[shell](specsOf(command.parent), leadingOptions().map(flagOf)));
+      const script = scripts[shell](specsOf(command.parent), leadingOptions().map(flagOf));
+      const completesPaths = command.parent?.commands.some((each) => each.name() === completer);
+      io.stdout.write(completesPaths ? script : script.replaceAll(`strongroom ${completer}`, "true"));
     });
 }
+
+/** An extra: without it, the scripts complete no paths. */
+const completer = "complete-paths";
 
 const behindActions: Readonly<Record<string, readonly BehindAction[]>> = {
   token: [{ actions: ["revoke", "rotate"], kind: "tokens", once: true }],

@@ -1,0 +1,138 @@
+/** The credential helper of docker: judged by its protocol, and by docker, podman and skopeo where they are. */
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer as createCleartextServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needs } from "../../../tools/rig/needs.js";
+import { realScryptCost, shareLocalServer } from "../../../tools/rig/server.js";
+import { mustGet, mustInit, mustPut, send } from "../../../tools/rig/test-client.js";
+import { runWithHelpers } from "../helper-programs.js";
+
+describe("docker-credential-strongroom", function () {
+  this.timeout(0);
+  const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));
+  const execute = (
+    program: string,
+    args: readonly string[],
+    input: string | Uint8Array,
+    more: Record<string, string> = {},
+  ) => runWithHelpers(server(), program, args, input, more);
+
+  const docker = (action: string, input = "") => execute("docker-credential-strongroom", [action], input);
+  const hub = "https://index.docker.io/v1/";
+
+  it("stores, gives, lists and erases logins", async () => {
+    const login = { ServerURL: hub, Username: "me", Secret: 'a "token"\\ of é' };
+    expect(await docker("store", JSON.stringify(login))).to.include({ code: 0, stdout: "", stderr: "" });
+    expect(
+      await docker("store", JSON.stringify({ ServerURL: "ghcr.io", Username: "other", Secret: "x".repeat(20) })),
+    ).to.include({ code: 0 });
+    expect(JSON.parse((await docker("get", hub)).stdout)).to.deep.equal(login);
+    expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ [hub]: "me", "ghcr.io": "other" });
+    expect(await docker("store", JSON.stringify({ ...login, Username: "new" }))).to.include({ code: 0 });
+    expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ [hub]: "new", "ghcr.io": "other" });
+    expect(await docker("erase", `${hub}\n`)).to.include({ code: 0, stdout: "" });
+    expect(await docker("get", hub)).to.include({ code: 1, stdout: "credentials not found in native keychain\n" });
+    expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ "ghcr.io": "other" });
+  });
+
+  it("writes the reason of a failure to standard output, which is all that docker shows", async () => {
+    const args = ["--address", "https://127.0.0.1:9", "get"];
+    const failed = await execute("docker-credential-strongroom", args, "r.example\n");
+    expect(failed.stdout.trim()).not.to.equal("");
+    expect(failed.code).not.to.equal(0);
+  });
+
+  it("refuses invalid input without repeating it", async () => {
+    for (const input of [
+      "",
+      "{",
+      '{"Secret":"hidden-text"}',
+      '{"ServerURL":"r","Username":"u","Secret":7,"x":"hidden-text"}',
+      '{"ServerURL":"\\ud800","Username":"u","Secret":"hidden-text"}',
+      '{"ServerURL":"r","Username":"\\ud800","Secret":"hidden-text"}',
+      '{"ServerURL":"r","Username":"u","Secret":"hidden-text\\ud800"}',
+      "[".repeat(200_000),
+    ]) {
+      const { code, stdout, stderr } = await docker("store", input);
+      expect(code).to.equal(2);
+      expect(stdout + stderr)
+        .to.contain("ServerURL, Username and Secret")
+        .and.not.contain("hidden-text");
+    }
+    expect(await docker("get", "")).to.include({ code: 2 });
+    const long = await docker("store", JSON.stringify({ ServerURL: "r", Username: "u", Secret: "x".repeat(300_000) }));
+    expect(long.code).to.equal(2);
+    expect(long.stderr).to.contain("256 KiB");
+    await mustPut(server(), "docker/binary.test/me", { value: "/w==", encoding: "base64" });
+    const binary = await docker("get", "binary.test");
+    expect(binary).to.include({ code: 2, stdout: "docker/binary.test/me is binary: docker takes a text\n" });
+    expect(binary.stderr).to.contain("binary");
+    expect(await docker("login")).to.include({ code: 2 });
+  });
+  /** A registry that wants Basic authentication (the distribution specification, "Determining Support"); the logins it has seen. */
+  async function startRegistry(): Promise<{ readonly host: string; readonly seen: string[] }> {
+    const seen: string[] = [];
+    const registry = createCleartextServer((req, res) => {
+      const [, credential = ""] = /^Basic (.*)$/.exec(req.headers.authorization ?? "") ?? [];
+      if (credential !== "") seen.push(Buffer.from(credential, "base64").toString());
+      const isKnown = seen.at(-1) === "me:token-of-me" && credential !== "";
+      res.setHeader("Docker-Distribution-Api-Version", "registry/2.0");
+      res.writeHead(isKnown ? 200 : 401, isKnown ? {} : { "WWW-Authenticate": 'Basic realm="r"' }).end("{}");
+    });
+    await new Promise<void>((done) => registry.listen(0, "127.0.0.1", done));
+    later(() => void registry.close());
+    return { host: `127.0.0.1:${(registry.address() as AddressInfo).port}`, seen };
+  }
+
+  describe("called by", () => {
+    /** `usable`: ends without an error where the program can work, which an installed podman cannot always. `again`: what a second login says that the helper's credential was used. */
+    type Tool = {
+      readonly program: string;
+      readonly usable: readonly string[];
+      readonly flags: readonly string[];
+      readonly again: string;
+    };
+    const tools: readonly Tool[] = [
+      { program: "docker", usable: ["--version"], flags: [], again: "existing credentials... [Username: me]" }, // and then asks a daemon
+      { program: "podman", usable: ["info"], flags: ["--tls-verify=false"], again: "Existing credentials are valid" },
+      {
+        program: "skopeo",
+        usable: ["--version"],
+        flags: ["--tls-verify=false"],
+        again: "Existing credentials are valid",
+      },
+    ];
+    for (const { program, usable, flags, again } of tools) {
+      it(`${program} login and logout`, async function () {
+        needs(this, spawnSync(program, usable).status === 0, `a usable ${program}`);
+        const { host, seen } = await startRegistry();
+        const config = temporaryDirectory();
+        const file = join(config, "config.json");
+        writeFileSync(file, JSON.stringify({ credHelpers: { [host]: "strongroom" } }));
+        // No daemon: docker then asks the registry itself.
+        const env = { DOCKER_CONFIG: config, DOCKER_HOST: `unix://${config}/none`, REGISTRY_AUTH_FILE: file };
+        const made = await execute(
+          program,
+          ["login", ...flags, "-u", "me", "--password-stdin", host],
+          "token-of-me\n",
+          env,
+        );
+        expect(made.code, made.stderr).to.equal(0);
+        expect(seen).to.include("me:token-of-me");
+        expect(readFileSync(file, "utf8")).not.to.contain(Buffer.from("me:token-of-me").toString("base64"));
+        expect(await mustGet(server(), `docker/${host}/me`)).to.include({ value: "token-of-me" });
+        const { stdout, stderr } = await execute(program, ["login", ...flags, host], "", env);
+        expect(stdout + stderr).to.contain(again);
+        const ended = await execute(program, ["logout", host], "", env);
+        expect(ended.code, ended.stderr).to.equal(0);
+        const { status } = await send(server(), { path: `/v1/secrets/docker/${host}/me` });
+        expect(status).to.equal(404);
+        return undefined;
+      });
+    }
+  });
+});

@@ -1,0 +1,193 @@
+/** The credential helper of git, judged by git. */
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { generate } from "selfsigned";
+import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { collect, type Ended } from "../../../tools/rig/process.js";
+import { realScryptCost, shareLocalServer } from "../../../tools/rig/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustListPaths,
+  mustLock,
+  mustPut,
+  mustUnlock,
+  send,
+} from "../../../tools/rig/test-client.js";
+import { helperEnvironment, runWithHelpers } from "../helper-programs.js";
+
+describe("git-credential-strongroom", function () {
+  this.timeout(0);
+  const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));
+  const execute = (
+    program: string,
+    args: readonly string[],
+    input: string | Uint8Array,
+    more: Record<string, string> = {},
+  ) => runWithHelpers(server(), program, args, input, { GIT_TERMINAL_PROMPT: "0", GIT_CONFIG_NOSYSTEM: "1", ...more });
+
+  const helper = ["-c", "credential.helper=", "-c", "credential.helper=strongroom"];
+
+  function git(
+    action: "fill" | "approve" | "reject",
+    lines: Readonly<Record<string, string>>,
+    ...config: readonly string[]
+  ): Promise<Ended> {
+    const input = Object.entries(lines)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join("");
+    return execute("git", [...helper, ...config, "credential", action], `${input}\n`);
+  }
+
+  const known = {
+    protocol: "https",
+    host: "git.test:8443",
+    username: "me@example.com",
+    password: "pass=word with spaces: é",
+  };
+
+  it("stores what git approves, gives it back, and moves it to the trash when git rejects it", async () => {
+    expect(await git("approve", known)).to.include({ code: 0, stderr: "" });
+    const secret = await mustGet(server(), "git/git.test:8443/me@example.com");
+    expect(secret).to.include({ value: known.password, version: 1 });
+    expect(await git("approve", known)).to.include({ code: 0 });
+    expect(await mustGet(server(), "git/git.test:8443/me@example.com")).to.include({ version: 1 });
+    const { password: _, ...asked } = known;
+    for (const lines of [asked, { protocol: "https", host: known.host }]) {
+      const { stdout } = await git("fill", lines);
+      expect(stdout).to.contain(`username=${known.username}\n`).and.contain(`password=${known.password}\n`);
+    }
+    await git("reject", { ...known, password: "another" });
+    expect(await mustGet(server(), "git/git.test:8443/me@example.com")).to.include({ value: known.password });
+    await git("reject", known);
+    expect((await send(server(), { path: "/v1/secrets/git/git.test:8443/me@example.com" })).status).to.equal(404);
+    expect((await git("fill", asked)).code).not.to.equal(0);
+  });
+
+  const helperOf = (action: string, lines: readonly string[], end = "\n") =>
+    execute("git-credential-strongroom", [action], lines.map((each) => `${each}${end}`).join(""));
+  const attributes: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
+    ["CR LF line ends", "\r\n", [], []],
+    ["password_expiry_utc", "\n", ["password_expiry_utc=1000000000"], ["password_expiry_utc=1000000000"]],
+    ["oauth_refresh_token", "\n", ["oauth_refresh_token=rt"], ["oauth_refresh_token=rt"]],
+    ["capability[], state[] and wwwauth[]", "\n", ["capability[]=authtype", "state[]=x", "wwwauth[]=Basic"], []],
+    ["attributes after the blank line", "\n", ["", "password=other"], []],
+  ];
+  for (const [index, [what, end, more, want]] of attributes.entries()) {
+    it(`keeps or ignores ${what}, as git's protocol says`, async () => {
+      const asked = ["protocol=https", `host=attributes-${index}.test`];
+      const stored = [...asked, "username=u", "password=pw", ...more];
+      expect(await helperOf("store", stored, end)).to.include({ code: 0, stderr: "" });
+      const { stdout } = await helperOf("get", asked, end);
+      expect(stdout).to.equal(["username=u", "password=pw", ...want, ""].join("\n"));
+      await helperOf("erase", asked);
+      expect((await helperOf("get", asked)).stdout).to.equal("");
+      expect(await mustListPaths(server(), `git/attributes-${index}.test/`)).to.deep.equal([]);
+    });
+  }
+
+  it("responds at the blank line while the pipe stays open", async () => {
+    const lines = ["protocol=https", "host=open.test"];
+    await helperOf("store", [...lines, "username=u", "password=pw"]);
+    const child = spawn("git-credential-strongroom", ["get"], {
+      env: helperEnvironment(server()),
+      cwd: temporaryDirectory(),
+    });
+    child.stdin.write(`${lines.join("\n")}\n\n`);
+    expect((await collect(child).ended).stdout).to.equal("username=u\npassword=pw\n");
+  });
+
+  it("keeps repositories apart with credential.useHttpPath", async () => {
+    const config = ["-c", "credential.useHttpPath=true"];
+    const at = (path: string) => ({ protocol: "https", host: "h.test", path, username: "u" });
+    for (const path of ["a/b.git", "c.git"]) await git("approve", { ...at(path), password: `of ${path}` }, ...config);
+    for (const path of ["a/b.git", "c.git"])
+      expect((await git("fill", at(path), ...config)).stdout).to.contain(`password=of ${path}\n`);
+    expect((await git("fill", at("d.git"), ...config)).code).not.to.equal(0);
+    expect((await git("fill", { protocol: "https", host: "h.test", username: "u" })).code).not.to.equal(0);
+  });
+
+  it("gives nothing in cleartext, to another host, or where it cannot tell the user", async () => {
+    await mustPut(server(), "git/two.test/a", "1");
+    await mustPut(server(), "git/two.test/b", "2");
+    for (const lines of [
+      { protocol: "http", host: "two.test", username: "a" },
+      { protocol: "https", host: "two.test.evil", username: "a" },
+      { protocol: "https", host: "wo.test", username: "a" },
+      { protocol: "https", host: "..", username: "a" },
+      { protocol: "https", host: "two.test", username: "../two.test/a" },
+      { protocol: "https", host: "two.test" },
+    ]) {
+      const { code, stdout } = await git("fill", lines);
+      expect({ code, stdout }, JSON.stringify(lines)).to.deep.equal({ code: 128, stdout: "" });
+    }
+  });
+
+  it("lets git fetch behind Basic authentication", async () => {
+    const { cert, private: key } = await generate([{ name: "commonName", value: "localhost" }], {
+      keyType: "ec",
+      extensions: [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }],
+    });
+    const seen: (string | undefined)[] = [];
+    const remote = createServer({ cert, key }, (req, res) => {
+      seen.push(req.headers.authorization);
+      res.writeHead(req.headers.authorization === undefined ? 401 : 404, { "WWW-Authenticate": "Basic" }).end();
+    });
+    await new Promise<void>((done) => remote.listen(0, "127.0.0.1", done));
+    later(() => void remote.close());
+    const { port } = remote.address() as AddressInfo;
+    const root = join(temporaryDirectory(), "root.pem");
+    writeFileSync(root, cert);
+    await mustPut(server(), `git/localhost:${port}/alice`, "token-of-alice");
+    await execute("git", [...helper, "ls-remote", `https://localhost:${port}/r.git`], "", { GIT_SSL_CAINFO: root });
+    expect(seen).to.deep.equal([undefined, `Basic ${Buffer.from("alice:token-of-alice").toString("base64")}`]);
+  });
+
+  const direct = (action: string, input: string | Uint8Array) => execute("git-credential-strongroom", [action], input);
+
+  it("gives no user or password that would add lines to its response", async () => {
+    const odd: readonly (readonly [string, string, string])[] = [
+      ["lines.test", "me%0Ahost%3Devil.test", "p"],
+      ["returns.test", "me%0Dhost%3Devil.test", "p"],
+      ["nul.test", "me%00", "p"],
+      ["value.test", "me", "p\nhost=evil.test"],
+      ["cut.test", "me", "p\0q"],
+    ];
+    for (const [host, user, password] of odd) {
+      await mustPut(server(), `git/${host}/${user}`, password);
+      const { code, stdout, stderr } = await direct("get", `protocol=https\nhost=${host}\n\n`);
+      expect({ code, stdout }, host).to.deep.equal({ code: 2, stdout: "" });
+      expect(stderr).to.contain("git takes one line").and.not.contain("\0").and.not.contain("\r");
+      await send(server(), { method: "DELETE", path: `/v1/secrets/git/${host}/${encodeURIComponent(user)}` });
+    }
+  });
+
+  it("refuses what is too long instead of storing a part of it, and ignores what it does not know", async () => {
+    const start = "protocol=https\nhost=long.test\nusername=me\n";
+    const long = await direct("store", `${start}password=${"x".repeat(300_000)}\n`);
+    expect(long).to.include({ code: 2, stdout: "" });
+    expect(long.stderr).to.contain("256 KiB");
+    for (const input of ["=\nhost", `${start.replace("https", "https\r")}\n`])
+      expect(await direct("get", input), JSON.stringify(input)).to.include({ code: 0, stdout: "", stderr: "" });
+    const invalid = Buffer.concat([Buffer.from("protocol=https\nhost="), Buffer.of(0xff, 0x00, 0x0a)]);
+    expect((await direct("get", invalid)).stdout).to.equal("");
+    const unknown = `capability[]=authtype\nurl=https://evil.test\nwwwauth[]=x\n${start}password=p\n`;
+    expect(await direct("store", unknown)).to.include({ code: 0, stderr: "" });
+    expect((await direct("get", "protocol=https\nhost=evil.test\n")).stdout).to.equal("");
+    expect((await direct("get", start)).stdout).to.equal("username=me\npassword=p\n");
+    for (const path of ["../long.test", "a".repeat(2000)])
+      expect((await direct("get", `${start}path=${path}\n`)).stdout, path).to.equal("");
+  });
+
+  it("says that the vault is locked, and lets git ask", async () => {
+    await mustLock(server());
+    const { stderr, code } = await git("fill", { protocol: "https", host: "two.test", username: "a" });
+    await mustUnlock(server());
+    expect(code).to.equal(128);
+    expect(stderr).to.contain("vault is locked");
+  });
+});

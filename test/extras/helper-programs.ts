@@ -1,0 +1,29 @@
+/** Credential helpers under the names by which git and docker look for them. */
+import { spawn } from "node:child_process";
+import { readdirSync, symlinkSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { collect, type Ended, environment } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
+
+/** Returns the environment of a program that finds the helpers, and they the server. */
+export function helperEnvironment({ home, url }: TestServer, more: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const directory = temporaryDirectory();
+  for (const file of readdirSync("bin").filter((name) => name.includes("-credential-")))
+    symlinkSync(resolve("bin", file), join(directory, file.replace(/\.cjs$/, "")));
+  const PATH = directory + delimiter + (process.env["PATH"] ?? "");
+  return environment({ STRONGROOM_HOME: home, STRONGROOM_ADDRESS: url, PATH, ...more });
+}
+
+/** Runs a program that finds the helpers. */
+export function runWithHelpers(
+  server: TestServer,
+  program: string,
+  args: readonly string[],
+  input: string | Uint8Array,
+  more: Record<string, string> = {},
+): Promise<Ended> {
+  const child = spawn(program, args, { env: helperEnvironment(server, more), cwd: temporaryDirectory() });
+  child.stdin.on("error", () => {}).end(input);
+  return collect(child).ended;
+}
