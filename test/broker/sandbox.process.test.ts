@@ -423,6 +423,18 @@ while True: time.sleep(1)`;
       while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
     }
 
+    it("is started with a warning where it can write the home directory", async () => {
+      const user = newUser();
+      const start = (cwd: string, ...flags: readonly string[]) =>
+        runAsUser(["agent", "run", "--use", "app/", ...flags, "--", "true"], { cwd, env: variablesOf(user.home) });
+      const says = "warning: the program can write your home directory";
+      for (const ended of [await start(user.home), await start(user.project, "--write", "..")]) {
+        expect(ended).to.include({ code: 0 });
+        expect(ended.stderr).to.contain(says);
+      }
+      expect((await start(user.project)).stderr).not.to.contain(says);
+    });
+
     it("leaves no program that stands in for one of the sandbox's in a directory of the user's", async () => {
       const user = newUser();
       const bin = join(user.home, "bin");

@@ -18,7 +18,7 @@ import { canStart } from "../kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../kit/programs/held-signals.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { findProject } from "../run/project.js";
-import { mustHaveSandbox, sandboxed, sessionFiles, startRelay } from "../run/sandbox.js";
+import { canWriteHome, mustHaveSandbox, sandboxed, sessionFiles, startRelay } from "../run/sandbox.js";
 import { runSandbox, startGate } from "../run/sandbox-start.js";
 import { withWgetrc, writeTrust } from "../run/trust.js";
 
@@ -188,6 +188,7 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
   const sandbox = await sandboxed(io, options);
+  if (!flags.quiet && canWriteHome(options.writable)) say(io, homeWarning);
   const relay = await startRelay(join(directory, sessionFiles.relay), () => connectAs(session));
   const gate = await startGate(directory, sandbox.expected);
   try {
@@ -209,6 +210,9 @@ function connectAs({ port, token }: Agent): Socket {
 function sessionsDirectory(): string {
   return process.platform === "linux" ? "/tmp" : tmpdir();
 }
+
+const homeWarning =
+  "warning: the program can write your home directory, and with it what your shell runs later: start it in a project\n";
 
 /** Two lines: what it protects from, and what it does not. */
 function opening({ uses, name }: Agent, { sandbox }: Flags): string {

@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { sandboxMark } from "../kit/connection/in-sandbox.js";
@@ -203,6 +204,12 @@ function writableDirectories(given: readonly string[]): string[] {
   const all = [...(isOfSystem(working) ? [] : [working]), ...given.map(mustBeWritable)];
   const outermost = all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)));
   return [...new Set(outermost)];
+}
+
+/** Whether the program can change what the user's shell and programs read when they start. */
+export function canWriteHome(given: readonly string[]): boolean {
+  const home = realpathSync(homedir());
+  return writableDirectories(given).some((directory) => isWithin(home, directory));
 }
 
 /** Whether the sandbox has a directory of its own there, or a path is too close to the kernel, or above all others. */
