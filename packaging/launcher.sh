@@ -5,10 +5,14 @@ here=$(dirname "$(readlink -f "$0")")
 case ${0##*/} in
 *-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
 esac
-hup=ignored; trap hup= HUP; kill -HUP $$; trap - HUP; [ -z "$hup" ] || export STRONGROOM_SIGHUP=ignored
+_hup=ignored; trap _hup= HUP; kill -HUP $$; trap - HUP; [ -z "$_hup" ] || export STRONGROOM_SIGHUP=ignored
+STRONGROOM_INHERITED= _block=; [ ! -r /proc/$$/status ] || while read -r _k _v; do [ "$_k" != SigIgn: ] || STRONGROOM_INHERITED=$_v; done </proc/$$/status
+for _f in /proc/$$/fd/*; do [ ! -e "$_f" ] || [ "$_f" -ef "$0" ] || STRONGROOM_INHERITED="$STRONGROOM_INHERITED ${_f##*/}"; done
+export STRONGROOM_INHERITED
 # Beside it: an empty node would run as a script that does nothing.
 for file in "$here/node" "$here/strongroom.cjs"; do
   [ -s "$file" ] && continue
   echo "strongroom: $file is missing or damaged: install strongroom again" >&2; exit 1
 done
-exec "$here/node" -- "$here/strongroom.cjs" "$@"
+[ -z "$_hup" ] || [ "$1" != run ] || ! env --block-signal=HUP true 2>/dev/null || _block="env --block-signal=HUP"
+exec $_block "$here/node" -- "$here/strongroom.cjs" "$@"

@@ -4,9 +4,9 @@ import { reasonOf } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { runCommandLine } from "./command-line.js";
 import { exitCodes } from "./kit/errors.js";
-import { memoryPlaces, removeStaleScratch } from "./kit/prompts/scratch.js";
-import "./kit/programs/hang-up.js";
 import { processIo } from "./kit/io.js";
+import { argumentNotUtf8 } from "./kit/programs/inherited.js";
+import { memoryPlaces, removeStaleScratch } from "./kit/prompts/scratch.js";
 
 /** Whether this file was not empty: a command would succeed without a word. */
 export const isWhole = true;
@@ -28,4 +28,13 @@ const reportStall = () => {
 };
 process.once("beforeExit", reportStall);
 
-void runCommandLine(process.argv.slice(2), processIo).finally(() => process.off("beforeExit", reportStall));
+const args = process.argv.slice(2);
+const unreadable = argumentNotUtf8(args);
+if (unreadable === null) void runCommandLine(args, processIo).finally(() => process.off("beforeExit", reportStall));
+else {
+  process.off("beforeExit", reportStall);
+  process.stderr.write(
+    `strongroom: argument ${unreadable} is not UTF-8, and cannot be read or passed on: a script that holds it can be run instead\n`,
+  );
+  process.exitCode = exitCodes.usage;
+}

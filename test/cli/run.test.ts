@@ -1,9 +1,11 @@
 /** `strongroom run`: variables, exit status and signals of the child, and `--mask`. */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
 import { Masker } from "../../src/cli/kit/programs/output-mask.js";
@@ -123,6 +125,72 @@ describe("strongroom run, through the real command", () => {
       expect(stdout).to.equal("$HOME; ls|*|--prefix|-q|--version|a b||");
       const withoutDashes = await strongroom(server(), ["run", "--prefix", "app/", "printf", "%s|", "--version", "-h"]);
       expect(mustDo(withoutDashes).stdout).to.equal("--version|-h|");
+    });
+  });
+
+  describe("run: what it inherits", () => {
+    const command = fileURLToPath(new URL("../../../bin/strongroom.cjs", import.meta.url));
+    /** Runs a shell's script in which "$@" is `strongroom run --prefix app/ --`. */
+    const shell = async (script: string, more: Readonly<Record<string, string>> = {}) => {
+      const env = environment({ STRONGROOM_HOME: server().home, ...more });
+      const child = spawn("sh", ["-c", script, "sh", command, ...app], { env, stdio: ["ignore", "pipe", "pipe"] });
+      const [out, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+      return { out, errors, code: code as number | null };
+    };
+
+    before(function () {
+      needs(this, process.platform === "linux", "Linux");
+    });
+
+    it("passes on descriptors under their numbers, also with --mask, and holds none of them", async () => {
+      const three = `"$@" sh -c 'cat <&3; cat <&7; echo nine >&9' 3<"$1.3" 7<"$1.7" 9>&1`;
+      const directory = temporaryDirectory();
+      for (const number of [3, 7]) writeFileSync(join(directory, `in.${number}`), `${number}\n`);
+      const script = three.replaceAll("$1", join(directory, "in"));
+      expect((await shell(script)).out).to.equal("3\n7\nnine\n");
+      const { out: masked } = await shell(script.replace('"$@"', '"$1" run --mask --prefix app/ --'));
+      expect(masked.split("\n").sort()).to.deep.equal(["", "3", "7", "nine"]); // --mask makes a pipe of the output
+      const early = await shell(`{ "$@" sh -c 'exec 5>&-; sleep 2' 5>&1 >/dev/null; echo late; } 2>&1 | head -n1`);
+      expect(early.out).to.equal("late\n");
+    });
+
+    it("passes on signals that are ignored, and no other", async function () {
+      needs(this, spawnSync("env", ["--ignore-signal=HUP", "true"]).status === 0, "env --ignore-signal");
+      for (const [ignored, mask] of [
+        ["", "0000000000000000"],
+        ["HUP", "0000000000000001"],
+        ["HUP INT PIPE USR2", "0000000000001803"],
+        ["QUIT TERM TSTP", "0000000000084004"],
+      ] as const) {
+        const trap = ignored === "" ? "" : `trap '' ${ignored}; `;
+        const { out, errors } = await shell(`${trap}exec "$@" grep SigIgn /proc/self/status`);
+        expect({ out, errors }, ignored).to.deep.equal({ out: `SigIgn:\t${mask}\n`, errors: "" });
+      }
+    });
+
+    it("survives a hang-up under nohup, with its command, from its start on", async function () {
+      needs(this, spawnSync("env", ["--block-signal=HUP", "true"]).status === 0, "env --block-signal");
+      const script = `trap '' HUP; "$@" sh -c 'kill -HUP $PPID $$; echo survived' & kill -HUP $!; wait $!`;
+      expect(await shell(script)).to.deep.equal({ out: "survived\n", errors: "", code: 0 });
+    });
+
+    it("refuses an argument that is not UTF-8, and leaves out such a variable with a warning", async () => {
+      for (const argument of ["'\\351'", "'ab\\377cd'", "'\\300\\200'"]) {
+        const { out, errors, code } = await shell(`"$@" printf %s a "$(printf ${argument})"`);
+        expect({ out, code }, argument).to.deep.equal({ out: "", code: 2 });
+        expect(errors).to.match(/^strongroom: argument 8 is not UTF-8/);
+      }
+      const variable = `X="$(printf 'a\\351')" exec "$@" sh -c 'echo "\${X-none} $Y"'`;
+      const { out, errors } = await shell(variable, { Y: "caf\u00e9 \ufffd" });
+      expect(out).to.equal("none caf\u00e9 \ufffd\n");
+      expect(errors).to.equal("strongroom: warning: not UTF-8, and so not passed on to the command: X\n");
+      expect((await shell(`"$@" printf %s 'caf\u00e9 \ufffd'`)).out).to.equal("caf\u00e9 \ufffd");
+    });
+
+    it("gives the command the variables that the program's own shell uses for itself", async () => {
+      const names = { hup: "1", k: "2", v: "3", f: "4", block: "5" };
+      const { out } = await shell(`exec "$@" sh -c 'echo "$hup$k$v$f$block\${STRONGROOM_INHERITED-}"'`, names);
+      expect(out).to.equal("12345\n");
     });
   });
 

@@ -8,8 +8,9 @@ import type { Command } from "commander";
 import { withClient } from "../kit/connection/server.js";
 import type { Io, OutputStream } from "../kit/io.js";
 import { printable, wrapped } from "../kit/output.js";
-import { maskPipe, notStarted, runChild } from "../kit/programs/child-process.js";
+import { notStarted, runChild } from "../kit/programs/child-process.js";
 import { findProgram, isSurelyExecutable } from "../kit/programs/find-program.js";
+import { closeInherited, explainSignals, ignoring, type Start, withDescriptors } from "../kit/programs/inherited.js";
 import { frame, minMaskedBytes } from "../kit/programs/output-mask.js";
 import { withoutTokens } from "../kit/programs/without-tokens.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
@@ -24,7 +25,8 @@ export function define(command: Command, io: Io): void {
 }
 
 async function start(io: Io, json: string, [program = "", ...args]: readonly string[]): Promise<void> {
-  const { sources, connection, mask, quiet, dumpFilter } = JSON.parse(json) as LaunchRequest;
+  const { sources, connection, maskPipe, quiet, dumpFilter, inherited } = JSON.parse(json) as LaunchRequest;
+  if (inherited.ignored.includes("HUP")) process.on("SIGHUP", () => {});
   const flags = quiet ? { ...connection, quiet } : connection;
   const environment = await buildEnvironment(sources, (work) => withClient(io, flags, work));
   const { variables } = environment;
@@ -34,13 +36,13 @@ async function start(io: Io, json: string, [program = "", ...args]: readonly str
     io.exitCode = found.status;
     return;
   }
-  if (mask && !quiet) say(io, warningOfShort(environment));
-  if (mask) {
+  if (maskPipe !== null && !quiet) say(io, warningOfShort(environment));
+  if (maskPipe !== null) {
     for (const { value } of environment.secrets) writeAll(maskPipe, frame(value));
     closeSync(maskPipe);
   }
   const env = { ...withoutTokens(io.env, connection), ...Object.fromEntries(variables) };
-  io.exitCode = await become(io, { file: found.file, words: [program, ...args], env, dumpFilter });
+  io.exitCode = await become(io, { file: found.file, words: [program, ...args], env, dumpFilter, inherited });
 }
 
 /** Written before the command starts, in full. */
@@ -60,7 +62,7 @@ function setDumpFilter(filter: string | null): void {
   }
 }
 
-type Target = Pick<LaunchRequest, "dumpFilter"> & {
+type Target = Pick<LaunchRequest, "dumpFilter" | "inherited"> & {
   readonly file: string;
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
@@ -75,21 +77,29 @@ function isMadeBlocking(stream: OutputStream): boolean {
 }
 
 /** Returns only where this process cannot turn into the command: the status of a child that has run it. */
-async function become(io: Io, { file, words, env, dumpFilter }: Target): Promise<number> {
+async function become(io: Io, { file, words, env, dumpFilter, inherited }: Target): Promise<number> {
   const { execve } = process as { readonly execve?: Execve }; // since Node 22.15
   const texts = [...words, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
+  const [argv0 = "", ...args] = words;
+  const plain: Start = { file, argv0, args };
+  const kept = ignoring(inherited.ignored, plain);
+  if (kept === null) say(io, explainSignals(inherited.ignored));
+  const start = kept ?? plain;
   setDumpFilter(dumpFilter); // what this process was hardened with would pass to the command
-  if (execve !== undefined && isSurelyExecutable(file, texts) && [io.stdout, io.stderr].every(isMadeBlocking)) {
+  // Node has marked the descriptors to be closed by execve, and cannot take that back.
+  const isPossible = execve !== undefined && inherited.descriptors.length === 0 && isSurelyExecutable(file, texts);
+  if (isPossible && [io.stdout, io.stderr].every(isMadeBlocking)) {
     for (const signal of ["SIGPIPE", "SIGXFSZ"] as const) process.on(signal, () => {}); // Node ignores them, and execve keeps that
-    execve(file, words, env);
+    execve(start.file, [start.argv0, ...start.args], env);
   }
-  const [argv0, ...args] = words;
   return runChild(io, () => {
     try {
-      return spawn(file, args, { argv0, env, stdio: "inherit" });
+      const stdio = withDescriptors(["inherit", "inherit", "inherit"], inherited.descriptors);
+      return spawn(start.file, start.args, { argv0: start.argv0, env, stdio });
     } catch (error) {
       throw notStarted(error);
     } finally {
+      closeInherited(inherited.descriptors);
       setDumpFilter("0");
     }
   });

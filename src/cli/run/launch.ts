@@ -8,33 +8,64 @@ import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
 import type { ConnectionFlags } from "../kit/connection/server.js";
 import type { Io } from "../kit/io.js";
+import { say } from "../kit/output.js";
 import { notStarted } from "../kit/programs/child-process.js";
+import {
+  closeInherited,
+  explainLost,
+  type Inherited,
+  inherited,
+  readableVariables,
+  withDescriptors,
+} from "../kit/programs/inherited.js";
 import type { Sources } from "./environment.js";
 
 /** What `run-environment` is asked for, as JSON in its argument. It holds no secret. */
 export type LaunchRequest = {
   readonly sources: Sources;
   readonly connection: ConnectionFlags;
-  /** Values are also written to `maskPipe`. */
-  readonly mask: boolean;
+  /** The descriptor to which values are also written; null without --mask. */
+  readonly maskPipe: number | null;
+  readonly inherited: Inherited;
   readonly quiet: boolean;
   /** Which mappings the command's core dumps hold, in hex: as before this process was hardened. */
   readonly dumpFilter: string | null;
 };
 
+type Launch = Pick<LaunchRequest, "sources" | "connection" | "quiet"> & {
+  readonly mask: boolean;
+  /** The command may be started again. */
+  readonly isRepeated: boolean;
+};
+
 /** @throws CommandFailure usage */
-export function launch(
-  { env }: Io,
-  command: readonly string[],
-  request: Omit<LaunchRequest, "dumpFilter">,
-): ChildProcess {
-  const json = JSON.stringify({ ...request, dumpFilter: inheritedDumpFilter } satisfies LaunchRequest);
-  const output = request.mask ? "pipe" : "inherit";
-  const stdio = ["inherit", output, output, ...(request.mask ? ["pipe" as const] : [])] as const;
+export function launch(io: Io, command: readonly string[], { mask, isRepeated, ...request }: Launch): ChildProcess {
+  const { env, lost } = readableVariables(io.env);
+  if (lost.length > 0) say(io, `strongroom: ${explainLost(lost)}`);
+  const { descriptors } = inherited;
+  const maskPipe = mask ? firstFree(descriptors) : null;
+  const json = JSON.stringify({
+    ...request,
+    maskPipe,
+    inherited,
+    dumpFilter: inheritedDumpFilter,
+  } satisfies LaunchRequest);
+  const output = mask ? "pipe" : "inherit";
+  const stdio = withDescriptors(["inherit", output, output], descriptors);
+  if (maskPipe !== null) stdio[maskPipe] = "pipe";
   try {
     const args = ["--", entryFile, "run-environment", json, ...command];
-    return spawn(process.execPath, args, { stdio: [...stdio], env });
+    const child = spawn(process.execPath, args, { stdio, env });
+    if (!isRepeated) closeInherited(descriptors);
+    return child;
   } catch (error) {
     throw notStarted(error);
   }
+}
+
+/** Returns the lowest descriptor that the command does not get from the caller. */
+function firstFree(descriptors: readonly number[]): number {
+  let free = 3;
+  while (descriptors.includes(free)) free++;
+  return free;
 }

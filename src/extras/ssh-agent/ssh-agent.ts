@@ -19,6 +19,7 @@ import { printable, printLine, say } from "../../cli/kit/output.js";
 import { runChild } from "../../cli/kit/programs/child-process.js";
 import { canStart } from "../../cli/kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../../cli/kit/programs/held-signals.js";
+import { spawnInheriting } from "../../cli/kit/programs/inherited.js";
 import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 import { confirm } from "../../cli/kit/prompts/prompt.js";
 import { StrongroomClient, StrongroomError } from "../../client/client.js";
@@ -223,7 +224,8 @@ async function serveUntilSignal(io: Io, { detached }: Flags, path: string): Prom
 async function runWith(io: Io, command: readonly string[], path: string): Promise<void> {
   const [program = "", ...args] = command;
   const env = { ...withoutTokens(io.env), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
-  io.exitCode = await runChild(io, () => spawn(program, args, { stdio: "inherit", env })).catch((error: unknown) => {
+  const start = () => spawnInheriting({ file: program, argv0: program, args }, env, (text) => say(io, text));
+  io.exitCode = await runChild(io, start).catch((error: unknown) => {
     throw new CommandFailure(
       "usage",
       `${printable(program)} cannot be started (${systemCode(error) ?? "unknown reason"})`,

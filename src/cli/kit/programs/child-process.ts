@@ -9,10 +9,8 @@ import { systemCode } from "../../../errors.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { findProgram, notFound } from "./find-program.js";
+import { ignoring, inherited } from "./inherited.js";
 import { maskingStream, unframe } from "./output-mask.js";
-
-/** The descriptor that takes the values to mask to the waiting process. */
-export const maskPipe = 3;
 
 /** As shells count it. */
 const signalBase = 128;
@@ -32,7 +30,9 @@ export function startProgram(
   const found = findProgram(program, env["PATH"]);
   if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
   try {
-    return spawn(found.file, args, { ...options, env });
+    const plain = { file: found.file, argv0: program, args };
+    const start = ignoring(inherited.ignored, plain) ?? plain;
+    return spawn(start.file, start.args, { ...options, argv0: start.argv0, env });
   } catch (error) {
     throw notStarted(error);
   }
@@ -56,6 +56,7 @@ export async function runChild(
 ): Promise<number> {
   let child: ChildProcess | null = null;
   const forward = (signal: Forwarded) => {
+    if (inherited.ignored.includes(signal.slice("SIG".length))) return; // the child ignores it, too
     if (child !== null && deliver !== undefined) deliver(signal, child);
     else if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
   };
@@ -88,7 +89,8 @@ function statusOf(code: number | null, signal: NodeJS.Signals | null): number {
 async function pipeMasked(io: Io, { stdout, stderr, stdio }: ChildProcess): Promise<void> {
   if (stdout === null || stderr === null) return; // the child has our own streams
   for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {});
-  const values = buffer(stdio[maskPipe] as Readable).then(unframe, () => []); // ends before the command starts
+  const pipe = stdio.slice(3).find((stream) => stream !== null); // the child's other descriptors are our own
+  const values = buffer(pipe as Readable).then(unframe, () => []); // ends before the command starts
   await Promise.allSettled([
     pipeline(stdout, maskingStream(values), io.stdout, { end: false }),
     pipeline(stderr, maskingStream(values), io.stderr, { end: false }),

@@ -4,7 +4,7 @@
  */
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
-import { hangUpIgnored } from "./hang-up.js";
+import { hangUpIgnored } from "./inherited.js";
 
 const endings = ["SIGINT", "SIGTERM", "SIGQUIT", ...(hangUpIgnored ? [] : (["SIGHUP"] as const))] as const;
 
