@@ -4,6 +4,7 @@
  */
 import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import type { Scope } from "../../src/access/scopes.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
@@ -382,33 +383,66 @@ export const judgeSamples: Judge = async (rig, requests) => {
   const { server } = rig;
   const problems = new Problems();
   for (const sample of requests.filter((one) => !one.at.endsWith("/shutdown"))) {
-    const { head } = mustSucceed(await send(server, { path: "/v1/audit?limit=1" })) as {
-      readonly head: { readonly seq: number };
-    };
+    if (sample.record !== null && sample.may !== "login") await judgeRefusedRecords(rig, sample, problems);
+    const head = await lastRecord(rig);
     const verdict = await ask(rig, sample);
     problems.expect(sample, "the sample", verdict, outcomeOfSample(sample));
     await problems.leaves(rig, sample, "unlocked", sample.leaves ?? "unlocked");
-    problems.found.push(...(await recordProblems(rig, sample, head.seq)), ...contentProblems(sample, verdict));
+    problems.found.push(...(await recordProblems(rig, sample, head)), ...contentProblems(sample, verdict));
     if (sample.method !== "GET" && sample.method !== "LIST" && verdict.status < 400) await prepare(server, sample);
   }
   return problems.found;
 };
 
-async function recordProblems({ server }: Rig, sample: ApiRequest, after: number): Promise<string[]> {
+/** The records of a request, without what changes from run to run. */
+async function recordsSince({ server }: Rig, after: number): Promise<readonly Json[]> {
   const { records } = mustSucceed(await send(server, { path: `/v1/audit?after=${after}&limit=1000` })) as unknown as {
     readonly records: readonly Json[];
   };
   const own = records.filter(({ event }) => !["locked", "checkpoint", "lockout"].includes(String(event)));
-  const found: string[] = [];
-  const record = own.find(({ event }) => event === sample.record);
-  if (sample.record === null ? own.length > 0 : record === undefined)
-    found.push(`${nameOf(sample)}: records ${JSON.stringify(own)}, not ${sample.record}`);
-  if (record !== undefined && sample.may !== "login" && record["token"] !== "root")
-    found.push(`${nameOf(sample)}: no token`);
-  if (record !== undefined && sample.isPath && record["path"] !== sample.subject)
-    found.push(`${nameOf(sample)}: no path`);
-  if (JSON.stringify(own).includes(canary)) found.push(`${nameOf(sample)}: records the value`);
-  return found;
+  return own.map(({ seq: _, time: __, requestId, etag, name, ...record }) => ({
+    ...record,
+    ...(name !== undefined && { name: String(name).replace(/(?<=^|-)[0-9a-z]{8,}$/, "id") }),
+    ...(requestId !== undefined && { requestId: "id" }),
+    ...(etag !== undefined && { etag: "tag" }),
+  }));
+}
+
+async function recordProblems(rig: Rig, sample: ApiRequest, after: number): Promise<string[]> {
+  const records = await recordsSince(rig, after);
+  const wanted = expectedRecords(sample);
+  if (isDeepStrictEqual(records, wanted)) return [];
+  return [`${nameOf(sample)}, ${sample.status}: records ${JSON.stringify(records)}, not ${JSON.stringify(wanted)}`];
+}
+
+/** What is refused is recorded as well, without a path that is none; of a wrong token there is no record. */
+async function judgeRefusedRecords(rig: Rig, sample: ApiRequest, problems: Problems): Promise<void> {
+  const head = await lastRecord(rig);
+  await ask(rig, sample, { token: "srk_wrong" });
+  rig.clock.advance(61_000);
+  const refused = { ...sample, recorded: {}, status: 400 };
+  if (sample.isPath) {
+    await ask(rig, sample, { subject: "a//b" });
+    problems.found.push(...(await recordProblems(rig, { ...refused, isPath: false }, head)));
+  } else if (sample.isChecked && sample.port === "native" && sample.record !== "approve") {
+    await ask(rig, sample, { body: JSON.stringify({ ...sample.body, passphrase: "wrong" }) });
+    problems.found.push(...(await recordProblems(rig, { ...refused, status: 401 }, head)));
+  }
+}
+
+async function lastRecord({ server }: Rig): Promise<number> {
+  const { head } = mustSucceed(await send(server, { path: "/v1/audit?limit=1" })) as unknown as {
+    readonly head: { readonly seq: number };
+  };
+  return head.seq;
+}
+
+function expectedRecords({ record, recorded, isPath, subject, status }: ApiRequest): readonly object[] {
+  if (record === null) return [];
+  const by = { token: "root", address: "127.0.0.1" };
+  const code = Object.entries(statusOf).find(([, its]) => its === status)?.[0];
+  const rest = { ...(isPath && { path: subject }), status, ...(code !== undefined && { code }) };
+  return (Array.isArray(recorded) ? recorded : [recorded]).map((one) => ({ event: record, ...by, ...rest, ...one }));
 }
 
 const newCredential = /sr[ct]_[A-Za-z0-9_-]{20}|SRK-/;

@@ -37,6 +37,8 @@ export type ApiRequest = {
   readonly isChecked: boolean;
   /** The event that it leaves in the audit log; null: none. */
   readonly record: string | null;
+  /** Other members of the record, or of each of them: `id` and `tag` stand for what the server makes. */
+  readonly recorded: object | readonly object[];
   readonly carries: Carries;
   /** The status of the sample. */
   readonly status: number;
@@ -51,24 +53,7 @@ export type ApiRequest = {
 /** Whether no token is read. */
 export const isTokenless = ({ may }: ApiRequest) => may === "open" || may === "login";
 
-type Given = Partial<
-  Pick<
-    ApiRequest,
-    | "subject"
-    | "body"
-    | "headers"
-    | "needs"
-    | "isChecked"
-    | "record"
-    | "carries"
-    | "isPath"
-    | "status"
-    | "bare"
-    | "leaves"
-  >
-> & {
-  readonly target?: string;
-};
+type Given = Partial<Omit<ApiRequest, "port" | "at" | "method" | "may">>;
 
 /** The subjects of the prepared vault. */
 export const there = {
@@ -85,34 +70,12 @@ const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
 
 function requestOf(port: Port, at: string, may: May, given: Given = {}): ApiRequest {
   const [method = "", pattern = ""] = at.split(" ");
-  const { subject = null, target = pattern.replace(/^\/v1\//, "").replace(/:\w+/, "{subject}") } = given;
-  const {
-    body = null,
-    headers = {},
-    needs = "unlocked",
-    isChecked = false,
-    record = null,
-    carries = null,
-    status = 200,
-  } = given;
-  const { isPath = subject !== null, bare = status, leaves = null } = given;
+  const { subject = null, status = 200 } = given;
   return {
-    port,
-    at,
-    method,
-    target,
-    subject,
-    body,
-    headers,
-    may,
-    needs,
-    isChecked,
-    record,
-    carries,
-    status,
-    bare,
-    leaves,
-    isPath,
+    ...{ port, at, method, target: pattern.replace(/^\/v1\//, "").replace(/:\w+/, "{subject}"), subject, may },
+    ...{ body: null, headers: {}, needs: "unlocked", isChecked: false, record: null, recorded: {}, carries: null },
+    ...{ status, bare: status, leaves: null, isPath: subject !== null },
+    ...given,
   };
 }
 
@@ -127,6 +90,14 @@ const withPassphrase = { needs: "none", isChecked: true, body: { passphrase } } 
 const newPassphrase = { passphrase, newPassphrase: passphrase };
 const checkpoint = { log: "", seq: 1, time: "", chain: "", key: "", mac: "" };
 const batch = { operations: [{ get: "{subject}" }, { copy: "{subject}", to: "app/copy" }] };
+const tagged = { etag: "tag" };
+/** The secrets of the prepared vault. */
+const ofAll = { prefix: "", count: 4 };
+const inBatch = { requestId: "id", batch: true, path: there.secret };
+const ofBatch = [
+  { ...inBatch, event: "get" },
+  { ...inBatch, event: "copy", to: "app/copy" },
+];
 const checkKey = Buffer.alloc(32).toString("base64");
 
 // biome-ignore format: the formatter would give each member a line of its own, and rows could not be compared
@@ -149,38 +120,38 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("POST /v1/passphrase", "root", { ...withPassphrase, body: newPassphrase, record: "passphrase", bare: 400 }),
   native("POST /v1/rotate", "root", { ...withPassphrase, body: { passphrase, keys: [] }, record: "rotate", bare: 400 }),
   native("GET /v1/keys", "root", { ...always, bare: 400 }),
-  native("POST /v1/keys", "root", { ...withPassphrase, body: { passphrase, label: "new" }, record: "key-create", carries: "token", bare: 400 }),
+  native("POST /v1/keys", "root", { ...withPassphrase, body: { passphrase, label: "new" }, record: "key-create", recorded: { name: "id", kind: "key", label: "new" }, carries: "token", bare: 400 }),
   native("DELETE /v1/keys/:id", "root", { subject: "missing", isPath: false, record: "key-delete", status: 404 }),
 
   native("GET /v1/audit", ["audit"], always),
   native("POST /v1/audit/verify", ["audit"], { body: { checkpoints: [checkpoint] } }),
 
   native("GET /v1/tokens", "root", always),
-  native("POST /v1/tokens", "root", { body: { name: "new" }, record: "token-create", carries: "token" }),
+  native("POST /v1/tokens", "root", { body: { name: "new" }, record: "token-create", recorded: { name: "new" }, carries: "token" }),
   native("GET /v1/tokens/self", "any", always),
-  native("POST /v1/tokens/:name", "root", { ...onToken, body: {}, record: "token-rotate", carries: "token" }),
-  native("POST /v1/tokens/root", "root", { ...always, body: {}, record: "token-rotate", carries: "token" }),
-  native("DELETE /v1/tokens/:name", "root", { ...onToken, ...always, record: "token-revoke", bare: 404 }),
+  native("POST /v1/tokens/:name", "root", { ...onToken, body: {}, record: "token-rotate", recorded: { name: "ci" }, carries: "token" }),
+  native("POST /v1/tokens/root", "root", { ...always, body: {}, record: "token-rotate", recorded: { name: "root" }, carries: "token" }),
+  native("DELETE /v1/tokens/:name", "root", { ...onToken, ...always, record: "token-revoke", recorded: { name: "ci" }, bare: 404 }),
 
-  native("GET /v1/secrets", ["list"], { record: "list" }),
-  native("GET /v1/secrets?background", ["list"], { target: "secrets?background=true", record: "list" }),
-  native("GET /v1/secrets/", ["list"], { record: "list" }),
-  native("GET /v1/secrets/?background", ["list"], { target: "secrets/?background=true", record: "list" }),
-  native("GET /v1/secrets/:path", ["get"], { ...onSecret, record: "get", carries: "value" }),
-  native("PUT /v1/secrets/:path", ["put"], { ...onSecret, body: { value: "third" }, record: "put" }),
+  native("GET /v1/secrets", ["list"], { record: "list", recorded: ofAll }),
+  native("GET /v1/secrets?background", ["list"], { target: "secrets?background=true", record: "list", recorded: ofAll }),
+  native("GET /v1/secrets/", ["list"], { record: "list", recorded: ofAll }),
+  native("GET /v1/secrets/?background", ["list"], { target: "secrets/?background=true", record: "list", recorded: ofAll }),
+  native("GET /v1/secrets/:path", ["get"], { ...onSecret, record: "get", recorded: tagged, carries: "value" }),
+  native("PUT /v1/secrets/:path", ["put"], { ...onSecret, body: { value: "third" }, record: "put", recorded: tagged }),
   native("DELETE /v1/secrets/:path", ["delete"], { ...onSecret, record: "delete" }),
-  native("PATCH /v1/metadata/:path", ["put"], { ...onSecret, body: { type: "password" }, record: "metadata" }),
+  native("PATCH /v1/metadata/:path", ["put"], { ...onSecret, body: { type: "password" }, record: "metadata", recorded: tagged }),
   native("GET /v1/versions/:path", ["list"], { ...onSecret, record: "versions" }),
-  native("GET /v1/versions/:path?version", ["get"], { ...onSecret, target: "versions/{subject}?version=1", record: "get-version", carries: "value" }),
-  native("POST /v1/versions/:path", ["put"], { ...onSecret, body: { version: 1 }, record: "undo" }),
+  native("GET /v1/versions/:path?version", ["get"], { ...onSecret, target: "versions/{subject}?version=1", record: "get-version", recorded: { version: 1 }, carries: "value" }),
+  native("POST /v1/versions/:path", ["put"], { ...onSecret, body: { version: 1 }, record: "undo", recorded: tagged }),
   native("DELETE /v1/versions/:path", ["delete"], { ...onSecret, record: "prune" }),
-  native("DELETE /v1/versions/:path?version", ["delete"], { ...onSecret, target: "versions/{subject}?version=1", record: "destroy" }),
-  native("GET /v1/trash", ["list"], { record: "list-trash" }),
+  native("DELETE /v1/versions/:path?version", ["delete"], { ...onSecret, target: "versions/{subject}?version=1", record: "destroy", recorded: { version: 1 } }),
+  native("GET /v1/trash", ["list"], { record: "list-trash", recorded: { prefix: "", count: 1 } }),
   native("POST /v1/trash/:path", ["delete"], { ...onSecret, record: "trash" }),
   native("POST /v1/untrash/:path", ["put"], { subject: there.trashed, record: "untrash" }),
   native("DELETE /v1/trash/:path", ["delete"], { subject: there.trashed, record: "destroy" }),
-  native("POST /v1/batch", ["get", "put", "delete"], { ...onSecret, isPath: false, body: batch, record: "copy", carries: "value" }),
-  native("POST /v1/check", ["get"], { body: { key: checkKey }, record: "check" }),
+  native("POST /v1/batch", ["get", "put", "delete"], { ...onSecret, isPath: false, body: batch, record: "copy", recorded: ofBatch, carries: "value" }),
+  native("POST /v1/check", ["get"], { body: { key: checkKey }, record: "check", recorded: { prefix: "", count: 5 } }),
 
   native("GET /v1/transit/keys", anyUse),
   native("POST /v1/transit/keys/:name", "root", { subject: "app/new", body: {}, record: "key-change" }),
@@ -203,7 +174,7 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("GET /v1/uses/:path", "root", { ...onSecret }),
   native("PUT /v1/uses/:path", "root", { ...onSecret, body: { host: "b.example" }, record: "use-change" }),
   native("DELETE /v1/uses/:path", "root", { ...onSecret, target: "uses/{subject}?host=a.example", record: "use-change" }),
-  native("POST /v1/agents", "root", { body: {}, record: "token-create", carries: "token" }),
+  native("POST /v1/agents", "root", { body: {}, record: "token-create", recorded: { name: "agent-id" }, carries: "token" }),
   native("GET /v1/broker", ["use"]),
   native("GET /v1/approvals", "root", always),
   native("POST /v1/approvals/:id", "root", { ...withPassphrase, subject: "missing", isPath: false, body: { approve: false }, record: "approve", status: 404 }),
@@ -242,8 +213,8 @@ export const vaultRequests: readonly ApiRequest[] = [
   vault("DELETE /v1/*/metadata/:path", ["delete"], { ...onSecret, record: "trash", status: 204 }),
   vault("GET /v1/*/config", "some", always),
   vault("POST /v1/*/config", "some", { ...always, body: {}, status: 204 }),
-  vault("LIST /v1/*/metadata", ["list"], { record: "list" }),
-  vault("LIST /v1/*/metadata/:path", ["list"], { subject: "app", isPath: false, record: "list" }),
+  vault("LIST /v1/*/metadata", ["list"], { record: "list", recorded: { prefix: "", count: 2 } }),
+  vault("LIST /v1/*/metadata/:path", ["list"], { subject: "app", isPath: false, record: "list", recorded: { prefix: "app/", count: 4 } }),
 
   vault("GET /v1/auth/token/lookup-self", "any"),
   vault("POST /v1/auth/token/lookup-self", "any", { body: {} }),
@@ -253,8 +224,8 @@ export const vaultRequests: readonly ApiRequest[] = [
   vault("POST /v1/auth/token/renew", "any", { body: { token: "{own}" } }),
   vault("POST /v1/auth/token/revoke-self", "any", { body: {}, record: "token-revoke", status: 400 }),
   vault("POST /v1/auth/token/revoke", "any", { body: { token: "{own}" }, record: "token-revoke", status: 400 }),
-  vault("POST /v1/auth/token/create", "some", { body: {}, record: "token-create", carries: "token" }),
-  vault("POST /v1/auth/approle/login", "login", { body: { role_id: "root", secret_id: "{own}" }, record: "token-create", carries: "token" }),
+  vault("POST /v1/auth/token/create", "some", { body: {}, record: "token-create", recorded: { name: "root.token-id" }, carries: "token" }),
+  vault("POST /v1/auth/approle/login", "login", { body: { role_id: "root", secret_id: "{own}" }, record: "token-create", recorded: { name: "root.login-id" }, carries: "token" }),
 
   vault("LIST /v1/*/keys", anyUse),
   vault("POST /v1/*/keys/:name", "root", { subject: "app/new", body: {}, record: "key-change" }),
@@ -330,6 +301,15 @@ export const forms: readonly ApiRequest[] = [
   vaultForm("GET /v1/*/metadata/:path", { target: "*/metadata/{subject}?list=true" }),
   vaultForm("LIST /v1/*/keys", { target: "*/keys/{subject}", subject: there.key, isPath: false }),
   vaultForm("POST /v1/auth/approle/login", { body: { role_id: "{subject}", secret_id: "srk_wrong" }, subject: there.token }),
+];
+
+/** Requests whose records differ from those of their rows. */
+// biome-ignore format: as above
+export const recordedForms: readonly ApiRequest[] = [
+  nativeForm("GET /v1/secrets/:path", { subject: "app/n", status: 404, carries: null, recorded: {} }),
+  nativeForm("GET /v1/secrets", { target: "secrets?prefix=other/", recorded: { prefix: "other/", count: 1 } }),
+  nativeForm("GET /v1/secrets", { target: "secrets?prefix=app//a", recorded: { prefix: "", count: 0 } }), // no path begins so
+  nativeForm("DELETE /v1/tokens/:name", { subject: `src_${"a".repeat(43)}`, status: 404, recorded: {} }), // a token's text
 ];
 
 /** Whether a secret, a key or a token is named, which may be there or not. */
