@@ -22,6 +22,7 @@ import {
 import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { mustCreateKey, rotating, untilRotated } from "../support/key-requests.js";
 import { throughBroker } from "./broker-scene.js";
+import { everyRequest } from "./requests-scene.js";
 import { describeMemory, type Look, passphrase, startWithCanary } from "./search.js";
 
 /** Puts over an earlier value, and a third as many of each other change. Short in the normal suite; 200 in the long form. */
@@ -39,6 +40,7 @@ describeMemory("the server's memory", {
     changes(changeOtherwise),
   "has no value once the vault is locked after writes of Vault's clients": () => changes(writeThroughVaultPort),
   "has no value or key after responses with them over TCP, unlocked and locked": responses,
+  "has no value, plaintext or key after every request of the table, unlocked and locked": everyRequest,
   "has no value after checks of all of them, unlocked and locked": checks,
   "has no transit key in any form and no plaintext once locked, and keys while unlocked": transitKeys,
   "has no value of a request over TCP": () => requestsWithValues(false),

@@ -65,7 +65,8 @@ export const there = {
   token: "ci",
 } as const;
 
-const message = "aGVsbG8=";
+/** In base64. */
+export const message = "aGVsbG8=";
 const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
 
 function requestOf(port: Port, at: string, may: May, given: Given = {}): ApiRequest {
