@@ -1,5 +1,5 @@
 /**
- * What `export` writes, read by other programs' parsers: those of docker compose and `docker run`, godotenv and python-dotenv.
+ * The output of `export`, read by other programs' parsers: those of docker compose and `docker run`, godotenv and python-dotenv.
  * `npm run test:long -- imports` fetches those of Go from its module proxy. The dotenv of npm and shells are in export.test.
  */
 import { spawnSync } from "node:child_process";

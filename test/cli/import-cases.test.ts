@@ -38,16 +38,16 @@ function keepass(...content: readonly string[]): string {
   return `<KeePassFile>${meta}<Root><Group><Name>R</Name>${content.join("")}</Group></Root></KeePassFile>`;
 }
 
-const seedOf = (strings: Strings) => keepass(entry({ Title: "A", ...strings }));
+const withStrings = (strings: Strings) => keepass(entry({ Title: "A", ...strings }));
 const url = (query: string) => `otpauth://totp/?secret=${query}`;
 
 const seeds: Readonly<Record<string, Case>> = {
   "TimeOtp in UTF-8": {
-    input: seedOf({ "TimeOtp-Secret": "12345678901234567890" }),
+    input: withStrings({ "TimeOtp-Secret": "12345678901234567890" }),
     stored: { "A/totp": url(seed) },
   },
   "TimeOtp in hex, with settings": {
-    input: seedOf({
+    input: withStrings({
       "TimeOtp-Secret-Hex": "31323334 35363738 39303132 33343536 37383930",
       "TimeOtp-Algorithm": "HMAC-SHA-512",
       "TimeOtp-Period": "45",
@@ -55,28 +55,28 @@ const seeds: Readonly<Record<string, Case>> = {
     stored: { "A/totp": url(`${seed}&algorithm=SHA512&period=45`) },
   },
   "TimeOtp in Base64": {
-    input: seedOf({ "TimeOtp-Secret-Base64": "MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=", "TimeOtp-Length": "7" }),
+    input: withStrings({ "TimeOtp-Secret-Base64": "MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=", "TimeOtp-Length": "7" }),
     stored: { "A/totp": url(`${seed}&digits=7`) },
   },
   "TOTP Seed for Steam": {
-    input: seedOf({ "TOTP Seed": seed, "TOTP Settings": "30;S" }),
+    input: withStrings({ "TOTP Seed": seed, "TOTP Settings": "30;S" }),
     stored: { "A/totp": url(`${seed}&period=30&encoder=steam`) },
   },
   "TOTP Seed with a clock's address": {
-    input: seedOf({ "TOTP Seed": "gezd gnbv gy3t qojq", "TOTP Settings": "45;7;https://time.example" }),
+    input: withStrings({ "TOTP Seed": "gezd gnbv gy3t qojq", "TOTP Settings": "45;7;https://time.example" }),
     stored: { "A/totp": url("gezdgnbvgy3tqojq&digits=7&period=45") },
   },
-  "a short secret in otp": { input: seedOf({ otp: "JBSWY3DP" }), stored: { "A/totp": url("JBSWY3DP") } },
+  "a short secret in otp": { input: withStrings({ otp: "JBSWY3DP" }), stored: { "A/totp": url("JBSWY3DP") } },
   "one seed in two spellings": {
-    input: seedOf({ otp: `key=${seed}&size=8`, "TimeOtp-Secret-Base32": seed, "TimeOtp-Length": "8" }),
+    input: withStrings({ otp: `key=${seed}&size=8`, "TimeOtp-Secret-Base32": seed, "TimeOtp-Length": "8" }),
     stored: { "A/totp": `key=${seed}&size=8` },
   },
   "two seeds": {
-    input: seedOf({ otp: url(seed), "TOTP Seed": other }),
+    input: withStrings({ otp: url(seed), "TOTP Seed": other }),
     stored: { "A/totp/otp": url(seed), "A/totp/TOTP Seed": url(other) },
   },
   "a setting without a seed": {
-    input: seedOf({ Password: "p", "TimeOtp-Period": "60" }),
+    input: withStrings({ Password: "p", "TimeOtp-Period": "60" }),
     stored: { "A/password": "p", "A/fields/TimeOtp-Period": "60" },
   },
 };
@@ -94,7 +94,9 @@ const uncomputable: Readonly<Record<string, Strings>> = {
 };
 for (const [words, strings] of Object.entries(uncomputable)) {
   const stored = { "A/password": "p" };
-  Object.assign(seeds, { [words]: { input: seedOf({ Password: "p", ...strings }), stored, says: [words], code: 2 } });
+  Object.assign(seeds, {
+    [words]: { input: withStrings({ Password: "p", ...strings }), stored, says: [words], code: 2 },
+  });
 }
 
 const [main, mainId] = [Buffer.alloc(16, 0xab).toString("base64"), "ab".repeat(16)];

@@ -1,5 +1,5 @@
 /**
- * What KeePassXC writes, imported, with KeePassXC as the judge: its codes, and the values of its references. Skipped without
+ * Exports of KeePassXC, imported with KeePassXC as the judge: its codes, and the values of its references. Skipped without
  * keepassxc-cli.
  */
 import { spawnSync } from "node:child_process";

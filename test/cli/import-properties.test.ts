@@ -1,5 +1,5 @@
 /**
- * What goes into a file of each format comes out of the vault's plan, or is named: for items with any titles, equal names,
+ * Everything in a file of each format comes out of the vault's plan, or is named: for items with any titles, equal names,
  * empty fields and all of Unicode.
  */
 import { expect } from "chai";

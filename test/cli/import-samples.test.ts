@@ -5,7 +5,7 @@
 
 import { expect } from "chai";
 import { parse } from "csv-parse/sync";
-import { dialectOf } from "../../src/cli/import/csv.js";
+import { findDialect } from "../../src/cli/import/csv.js";
 import { segmentsFor } from "../../src/cli/import/names.js";
 import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
@@ -17,7 +17,7 @@ type Project = {
   readonly project: string;
   readonly commit: string;
   readonly folder: string;
-  /** What becomes of each: the format, values that are stored and parts that are named; or the words of a refusal. */
+  /** The outcome of each: the format, values that are stored and parts that are named; or the words of a refusal. */
   readonly files: Readonly<Record<string, string>>;
 };
 
@@ -238,7 +238,7 @@ describe("import of other projects' sample files", () => {
   /** Every cell of a CSV file is stored, is a part of a name, or is in a column that is named. */
   function mustHoldCells(text: string, stored: readonly string[], paths: readonly string[], said: string): void {
     const [header = [], ...rows] = parse(text, { bom: true, relax_column_count_less: true, skip_empty_lines: true });
-    const { title = "", group, created } = dialectOf(header) ?? {};
+    const { title = "", group, created } = findDialect(header) ?? {};
     for (const row of rows) {
       for (const [i, cell] of row.entries()) {
         const column = header[i] ?? "";

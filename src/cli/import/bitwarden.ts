@@ -7,7 +7,7 @@
 import { CommandFailure } from "../kit/errors.js";
 import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
 import { joinSources, type ParsedSource } from "./entry.js";
-import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
+import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
 import { parseJson } from "./json.js";
 import { memberNames, readMember } from "./zip.js";
 
@@ -52,8 +52,8 @@ export function readBitwarden(text: string, file: string): ParsedSource {
   const refused = items.flatMap((item, i) =>
     isObject(item) ? [] : [{ origin: `item ${i + 1}`, problem: "it is not an object" }],
   );
-  const read = items.flatMap((item, i) => (isObject(item) ? [itemOf(item, i + 1, folders)] : []));
-  return joinSources([{ refused }, secretsOfItems(read)]);
+  const read = items.flatMap((item, i) => (isObject(item) ? [makeItem(item, i + 1, folders)] : []));
+  return joinSources([{ refused }, readSecrets(read)]);
 }
 
 function namesById(...lists: readonly unknown[]): ReadonlyMap<unknown, string> {
@@ -61,7 +61,7 @@ function namesById(...lists: readonly unknown[]): ReadonlyMap<unknown, string> {
   return new Map(named);
 }
 
-function itemOf(item: UnknownObject, number: number, folders: ReadonlyMap<unknown, string>): SourceItem {
+function makeItem(item: UnknownObject, number: number, folders: ReadonlyMap<unknown, string>): SourceItem {
   const title = textIn(item["name"]) ?? "";
   const ids = [item["folderId"], ...(Array.isArray(item["collectionIds"]) ? item["collectionIds"] : [])];
   const folder = ids.map((id) => folders.get(id)).find((name) => name !== undefined);

@@ -181,7 +181,7 @@ export const dialects: readonly Dialect[] = [
 ];
 
 /** All columns that a dialect knows. */
-export function columnsOf({ secrets, needed, ignored, title, group, created }: Dialect): ReadonlySet<string> {
+export function knownColumns({ secrets, needed, ignored, title, group, created }: Dialect): ReadonlySet<string> {
   const others = [title, group?.column, created].filter((name) => name !== undefined);
   return new Set([...needed, ...Object.values(secrets), ...others, ...ignored]);
 }

@@ -5,13 +5,13 @@
 import { CsvError, parse } from "csv-parse/sync";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
-import { columnsOf, type Dialect, dialects, recycleBins } from "./csv-dialects.js";
+import { type Dialect, dialects, knownColumns, recycleBins } from "./csv-dialects.js";
 import { joinSources, type ParsedSource } from "./entry.js";
-import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
+import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
 import { referenceProblem } from "./keepass-references.js";
 
 /** Returns the columns of a text's first line that is not empty. */
-export function headerOf(text: string): string[] {
+export function readHeader(text: string): string[] {
   try {
     return parse(headerLine(text), { bom: true, delimiter: delimiterOf(text), relax_quotes: true })[0] ?? [];
   } catch (error) {
@@ -21,18 +21,20 @@ export function headerOf(text: string): string[] {
 }
 
 /** Returns the dialect that knows all columns; else one that lacks only some of them; null for another file. */
-export function dialectOf(header: readonly string[]): Dialect | null {
+export function findDialect(header: readonly string[]): Dialect | null {
   const fits = dialects.filter(({ needed }) => needed.every((name) => header.includes(name)));
   const isKnown = (dialect: Dialect) => unknownIn(header, dialect).every((name) => name === "");
   return fits.find(isKnown) ?? fits[0] ?? null;
 }
 
 function unknownIn(header: readonly string[], dialect: Dialect): string[] {
-  const known = columnsOf(dialect);
+  const known = knownColumns(dialect);
   return header.filter((name) => !known.has(name));
 }
 
-const columnWords = new Set(dialects.flatMap((dialect) => [...columnsOf(dialect)]).map((name) => name.toLowerCase()));
+const columnWords = new Set(
+  dialects.flatMap((dialect) => [...knownColumns(dialect)]).map((name) => name.toLowerCase()),
+);
 
 /** DANGER: the first line of a file without a header is a login, whose password no message may quote. */
 export function looksLikeHeader(header: readonly string[]): boolean {
@@ -73,10 +75,7 @@ export function readCsv(text: string, file: string, dialect: Dialect, options: C
     dialect.format === "keepassxc" && new Set(records.map((record) => groupOf(record, dialect)[0])).size === 1;
   const read = records.map((record, i) => readRow(record, i + 1, hasOneRoot ? 1 : 0, dialect));
   const items = read.filter((row) => typeof row !== "string");
-  return joinSources([
-    { leftOut: [...leftOut, ...read.filter((row) => typeof row === "string")] },
-    secretsOfItems(items),
-  ]);
+  return joinSources([{ leftOut: [...leftOut, ...read.filter((row) => typeof row === "string")] }, readSecrets(items)]);
 }
 
 /** @throws CommandFailure usage, for a column that is there twice, and a last row that is cut off */
@@ -130,7 +129,7 @@ function readRow(record: Row, number: number, depth: number, dialect: Dialect): 
   const folders = groupOf(record, dialect).slice(depth);
   if (isGroup(record, dialect)) return `${origin}: it is a group without a secret`;
   if (dialect.format === "keepassxc" && recycleBins.has(folders[0] ?? "")) return `${origin}: it is in the recycle bin`;
-  const all = Object.entries(dialect.secrets).map(([name, column]) => fieldOf(name, record.get(column) ?? ""));
+  const all = Object.entries(dialect.secrets).map(([name, column]) => makeField(name, record.get(column) ?? ""));
   const problems = all.map(({ value }) => referenceProblem(value));
   return {
     ...{ origin, title, folders, created: record.get(dialect.created ?? "") ?? "" },
@@ -142,7 +141,7 @@ function readRow(record: Row, number: number, depth: number, dialect: Dialect): 
   };
 }
 
-function fieldOf(name: string, value: string): Field {
+function makeField(name: string, value: string): Field {
   const [first = "", ...label] = name.split("/");
   return first === "totp"
     ? standardField(first, value, label.join("/"))

@@ -43,7 +43,7 @@ export type ParsedSource = {
   readonly refused: readonly Refused[];
   /** Parts of the source that a vault cannot hold. */
   readonly leftOut: readonly string[];
-  /** What became of parts that are stored in another way than they are written. */
+  /** Names parts that are stored in another way than they are written. */
   readonly remarks: readonly string[];
 };
 

@@ -101,8 +101,8 @@ function csvFormat(dialect: Dialect): Format {
     name: format,
     help: `the .csv of ${dialect.program}: ${folders}${title}/${Object.keys(secrets).join(", ")}`,
     recognizes: async ({ text }) => {
-      const { dialectOf, headerOf } = await import("./csv.js");
-      return dialectOf(headerOf(text)) === dialect;
+      const { findDialect, readHeader } = await import("./csv.js");
+      return findDialect(readHeader(text)) === dialect;
     },
     read: async ({ text, name, isGuessed, options: { dropped } }) => {
       return (await import("./csv.js")).readCsv(text, name, dialect, { isGuessed, dropped });
@@ -190,8 +190,8 @@ function isOnePasswordInterchange(text: string): boolean {
 
 /** Names the columns of an unknown CSV file, unless they may be values. */
 async function unknownFormat({ name, text, members }: SourceFile): Promise<CommandFailure> {
-  const { headerOf, looksLikeHeader } = await import("./csv.js");
-  const header = members.length > 0 ? [] : headerOf(text);
+  const { readHeader, looksLikeHeader } = await import("./csv.js");
+  const header = members.length > 0 ? [] : readHeader(text);
   const problem = looksLikeHeader(header)
     ? `no program that import knows writes the columns ${header.map((column) => printable(column)).join(", ")}`
     : "the format is none that import knows";

@@ -33,7 +33,7 @@ export type Field = {
   /** Where it is stored in the item's folder: `["fields", "PIN"]`. */
   readonly name: readonly string[];
   readonly value: string;
-  /** What tells it from another field of the same name. */
+  /** Tells it from another field of the same name. */
   readonly label?: string;
   /** `seed`: only a seed of one-time codes is stored. */
   readonly kind?: "password" | "seed";
@@ -46,15 +46,15 @@ export function standardField(name: string, value: string, label?: string): Fiel
 }
 
 /** Returns the secrets of all items. */
-export function secretsOfItems(items: Iterable<SourceItem>): ParsedSource {
-  return joinSources(Array.from(items, secretsOfItem));
+export function readSecrets(items: Iterable<SourceItem>): ParsedSource {
+  return joinSources(Array.from(items, readItem));
 }
 
-function secretsOfItem(source: SourceItem): ParsedSource {
+function readItem(source: SourceItem): ParsedSource {
   const { origin, leftOut = [] } = source;
   const { seeds, others, refused } = sortedFields(source);
   const fields = [...others, ...placedSeeds(seeds)].filter(({ value }) => value !== "");
-  const item = itemOf(source);
+  const item = makeItem(source);
   const isEmpty = fields.length === 0 && refused.length === 0 && (source.refused ?? []).length === 0;
   return {
     found: withDistinctPaths(fields, item),
@@ -64,7 +64,7 @@ function secretsOfItem(source: SourceItem): ParsedSource {
   };
 }
 
-function itemOf({ origin, folders, title, fields, created = "", id = "" }: SourceItem): Item {
+function makeItem({ origin, folders, title, fields, created = "", id = "" }: SourceItem): Item {
   const shown = segmentsFor(title).length > 0 ? title : substituteTitle(fields);
   const path = [...folders, shown].flatMap(segmentsFor).join("/");
   return { path, created, id, origin, isRenamed: shown !== title || ![...folders, title].every(isKept) };
@@ -136,7 +136,7 @@ function withDistinctPaths(fields: readonly Field[], item: Item): ImportEntry[] 
   return fields.map((field) => {
     const path = freePath(field, { item, wanted, used, numbers });
     used.add(path);
-    return { path, value: field.value, ...markOf(field), origin: `${item.origin}, ${shownName(field)}`, item };
+    return { path, value: field.value, ...makeMark(field), origin: `${item.origin}, ${shownName(field)}`, item };
   });
 }
 
@@ -169,7 +169,7 @@ function pathIn(item: Item, name: readonly string[]): string {
   return [item.path, ...segments].join("/");
 }
 
-function markOf({ kind }: Field): Mark {
+function makeMark({ kind }: Field): Mark {
   if (kind === "seed") return oneTimeMark;
   return kind === "password" ? { type: "password" } : {};
 }

@@ -94,7 +94,7 @@ function withPadding(value: string, encoding: "base64" | undefined): string {
 const maxDepth = 32;
 
 /** Names that make a path are kept as they are. */
-function pathOfNames(names: readonly string[]): string {
+function joinNames(names: readonly string[]): string {
   const path = names.join("/");
   if (problemOfPath(path) === null) return path;
   return names.flatMap((name) => (segmentsFor(name).length === 0 ? ["untitled"] : segmentsFor(name))).join("/");
@@ -102,11 +102,11 @@ function pathOfNames(names: readonly string[]): string {
 
 function readPlain(json: UnknownObject): ParsedSource {
   return joinSources(
-    Array.from(leavesOf(json, []), ({ names, value }): Partial<ParsedSource> => {
+    Array.from(listLeaves(json, []), ({ names, value }): Partial<ParsedSource> => {
       const origin = names.join(" → ");
       if (isObject(value)) return { refused: [{ origin, problem: `it is nested deeper than ${maxDepth} levels` }] };
       if (typeof value !== "string") return { refused: [{ origin, problem: "it is neither a string nor an object" }] };
-      const path = pathOfNames(names);
+      const path = joinNames(names);
       const remarks = path === names.join("/") ? [] : [`${origin}: stored as ${path}`];
       return { found: [{ path, value, origin }], remarks };
     }),
@@ -116,10 +116,10 @@ function readPlain(json: UnknownObject): ParsedSource {
 type Leaf = { readonly names: readonly string[]; readonly value: unknown };
 
 /** Yields all values that are no objects, and objects that are nested too deep. */
-function* leavesOf(object: UnknownObject, folders: readonly string[]): Generator<Leaf, void, void> {
+function* listLeaves(object: UnknownObject, folders: readonly string[]): Generator<Leaf, void, void> {
   for (const [name, value] of Object.entries(object)) {
     const names = [...folders, name];
-    if (isObject(value) && names.length < maxDepth) yield* leavesOf(value, names);
+    if (isObject(value) && names.length < maxDepth) yield* listLeaves(value, names);
     else yield { names, value };
   }
 }

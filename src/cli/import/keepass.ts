@@ -5,7 +5,7 @@
  */
 import { CommandFailure } from "../kit/errors.js";
 import { joinSources, type ParsedSource, type Refused } from "./entry.js";
-import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
+import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
 import { type Referable, resolvedField } from "./keepass-references.js";
 import { seedsIn } from "./keepass-seeds.js";
 import { type Element, parseXml } from "./xml.js";
@@ -39,9 +39,9 @@ export function readKeePass(text: string, file: string): ParsedSource {
   const read: Read = { bin: /^A*=*$/.test(bin) ? null : bin, entries: [], leftOut: [] };
   readGroup(root, [], read);
   const kept = read.entries.filter(({ isDeleted }) => !isDeleted);
-  const items = kept.map((entry, i) => itemOf(entry, i + 1, read.entries));
+  const items = kept.map((entry, i) => makeItem(entry, i + 1, read.entries));
   const remarks = items.flatMap(({ remarks }) => remarks);
-  return joinSources([{ leftOut: read.leftOut, remarks }, secretsOfItems(items)]);
+  return joinSources([{ leftOut: read.leftOut, remarks }, readSecrets(items)]);
 }
 
 type Entry = Referable & {
@@ -65,7 +65,7 @@ function readGroup(group: Element, folders: readonly string[], read: Read, isDel
   if (notes !== "" && !isDeleted)
     read.leftOut.push(`group ${folders.join("/") || textOf(childOf(group, "Name"))}: its notes`);
   for (const child of group.children) {
-    if (child.name === "Entry") read.entries.push(entryOf(child, folders, isDeleted));
+    if (child.name === "Entry") read.entries.push(makeEntry(child, folders, isDeleted));
     else if (child.name === "Group") readChildGroup(child, folders, read, isDeleted);
   }
 }
@@ -84,7 +84,7 @@ function entriesIn({ children }: Element): number {
   );
 }
 
-function entryOf(element: Element, folders: readonly string[], isDeleted: boolean): Entry {
+function makeEntry(element: Element, folders: readonly string[], isDeleted: boolean): Entry {
   const strings = element.children.filter(({ name }) => name === "String");
   const all = strings.map((each) => [textOf(childOf(each, "Key")), childOf(each, "Value")?.text ?? ""] as const);
   const id = Buffer.from(textOf(childOf(element, "UUID")), "base64")
@@ -99,7 +99,7 @@ function firstOfEachKey(all: Entry["all"]): ReadonlyMap<string, string> {
   return strings;
 }
 
-function itemOf(
+function makeItem(
   entry: Entry,
   number: number,
   entries: readonly Referable[],
@@ -112,7 +112,7 @@ function itemOf(
   const others = all.flatMap(([key, raw], i): Field[] => {
     if (key === "Title" || seeds.used.has(key)) return [];
     const isFirst = all.findIndex(([other]) => other === key) === i;
-    return [fieldOf(key, isFirst ? (strings.get(key) ?? "") : raw)];
+    return [makeField(key, isFirst ? (strings.get(key) ?? "") : raw)];
   });
   const created = textOf(childOf(childOf(element, "Times"), "CreationTime"));
   const tags = standardField("tags", textOf(childOf(element, "Tags")));
@@ -140,7 +140,7 @@ function resolved(entry: Entry, entries: readonly Referable[]) {
   return { strings, refused, remarks };
 }
 
-function fieldOf(key: string, value: string): Field {
+function makeField(key: string, value: string): Field {
   const name = names[key];
   return name === undefined ? { name: ["fields", key], value, label: key } : standardField(name, value, key);
 }

@@ -6,7 +6,7 @@
 import { CommandFailure } from "../kit/errors.js";
 import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
 import type { ParsedSource } from "./entry.js";
-import { type Field, type SourceItem, secretsOfItems, standardField } from "./items.js";
+import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
 import { parseJson } from "./json.js";
 import { readMember } from "./zip.js";
 
@@ -22,11 +22,11 @@ export function readOnePassword(archive: Buffer, file: string): ParsedSource {
     throw new CommandFailure("usage", `${file} has no accounts: it is not a 1Password export`);
   }
   const vaults = objectsIn(json["accounts"]).flatMap(({ vaults }) => objectsIn(vaults));
-  return secretsOfItems(vaults.flatMap((vault) => itemsOf(vault, vaults.length > 1)));
+  return readSecrets(vaults.flatMap((vault) => readItems(vault, vaults.length > 1)));
 }
 
 /** A vault is a folder where there are several. */
-function itemsOf(vault: UnknownObject, isFolder: boolean): SourceItem[] {
+function readItems(vault: UnknownObject, isFolder: boolean): SourceItem[] {
   const name = textIn(memberOf(vault, "attrs")["name"]) ?? "Private";
   return objectsIn(vault["items"]).map((item, i) => {
     const title = textIn(memberOf(item, "overview")["title"]) ?? "";
@@ -72,13 +72,13 @@ function sectionFields({ title, fields }: UnknownObject): Field[] {
     return Object.entries(memberOf(field, "value")).flatMap(([kind, content]): Field[] => {
       const place = section === "" ? [label] : [section, label];
       if (kind === "totp") return [standardField("totp", textIn(content) ?? "", place.join("/"))];
-      return valuesOf(kind, content).map(([name, value]) => ({ name: [...place, ...name], value }));
+      return readValues(kind, content).map(([name, value]) => ({ name: [...place, ...name], value }));
     });
   });
 }
 
 /** A value is an object whose one member says what kind it is. */
-function valuesOf(kind: string, content: unknown): [name: string[], value: string][] {
+function readValues(kind: string, content: unknown): [name: string[], value: string][] {
   if (kind === "file") return [];
   if (kind === "date") return [[[], dateOf(content)]];
   if (kind === "sshKey" && isObject(content)) return [[[], textIn(content["privateKey"]) ?? ""]];
