@@ -100,14 +100,46 @@ export interface TransitInput {
   readonly keyVersion?: number;
 }
 
-/** Body of an operation with a transit key; one input, or a batch of them. Other fields are ignored. */
-export interface TransitRequest {
+/** Body of an encryption; one input, or a batch of them. Other fields are ignored. */
+export interface EncryptRequest {
   /** encrypt: the bytes to encrypt, in base64. */
   readonly plaintext?: string;
+  /** Additional data that is authenticated but not encrypted, in base64; decrypt needs the same. Only with `aes256-gcm96`. */
+  readonly aad?: string;
+  /** Inputs in place of the one in this object, with the same fields. */
+  readonly batch?: readonly TransitInput[];
+}
+
+/** Body of a decryption or rewrap; one input, or a batch of them. Other fields are ignored. */
+export interface CiphertextRequest {
   /** decrypt, rewrap: what encrypt returned. */
   readonly ciphertext?: string;
   /** Additional data that is authenticated but not encrypted, in base64; decrypt needs the same. Only with `aes256-gcm96`. */
   readonly aad?: string;
+  /** Inputs in place of the one in this object, with the same fields. */
+  readonly batch?: readonly TransitInput[];
+}
+
+/** Body of a request for a signature; one input, or a batch of them. Other fields are ignored. */
+export interface SignRequest {
+  /** sign, verify, hmac: the message, or with `prehashed` its digest, in base64. */
+  readonly input?: string;
+  /** sign, verify: `input` is a digest already. Not with `ed25519`. */
+  readonly prehashed?: boolean;
+  /** sign, verify, hmac: the hash function. `ed25519` ignores it. */
+  readonly hash?: "sha2-256" | "sha2-384" | "sha2-512";
+  /** sign, verify with `ecdsa-p256`: DER, or r and s in base64url. */
+  readonly marshaling?: "asn1" | "jws";
+  /** sign, verify with RSA: the padding. */
+  readonly signatureAlgorithm?: "pss" | "pkcs1v15";
+  /** sign, hmac: the version to use. Default: the newest. */
+  readonly keyVersion?: number;
+  /** Inputs in place of the one in this object, with the same fields. */
+  readonly batch?: readonly TransitInput[];
+}
+
+/** Body of a verification; one input, or a batch of them. Other fields are ignored. */
+export interface VerifyRequest {
   /** sign, verify, hmac: the message, or with `prehashed` its digest, in base64. */
   readonly input?: string;
   /** verify: what sign returned. */
@@ -122,9 +154,19 @@ export interface TransitRequest {
   readonly marshaling?: "asn1" | "jws";
   /** sign, verify with RSA: the padding. */
   readonly signatureAlgorithm?: "pss" | "pkcs1v15";
+  /** Inputs in place of the one in this object, with the same fields. */
+  readonly batch?: readonly TransitInput[];
+}
+
+/** Body of a request for a MAC; one input, or a batch of them. Other fields are ignored. */
+export interface HmacRequest {
+  /** sign, verify, hmac: the message, or with `prehashed` its digest, in base64. */
+  readonly input?: string;
+  /** sign, verify, hmac: the hash function. `ed25519` ignores it. */
+  readonly hash?: "sha2-256" | "sha2-384" | "sha2-512";
   /** sign, hmac: the version to use. Default: the newest. */
   readonly keyVersion?: number;
-  /** Inputs in place of the one in this object. */
+  /** Inputs in place of the one in this object, with the same fields. */
   readonly batch?: readonly TransitInput[];
 }
 
@@ -198,7 +240,7 @@ export interface ExportedTransitKey {
   readonly keys: Readonly<Record<string, string>>;
 }
 
-/** Result of one input. In a batch, a refused input has `error` and `code`. */
+/** Result of one input of a batch. A refused input has `error` and `code`. */
 export interface TransitResult {
   /** encrypt, rewrap, datakey. */
   readonly ciphertext?: string;
@@ -216,24 +258,52 @@ export interface TransitResult {
   readonly code?: "BAD_REQUEST";
 }
 
-/** Result of an operation with a transit key. */
-export interface TransitResults {
+/** Result of an encryption or rewrap. */
+export interface CiphertextResult {
   /** encrypt, rewrap, datakey. */
   readonly ciphertext?: string;
-  /** decrypt, datakey: in base64. */
-  readonly plaintext?: string;
-  /** sign. */
-  readonly signature?: string;
-  /** hmac. */
-  readonly hmac?: string;
-  /** verify: whether the signature or MAC is right. */
-  readonly valid?: boolean;
-  /** Of a refused input: why. */
-  readonly error?: string;
-  /** Of a refused input. */
-  readonly code?: "BAD_REQUEST";
   /** Results of a batch, in its order. */
   readonly results?: readonly TransitResult[];
+}
+
+/** Result of a decryption. */
+export interface PlaintextResult {
+  /** decrypt, datakey: in base64. */
+  readonly plaintext?: string;
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
+}
+
+/** Result of signing. */
+export interface SignatureResult {
+  /** sign. */
+  readonly signature?: string;
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
+}
+
+/** Result of a verification. */
+export interface ValidityResult {
+  /** verify: whether the signature or MAC is right. */
+  readonly valid?: boolean;
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
+}
+
+/** Result of making a MAC. */
+export interface HmacResult {
+  /** hmac. */
+  readonly hmac?: string;
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
+}
+
+/** A data key, encrypted and, when it was asked for, itself. */
+export interface DataKey {
+  /** encrypt, rewrap, datakey. */
+  readonly ciphertext: string;
+  /** decrypt, datakey: in base64. */
+  readonly plaintext?: string;
 }
 
 /** Confirmation of a deletion. */

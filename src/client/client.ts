@@ -73,6 +73,7 @@ import {
   inputFields,
   optionalBase64,
   resultField,
+  resultShapes,
   type SignOptions,
   type TransitBatchInput,
   type TransitUse,
@@ -1042,7 +1043,7 @@ export class StrongroomClient implements AsyncDisposable {
     options: CallOptions = {},
   ): Promise<readonly TransitResult[]> {
     const body = jsonListObject("batch", inputs.map(inputFields));
-    const sent = this.#connection.send("TransitResults", "POST", transitUrl(use, name), options, {
+    const sent = this.#connection.send(resultShapes[use], "POST", transitUrl(use, name), options, {
       body,
       readsOnly: true,
     });
@@ -1065,8 +1066,8 @@ export class StrongroomClient implements AsyncDisposable {
     { bits, aad, ...options }: EncryptOptions & { readonly bits?: 128 | 256 | 512 | undefined } = {},
   ): Promise<{ readonly key: Uint8Array<ArrayBuffer>; readonly ciphertext: string }> {
     const content = { fields: { bits, aad: optionalBase64(aad) }, readsOnly: true };
-    const result = await this.#connection.send("TransitResults", "POST", transitUrl("datakey", name), options, content);
-    return { key: bytesOf(resultField(result, "plaintext")), ciphertext: resultField(result, "ciphertext") };
+    const result = await this.#connection.send("DataKey", "POST", transitUrl("datakey", name), options, content);
+    return { key: bytesOf(resultField(result, "plaintext")), ciphertext: result.ciphertext };
   }
 
   /**
@@ -1229,6 +1230,6 @@ export class StrongroomClient implements AsyncDisposable {
 
   async #use(use: TransitUse, name: string, input: TransitBatchInput, options: CallOptions): Promise<TransitResult> {
     const content = { fields: inputFields(input), readsOnly: true };
-    return this.#connection.send("TransitResults", "POST", transitUrl(use, name), options, content);
+    return this.#connection.send(resultShapes[use], "POST", transitUrl(use, name), options, content);
   }
 }

@@ -8,13 +8,17 @@ import type {
   BatchResults,
   BrokerAccess,
   CheckList,
+  CiphertextResult,
   CreatedKey,
+  DataKey,
   Deleted,
   ExportedTransitKey,
+  HmacResult,
   Initialized,
   KeyList,
   NewToken,
   OneTimeCode,
+  PlaintextResult,
   RandomBytes,
   ReviewCode,
   ReviewFacts,
@@ -25,6 +29,7 @@ import type {
   Secret,
   SecretHistory,
   SecretList,
+  SignatureResult,
   Snapshot,
   Stored,
   Token,
@@ -32,11 +37,11 @@ import type {
   TransitDeleted,
   TransitKey,
   TransitKeyList,
-  TransitResults,
   Trashed,
   TrashList,
   UseList,
   UseSet,
+  ValidityResult,
   VaultStatus,
 } from "./api-types.js";
 
@@ -50,13 +55,17 @@ export type Responses = {
   readonly BatchResults: BatchResults;
   readonly BrokerAccess: BrokerAccess;
   readonly CheckList: CheckList;
+  readonly CiphertextResult: CiphertextResult;
   readonly CreatedKey: CreatedKey;
+  readonly DataKey: DataKey;
   readonly Deleted: Deleted;
   readonly ExportedTransitKey: ExportedTransitKey;
+  readonly HmacResult: HmacResult;
   readonly Initialized: Initialized;
   readonly KeyList: KeyList;
   readonly NewToken: NewToken;
   readonly OneTimeCode: OneTimeCode;
+  readonly PlaintextResult: PlaintextResult;
   readonly RandomBytes: RandomBytes;
   readonly ReviewCode: ReviewCode;
   readonly ReviewFacts: ReviewFacts;
@@ -67,6 +76,7 @@ export type Responses = {
   readonly Secret: Secret;
   readonly SecretHistory: SecretHistory;
   readonly SecretList: SecretList;
+  readonly SignatureResult: SignatureResult;
   readonly Snapshot: Snapshot;
   readonly Stored: Stored;
   readonly Token: Token;
@@ -74,11 +84,11 @@ export type Responses = {
   readonly TransitDeleted: TransitDeleted;
   readonly TransitKey: TransitKey;
   readonly TransitKeyList: TransitKeyList;
-  readonly TransitResults: TransitResults;
   readonly Trashed: Trashed;
   readonly TrashList: TrashList;
   readonly UseList: UseList;
   readonly UseSet: UseSet;
+  readonly ValidityResult: ValidityResult;
   readonly VaultStatus: VaultStatus;
 };
 
@@ -201,11 +211,19 @@ export const shapes = {
     "next?": "string",
     "damaged?": "[]string",
   },
+  CiphertextResult: {
+    "ciphertext?": "string",
+    "results?": "[]TransitResult",
+  },
   CreatedKey: {
     ok: "boolean",
     id: "string",
     label: "string",
     key: "string",
+  },
+  DataKey: {
+    ciphertext: "string",
+    "plaintext?": "string",
   },
   Deleted: {
     ok: "boolean",
@@ -216,6 +234,10 @@ export const shapes = {
     name: "string",
     type: "string",
     keys: "{}string",
+  },
+  HmacResult: {
+    "hmac?": "string",
+    "results?": "[]TransitResult",
   },
   Initialized: {
     ok: "boolean",
@@ -266,6 +288,10 @@ export const shapes = {
     validFor: "integer",
     period: "integer",
     isUrl: "boolean",
+  },
+  PlaintextResult: {
+    "plaintext?": "string",
+    "results?": "[]TransitResult",
   },
   Program: {
     pid: "integer",
@@ -377,6 +403,10 @@ export const shapes = {
   ServerCertificate: {
     endsAt: "time",
   },
+  SignatureResult: {
+    "signature?": "string",
+    "results?": "[]TransitResult",
+  },
   Snapshot: {
     ok: "boolean",
     message: "string",
@@ -440,16 +470,6 @@ export const shapes = {
     "error?": "string",
     "code?": "string",
   },
-  TransitResults: {
-    "ciphertext?": "string",
-    "plaintext?": "string",
-    "signature?": "string",
-    "hmac?": "string",
-    "valid?": "boolean",
-    "error?": "string",
-    "code?": "string",
-    "results?": "[]TransitResult",
-  },
   TrashEntry: {
     path: "string",
     deletedAt: "time",
@@ -500,6 +520,10 @@ export const shapes = {
     ask: "string",
     private: "boolean",
     "name?": "string",
+  },
+  ValidityResult: {
+    "valid?": "boolean",
+    "results?": "[]TransitResult",
   },
   VaultStatus: {
     initialized: "boolean",

@@ -4,9 +4,21 @@ import { StrongroomError } from "./errors.js";
 import type { Field } from "./json-body.js";
 import type { CallOptions, Text } from "./options.js";
 import { encoded } from "./request.js";
+import type { Responses } from "./shapes.js";
 
 export type TransitKeyType = NonNullable<TransitKeyRequest["type"]>;
-export type TransitUse = "encrypt" | "decrypt" | "rewrap" | "sign" | "verify" | "hmac";
+
+/** The shapes of the results of each use. */
+export const resultShapes = {
+  encrypt: "CiphertextResult",
+  decrypt: "PlaintextResult",
+  rewrap: "CiphertextResult",
+  sign: "SignatureResult",
+  verify: "ValidityResult",
+  hmac: "HmacResult",
+} as const satisfies Readonly<Record<string, keyof Responses>>;
+
+export type TransitUse = keyof typeof resultShapes;
 
 export type CreateTransitKeyOptions = CallOptions & {
   /** What the key can do. Default: aes256-gcm96. */
