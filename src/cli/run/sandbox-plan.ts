@@ -7,7 +7,7 @@
  *   - In a writable directory, each directory above a hidden path is a mount point, which cannot be renamed or removed.
  *   - Directly in a writable directory nothing can be framed: what is there is covered itself, and made if it is missing.
  */
-import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
@@ -27,7 +27,9 @@ import {
 /** `own`: an empty directory that the program can write; `empty`: one that it cannot; `blank`: in place of a file. */
 type MountKind = "writable" | "readOnly" | "own" | "frame" | "empty" | "blank";
 
-export type Entry = { readonly name: string; readonly kind: "bound" | "link"; readonly identity: Identity };
+export type Entry =
+  | { readonly name: string; readonly kind: "bound"; readonly identity: Identity }
+  | { readonly name: string; readonly kind: "link"; readonly target: string };
 
 export type Mount = {
   readonly path: string;
@@ -203,12 +205,7 @@ class Planner {
     if (kind !== "frame") return { path, kind };
     const isProgram = this.#program.some((directory) => isWithin(path, directory));
     const names = readdirSync(path).filter((name) => !this.#mounts.has(join(path, name)));
-    const entries = names.flatMap((name): Entry[] => {
-      const found = lstatSync(join(path, name), { throwIfNoEntry: false });
-      if (found === undefined) return [];
-      if (found.isSymbolicLink()) return [{ name, kind: "link", identity: identityOf(found) }];
-      return found.isDirectory() || found.isFile() ? [{ name, kind: "bound", identity: identityOf(found) }] : [];
-    });
+    const entries = names.flatMap((name) => readEntry(path, name) ?? []);
     return { path, kind, entries, isWritable: this.#regionOf(path) === "writable" && !isProgram };
   }
 
@@ -244,8 +241,22 @@ class Planner {
   }
 }
 
+/** Returns null for what cannot be bound, and for what another program has just removed or replaced. */
+function readEntry(directory: string, name: string): Entry | null {
+  const path = join(directory, name);
+  try {
+    const found = lstatSync(path);
+    if (found.isSymbolicLink()) return { name, kind: "link", target: readlinkSync(path) };
+    return found.isDirectory() || found.isFile() ? { name, kind: "bound", identity: identityOf(found) } : null;
+  } catch {
+    return null;
+  }
+}
+
 function boundEntries({ path, entries = [] }: Mount): (readonly [string, Identity])[] {
-  return entries.filter(({ kind }) => kind === "bound").map(({ name, identity }) => [join(path, name), identity]);
+  return entries.flatMap((entry) =>
+    entry.kind === "bound" ? [[join(path, entry.name), entry.identity] as const] : [],
+  );
 }
 
 function directoryStep({ path, kind, identity }: Step): (readonly [string, Identity])[] {

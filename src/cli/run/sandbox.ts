@@ -1,15 +1,6 @@
 /** Sandbox of `agent run`: bubblewrap, without the vault, other processes, and any network but the broker's. */
 import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  fstatSync,
-  lstatSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, fstatSync, lstatSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -165,12 +156,12 @@ function argumentsOf({ path, kind, entries = [], isWritable = false }: Mount): s
   if (kind === "writable") return ["--bind", path, path];
   if (kind === "readOnly") return ["--ro-bind", path, path];
   if (kind === "blank") return ["--ro-bind", "/dev/null", path];
-  const bound = (each: string) => [isWritable ? "--bind-try" : "--ro-bind-try", each, each];
-  const shown = entries.map((entry) => ({ ...entry, each: join(path, entry.name) }));
-  return [
-    ...["--tmpfs", path],
-    ...shown.flatMap(({ kind, each }) => (kind === "link" ? ["--symlink", readlinkSync(each), each] : bound(each))),
-  ];
+  const bind = isWritable ? "--bind-try" : "--ro-bind-try";
+  const shown = entries.flatMap((entry) => {
+    const each = join(path, entry.name);
+    return entry.kind === "link" ? ["--symlink", entry.target, each] : [bind, each, each];
+  });
+  return ["--tmpfs", path, ...shown];
 }
 
 function isSealed({ kind }: Mount): boolean {
