@@ -361,20 +361,6 @@ for place in sys.argv[1:]:
       expect(ended.stderr).to.contain(".pgpass was replaced");
     });
 
-    it("leaves no bubblewrap of its own for the next start", async () => {
-      const user = newUser();
-      const bin = join(user.project, "node_modules", ".bin");
-      const fake = `#!/bin/sh\necho no sandbox\n`;
-      await sandboxed(
-        user,
-        `mkdir -p ${bin}; echo '${fake}' > ${bin}/bwrap; chmod 755 ${bin}/bwrap; cp ${bin}/bwrap .`,
-      );
-      for (const first of [bin, ".", ""]) {
-        const env = { PATH: `${first}:${process.env["PATH"] ?? ""}` };
-        expect((await sandboxed(user, "echo ran", { env })).stdout, first).to.equal("ran\n");
-      }
-    });
-
     it("gets SIGTERM of the command, and can end in order", async () => {
       const user = newUser();
       const script = "trap 'echo ended; exit 6' TERM; echo > begun; while :; do sleep 0.1; done";
@@ -428,22 +414,21 @@ while True: time.sleep(1)`;
       const start = (cwd: string, ...flags: readonly string[]) =>
         runAsUser(["agent", "run", "--use", "app/", ...flags, "--", "true"], { cwd, env: variablesOf(user.home) });
       const says = "warning: the program can write your home directory";
-      for (const ended of [await start(user.home), await start(user.project, "--write", "..")]) {
-        expect(ended).to.include({ code: 0 });
-        expect(ended.stderr).to.contain(says);
-      }
+      expect((await start(user.project, "--write", "..")).stderr).to.contain(says);
       expect((await start(user.project)).stderr).not.to.contain(says);
     });
 
-    it("leaves no program that stands in for one of the sandbox's in a directory of the user's", async () => {
+    it("leaves no program that stands in for one of the sandbox's in a directory of the user's, or in the project", async () => {
       const user = newUser();
       const bin = join(user.home, "bin");
       const fake = "#!/bin/sh\\necho no sandbox\\n";
       const make = `for name in bwrap unshare script; do printf '${fake}' > ${bin}/$name; chmod 755 ${bin}/$name; done`;
-      await sandboxed(user, `mkdir ${bin}; ${make}`, { cwd: user.home });
-      expect(existsSync(join(bin, "unshare"))).to.equal(true);
-      const path = process.env["PATH"] ?? "";
-      const found = await sandboxed(user, "echo ran", { env: { PATH: `${bin}:${path}` } });
+      const modules = join(user.project, "node_modules", ".bin");
+      const copy = `mkdir -p ${modules}; cp ${bin}/* ${modules}; cp ${bin}/* ${user.project}`;
+      await sandboxed(user, `mkdir ${bin}; ${make}; ${copy}`, { cwd: user.home });
+      expect(existsSync(join(user.project, "unshare"))).to.equal(true);
+      const path = [modules, ".", "", bin, process.env["PATH"]].join(":");
+      const found = await sandboxed(user, "echo ran", { env: { PATH: path } });
       expect(found.stdout, found.stderr).to.equal("ran\n");
       const alone = () =>
         runAsUser(["agent", "run", "--use", "app/", "--", "/bin/true"], { env: variablesOf(user.home, { PATH: bin }) });
