@@ -41,6 +41,10 @@ describe("strongroom inject, through the real command", () => {
       '{{ "strongroom://app/user" }}',
       "{{\nstrongroom://app/user }}",
       "{{ STRONGROOM://app/user }}",
+      "{{ 'strongroom://app/user' | quote }}",
+      "{{~ strongroom://app/user ~}}",
+      "{{ (strongroom://app/user) }}",
+      "{{ strongroom://app/user\n}}",
     ];
     for (const near of nearMisses) {
       it(`rejects the near miss ${JSON.stringify(near)} with its line`, async () => {

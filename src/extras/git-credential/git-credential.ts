@@ -94,6 +94,7 @@ async function get(io: Io, client: StrongroomClient, folder: string, asked: Aske
 async function store(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   const [user, password] = [userIn(asked), asked.get("password")];
   if (user === null || password === undefined || password.length === 0) return;
+  if (isTrue.test(asked.get("ephemeral")?.toString() ?? "")) return; // for this operation alone
   const place = `https://${asked.get("host")?.toString()}`;
   const path = folder + segmentOf(user);
   await storePassword(client, path, password, `password of git for ${place}`, expiryIn(asked));
@@ -101,6 +102,9 @@ async function store(_io: Io, client: StrongroomClient, folder: string, asked: A
   if (refresh === undefined || refresh.length === 0) return;
   await storePassword(client, refreshTokenOf(path).path, refresh, `OAuth refresh token of git for ${place}`);
 }
+
+/** As git reads a boolean. */
+const isTrue = /^(?:1|true|yes|on)$/i;
 
 const refreshToken = "oauth_refresh_token";
 

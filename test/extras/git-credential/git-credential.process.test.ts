@@ -75,6 +75,10 @@ describe("git-credential-strongroom", function () {
     ["password_expiry_utc", "\n", ["password_expiry_utc=1000000000"], ["password_expiry_utc=1000000000"]],
     ["oauth_refresh_token", "\n", ["oauth_refresh_token=rt"], ["oauth_refresh_token=rt"]],
     ["capability[], state[] and wwwauth[]", "\n", ["capability[]=authtype", "state[]=x", "wwwauth[]=Basic"], []],
+    ["continue, quit, an empty array and an unknown name", "\n", ["continue=1", "quit=1", "wwwauth[]=", "x-new=1"], []],
+    ["ephemeral=0", "\n", ["ephemeral=0"], []],
+    ["a name that is there twice, whose last value counts", "\n", ["username=other", "username=u"], []],
+    ["an expiry that is no time", "\n", ["password_expiry_utc=soon"], []],
     ["attributes after the blank line", "\n", ["", "password=other"], []],
   ];
   for (const [index, [what, end, more, want]] of attributes.entries()) {
@@ -87,6 +91,17 @@ describe("git-credential-strongroom", function () {
       await helperOf("erase", asked);
       expect((await helperOf("get", asked)).stdout).to.equal("");
       expect(await mustListPaths(server(), `git/attributes-${index}.test/`)).to.deep.equal([]);
+    });
+  }
+
+  for (const more of [["ephemeral=1"], ["ephemeral=true"], ["password=", "authtype=Bearer", "credential=abc"]]) {
+    it(`stores nothing with ${more.join(" and ")}`, async () => {
+      const asked = ["protocol=https", "host=nothing.test"];
+      expect(await helperOf("store", [...asked, "username=u", "password=pw", ...more])).to.include({
+        code: 0,
+        stderr: "",
+      });
+      expect((await helperOf("get", asked)).stdout).to.equal("");
     });
   }
 
