@@ -53,23 +53,5 @@ function obeying(child: ChildProcess, orders: AsyncIterator<string>): ChildProce
     child.kill("SIGKILL");
   };
   void obey();
-  continueStopped(child);
   return child;
-}
-
-/** Nothing outside sees that the program has stopped itself, as on Ctrl-Z, and could continue it. */
-function continueStopped(child: ChildProcess): void {
-  const timer = setInterval(() => {
-    if (isStopped(child.pid)) child.kill("SIGCONT");
-  }, 500);
-  child.once("exit", () => clearInterval(timer));
-}
-
-/** See the state in proc_pid_stat(5). */
-function isStopped(pid: number | undefined): boolean {
-  try {
-    return /^.*\) T /s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return false; // it has ended
-  }
 }

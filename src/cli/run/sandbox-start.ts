@@ -120,10 +120,31 @@ function start(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv, end: (child: 
     say(io, `strongroom: ${printable(path)} was replaced, and is no longer hidden: the program was ended\n`);
     end(child);
   });
+  const depth = terminal === null ? 3 : 4; // script(1), bubblewrap, its first process inside, the relay, the program
+  const timer = setInterval(() => continueStopped(child.pid, depth), continueMs).unref();
   child.once("exit", () => {
+    clearInterval(timer);
     for (const watcher of watchers) watcher.close();
   });
   return child;
+}
+
+/** Time between two searches for stopped processes, in milliseconds. */
+const continueMs = 500;
+
+/**
+ * Continues the program, and what stands between it and the terminal. No shell could: a program that stops itself or its process
+ * group, as editors do on Ctrl-Z, would leave a terminal that takes no keys.
+ */
+function continueStopped(pid: number | undefined, depth: number): void {
+  try {
+    const state = /^.*\) (.)/s.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1];
+    if (state === "T" && pid !== undefined) process.kill(pid, "SIGCONT");
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean);
+    if (depth > 0) for (const each of children) continueStopped(Number(each), depth - 1);
+  } catch {
+    // it has ended, or the kernel tells no children
+  }
 }
 
 /** A shell turns into bubblewrap, for which a signal of the terminal would be the end: the program gets it by itself. */
