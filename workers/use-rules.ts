@@ -36,8 +36,8 @@ export class JudgedRequest {
 export const tooLong =
   "the path is too long for this many stars in the bindings' paths: shorten it, or bind fewer paths";
 
-/** For one request: 64 short patterns and the longest path need fewer. They take about a millisecond. */
-const maxSteps = 270_000;
+/** For one request: 32 short patterns and the longest path need fewer. They take less than a millisecond. */
+const maxSteps = 140_000;
 
 class Steps {
   #left = maxSteps;

@@ -48,7 +48,7 @@ describe("a binding that limits paths", () => {
     const target = `/${"a".repeat(3900)}/b0/b1/b2/b3/b4/b5/b6/b7/z`; // has every part of every pattern
     expect(whyNot(long, { method: "GET", target })).to.contain("too long for this many stars");
     const judged = new JudgedRequest({ method: "GET", target });
-    const short = binding({ paths: many((i) => `/*a${"*a".repeat(11)}*b${i % 8}*z`) });
+    const short = binding({ paths: many((i) => `/*a${"*a".repeat(11)}*b${i % 8}*z`).slice(32) });
     expect(judged.whyNot(short), "alone").to.contain("does not allow this path");
     expect(judged.isUndecided).to.equal(false);
     for (let i = 0; i < 8; i++) judged.whyNot(short);
