@@ -34,6 +34,7 @@ const always = {
   GIT_NO_LAZY_FETCH: "1",
   GIT_OPTIONAL_LOCKS: "0",
   GIT_NO_REPLACE_OBJECTS: "1",
+  LC_ALL: "C", // its messages are read
 };
 
 /** @throws CommandFailure notFound, without git */
