@@ -81,7 +81,16 @@ class Session {
       line = lines.pop() ?? "";
       for (const each of lines) this.messages.push(JSON.parse(each) as Message);
     });
-    later(() => void this.child.kill("SIGKILL"));
+    later(() => this.end());
+  }
+
+  /** By SIGTERM, at which its programs remove their directories; by SIGKILL where that is not enough. */
+  async end(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    const killed = setTimeout(() => this.child.kill("SIGKILL"), 10_000);
+    this.child.kill("SIGTERM");
+    await this.ended;
+    clearTimeout(killed);
   }
 
   write(line: string | Buffer): void {
