@@ -34,10 +34,11 @@ const sample = allRequests.filter(({ at }) =>
   ].includes(at),
 );
 
+/** `at`: of the only row that is judged. Without it, all of the sample are. */
 const on =
-  (judge: judges.Judge): Check =>
+  (judge: judges.Judge, at?: string): Check =>
   ({ usual }) =>
-    judge(usual, sample);
+    judge(usual, at === undefined ? sample : sample.filter((one) => one.at === at));
 
 /** A TLS 1.2 connection with AES-GCM keeps a piece of what it decrypts. */
 const keepsConnection: Check = async ({ usual: { server } }) => {
@@ -123,14 +124,14 @@ const catching: Readonly<Record<string, Check>> = {
   refuseOtherSites: on(judges.judgeOthers),
   servePage: servesPage,
   refuseLockedOut: on(judges.judgeLockout),
-  authenticate: on(judges.judgeUnlocked),
+  authenticate: on(judges.judgeUnlocked, "GET /v1/audit"),
   refuseHeaders: on(judges.judgeOthers),
   closeAfterPassphrase: keepsConnection,
   refuseLockedOutOfPassphrases: on(judges.judgeCounting),
   requireEndpoint: on(judges.judgeMethods),
   refuseWhileStopping: async () => judges.judgeStopping(await startRig(), sample),
-  requireScopes: on(judges.judgeUnlocked),
-  requireUnlocked: on(judges.judgeLocked),
+  requireScopes: on(judges.judgeUnlocked, "PUT /v1/secrets/:path"),
+  requireUnlocked: on(judges.judgeLocked, "GET /v1/secrets/:path"),
   requireAuditLog: ({ full }) => judges.judgeFullAudit(full, sample, files.failing),
   readSubject: on(judges.judgeOrder),
   authorizeSubject: on(judges.judgeOrder),
@@ -168,9 +169,19 @@ type Part = readonly [step: string, skipped: string, isSkipped: (endpoint: Endpo
 
 /** Checks of a step that has several. */
 const parts: readonly Part[] = [
-  ["requireUnlocked", "the guard key", ({ guard }) => guard === "key", on(judges.judgeLocked)],
-  ["requireUnlocked", "the guard unlocked", ({ guard }) => guard === "unlocked", on(judges.judgeLocked)],
-  ["requireUnlocked", "the guard background", ({ guard }) => guard === "background", on(judges.judgeLocked)],
+  ["requireUnlocked", "the guard key", ({ guard }) => guard === "key", on(judges.judgeLocked, "POST /v1/review")],
+  [
+    "requireUnlocked",
+    "the guard unlocked",
+    ({ guard }) => guard === "unlocked",
+    on(judges.judgeLocked, "POST /v1/*/data/:path"),
+  ],
+  [
+    "requireUnlocked",
+    "the guard background",
+    ({ guard }) => guard === "background",
+    on(judges.judgeLocked, "POST /v1/tokens"),
+  ],
   ["requireUnlocked", "the guard genuine", ({ guard }) => guard === "genuine", requiresGenuine],
   [
     "requireAuditLog",
