@@ -21,9 +21,6 @@ import type { ServerProcess } from "../../tools/rig/process.js";
 import { mustInit, mustLock, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { type Look, passphrase, startWithCanary } from "./search.js";
 
-/** Short in the normal suite; 200 in the long form. */
-const requests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 48);
-
 /** The user of Basic and its colon are three bytes: in base64, the value begins at a character of its own. */
 const bindings: readonly object[] = [
   {},
@@ -37,7 +34,7 @@ const secrets = bindings.map((binding, i) => ({
   binding,
 }));
 
-export async function* throughBroker(): AsyncGenerator<Look, void> {
+export async function* throughBroker(requests: number): AsyncGenerator<Look, void> {
   const upstream = await startUpstream(["localhost"], respond);
   const server = await startWithSecrets(upstream);
   const agents: Agent[] = [];

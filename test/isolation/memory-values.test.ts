@@ -34,6 +34,9 @@ const gets = Number(process.env["STRONGROOM_GETS"] ?? 40);
 /** Checked secrets beside the fixed ones, of 24 to 63 characters. None in the normal suite; 10,000 in the long form. */
 const checked = Number(process.env["STRONGROOM_CHECKED_SECRETS"] ?? 0);
 
+/** Requests through the broker. Short in the normal suite; 200 in the long form. */
+const brokerRequests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 48);
+
 describeMemory("the server's memory", {
   "has no value once the vault is locked after gets and puts": () => changes(replaceAndGet),
   "has no value once the vault is locked after undos, batches, moves, other metadata and a rotation": () =>
@@ -45,7 +48,7 @@ describeMemory("the server's memory", {
   "has no transit key in any form and no plaintext once locked, and keys while unlocked": transitKeys,
   "has no value of a request over TCP": () => requestsWithValues(false),
   "has no value of a request over the Unix socket": () => requestsWithValues(true),
-  "has no credential after requests through the broker, unlocked and locked": throughBroker,
+  "has no credential after requests through the broker, unlocked and locked": () => throughBroker(brokerRequests),
 });
 
 /** Each secret gets a value of its own length: a block of freed memory is found again by its size. */
