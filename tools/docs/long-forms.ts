@@ -129,7 +129,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
   isolation: {
     meaning:
       "searches the server's memory after 20 rounds, 100 crashes, 10,000 checked secrets and 200 requests of each kind (Linux)",
-    files: ["isolation/*.test"],
+    files: ["isolation/memory.test", "isolation/memory-values.test", "isolation/proof.test", "isolation/rules.test"],
     numbers: {
       STRONGROOM_ROUNDS: "20",
       STRONGROOM_CRASHES: "100",

@@ -42,7 +42,7 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   wrongPassphrase: "wrong passphrase",
   unreachable: "the server cannot be reached",
   untrusted: "the server's certificate is not trusted",
-  findings: "doctor, audit, check, scan or prove found a problem, or a secret is damaged",
+  findings: "doctor, audit, check, scan or prove found a problem; a secret is damaged",
   aborted: "cancelled or interrupted; prove or scan could not look everywhere",
   forbidden: "the token's scope does not cover this",
 };

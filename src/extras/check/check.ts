@@ -46,10 +46,10 @@ expired, expiring, old, unused   by the times that the flags give
 The values stay in the server's key worker, which checks them. A secret that is
 not a password by its type, or by the end of its path and its form, such as a
 user name or a host, is never reported as weak, reused or old, and is counted. A
-URL with a password is as weak as the password. --breached compares SHA-1 hashes with
-a local list, such as Have I Been Pwned offers for download; nothing is sent
-anywhere. A list above 64 MiB must be sorted by hash. --unused needs an audit
-log of reads (serve --audit all) and the right to read it.
+URL with a password is as weak as the password. --breached compares SHA-1 hashes
+with a local list, such as Have I Been Pwned offers for download; nothing is
+sent anywhere. A list above 64 MiB must be sorted by hash. --unused needs an
+audit log of reads (serve --audit all) and the right to read it.
 The exit code is ${exitCodes.findings} when something is found.`;
 
 export function define(command: Command, io: Io): void {
