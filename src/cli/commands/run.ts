@@ -53,11 +53,11 @@ signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is returned:
 executed. If it was not started, the exit code is one of strongroom's own, with
 a message.
 
-The command inherits open descriptors and ignored signals, as of nohup, on Linux;
-the latter need an env with --ignore-signal (GNU), else a warning says so: let
-nohup start the command then. An argument that is not UTF-8 is refused, and a
-variable that is not is left out with a warning: a script or an env file of the
-command's own can set it.
+The command inherits open descriptors and ignored signals, as of nohup, on
+Linux; the latter need an env with --ignore-signal (GNU), else a warning says
+so: let nohup start the command then. An argument that is not UTF-8 is refused,
+and a variable that is not is left out with a warning: a script or an env file
+of the command's own can set it.
 
 The waiting strongroom process holds neither the values nor the token: another
 one fetches them and turns into the command. (Before Node 22.15 a process cannot
