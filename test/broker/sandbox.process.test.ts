@@ -1,5 +1,5 @@
 /** The sandbox of `agent run`: what the program must not reach or change, wherever it stands and whatever it is started from. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -534,6 +534,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
     before(function () {
       needsSandbox(this);
       needs(this, hasPython(), "Python"); // it makes the terminal
+      needs(this, spawnSync("script", ["--version"]).status === 0, "script"); // it makes the inner one
     });
 
     type User = { readonly home: string; readonly project: string };
