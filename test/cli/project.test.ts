@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { LaunchRequest } from "../../src/cli/run/launch.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
@@ -136,7 +137,16 @@ describe("a project file", () => {
   it("gives run an env file only as it was allowed, even if that changes in between", async () => {
     const { root, here } = newProject();
     const envFiles = [{ file: join(root, "more.env"), sha256: "0".repeat(64) }];
-    const request = { sources: { set: [], envFiles }, connection: {}, mask: false, quiet: false, dumpFilter: null };
+    const sources = { prefix: undefined, naming: undefined, set: [], envFiles };
+    const inherited = { descriptors: [], ignored: [] };
+    const request: LaunchRequest = {
+      sources,
+      connection: {},
+      maskPipe: null,
+      inherited,
+      quiet: false,
+      dumpFilter: null,
+    };
     const started = await here(["run-environment", JSON.stringify(request), "printenv", "MORE"]);
     mustRefuseWith(started, 2, `${envFiles[0]?.file} has just changed`);
   });
