@@ -33,7 +33,7 @@ export function attack(
   const total = regions.reduce((sum, { length }) => sum + length, 0);
   try {
     for (const { address, offset, length } of regions) {
-      const words = wordsOf(bytes, offset, length);
+      const words = asUint32Words(bytes, offset, length);
       findSchedules(words, (at, order) => {
         schedules++;
         trial.add(words, at, address + 4 * at, order);
@@ -52,7 +52,7 @@ export function attack(
 }
 
 /** Segments of a dump need not begin at a multiple of four bytes. */
-function wordsOf(bytes: Uint8Array<ArrayBuffer>, offset: number, length: number): Uint32Array {
+function asUint32Words(bytes: Uint8Array<ArrayBuffer>, offset: number, length: number): Uint32Array {
   const at = bytes.byteOffset + offset;
   const count = length >>> 2;
   return at % 4 === 0

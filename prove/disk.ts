@@ -41,7 +41,7 @@ export async function checkDisk(
       unsearched.push(shown(name));
     }
   }
-  const checks = [...found].map(([name, files]) => checkOf(`files that hold ${name}`, "no file", files));
+  const checks = [...found].map(([name, files]) => placesCheck(`files that hold ${name}`, "no file", files));
   return { checks: [...checks, ...(await checkRows(source, search, secrets))], unsearched };
 }
 
@@ -52,10 +52,10 @@ async function checkRows(source: Source, search: SecretSearch, secrets: readonly
     search.search(Buffer.concat([Buffer.from(`${row}\n`), bytes]), 0);
     for (const name of foundBy(search)) rows.get(name)?.add(row);
   }
-  return [...rows].map(([name, found]) => checkOf(`rows of the database that hold ${name}`, "no row", found));
+  return [...rows].map(([name, found]) => placesCheck(`rows of the database that hold ${name}`, "no row", found));
 }
 
-function checkOf(what: string, expected: string, places: ReadonlySet<string>): Check {
+function placesCheck(what: string, expected: string, places: ReadonlySet<string>): Check {
   const found = places.size === 0 ? expected : shown([...places].join(", "));
   return { step: "disk", state: null, what, expected, found, holds: places.size === 0 };
 }
@@ -76,7 +76,7 @@ function filesOfProcess(pid: number | null): OpenedFile[] {
   if (pid === null) return [];
   const logs = ["1", "2"].map((descriptor) => `/proc/${pid}/fd/${descriptor}`).filter(isFile);
   const directory = `/proc/${pid}/cwd`;
-  const dumps = namesOf(directory).filter((name) => /\.heapsnapshot$|^core(?:\.|$)/.test(name));
+  const dumps = directoryNames(directory).filter((name) => /\.heapsnapshot$|^core(?:\.|$)/.test(name));
   const byName = new Map(logs.map((file) => [linkAt(file), { name: linkAt(file), open: () => openPlain(file) }]));
   const left = dumps.map((name) => {
     const open = () => missingAsNull(() => openPlain(join(directory, name), constants.O_NOFOLLOW));
@@ -93,7 +93,7 @@ function linkAt(link: string): string {
   }
 }
 
-function namesOf(directory: string): string[] {
+function directoryNames(directory: string): string[] {
   try {
     return readdirSync(directory);
   } catch {

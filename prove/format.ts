@@ -34,7 +34,7 @@ export class FormatError extends Error {}
 /** @throws FormatError */
 export function parseHeader(file: Uint8Array): Header {
   const text = Buffer.from(file).toString("utf8");
-  const members = objectOf(text);
+  const members = parseHeaderJson(text);
   const version = members["version"];
   if (members["format"] !== "strongroom" || (version !== 1 && version !== 2)) {
     throw new FormatError("the header is not of format version 1 or 2");
@@ -43,13 +43,13 @@ export function parseHeader(file: Uint8Array): Header {
   const mac = binary(members["mac"], 32);
   const vaultId = binary(members["vaultId"], 16);
   if (version === 1) {
-    const slot = slotOf({ ...members, kind: "passphrase", check: members["mac"] }, signed);
+    const slot = parseSlot({ ...members, kind: "passphrase", check: members["mac"] }, signed);
     return { version, vaultId, slots: [slot], oldKey: null, mac, signed };
   }
   // No label can contain these marks: JSON writes a quotation mark inside a string as \".
   const texts = text.split(/(?=\{"kind":")/).slice(1);
-  const slots = membersOf(members["slots"]).map((slot, i) => {
-    return slotOf(slot, Buffer.from(texts[i]?.split(',"check":"')[0] ?? ""));
+  const slots = slotMembers(members["slots"]).map((slot, i) => {
+    return parseSlot(slot, Buffer.from(texts[i]?.split(',"check":"')[0] ?? ""));
   });
   if (slots.length < 1 || slots.length > 16 || slots.length !== texts.length) {
     throw new FormatError("the header has no slots, or too many");
@@ -60,7 +60,7 @@ export function parseHeader(file: Uint8Array): Header {
 
 type Members = Readonly<Record<string, unknown>>;
 
-function objectOf(text: string): Members {
+function parseHeaderJson(text: string): Members {
   try {
     return JSON.parse(text) as Members;
   } catch {
@@ -68,12 +68,12 @@ function objectOf(text: string): Members {
   }
 }
 
-function membersOf(list: unknown): readonly Members[] {
+function slotMembers(list: unknown): readonly Members[] {
   if (!Array.isArray(list)) throw new FormatError("the header has no list of slots");
   return list as readonly Members[];
 }
 
-function slotOf({ kind, id, kdf, salt, wrappedKey, check }: Members, checked: Buffer): Slot {
+function parseSlot({ kind, id, kdf, salt, wrappedKey, check }: Members, checked: Buffer): Slot {
   const { logN, r, p, salt: kdfSalt } = (kdf ?? {}) as Members;
   const isPassphrase = kind === "passphrase";
   if (isPassphrase && !(typeof logN === "number" && logN >= 1 && logN <= 20 && r === 8 && p === 1)) {
@@ -108,15 +108,16 @@ export type Keys = {
 export function openHeader(header: Header, passphrase: Uint8Array): Keys | null {
   const key = keyOfText(passphrase);
   for (const slot of header.slots) {
-    const kek = slot.kind === "key" ? key && hmac(key, "strongroom v2 key slot", slot.salt) : kekOf(slot, passphrase);
+    const kek =
+      slot.kind === "key" ? key && hmac(key, "strongroom v2 key slot", slot.salt) : deriveKek(slot, passphrase);
     if (kek === null) continue;
-    if (fitsSlot(header, slot, kek)) return keysOf(header, slot, kek);
+    if (fitsSlot(header, slot, kek)) return unwrapKeys(header, slot, kek);
     kek.fill(0);
   }
   return null;
 }
 
-function keysOf(header: Header, slot: Slot, kek: Buffer): Keys {
+function unwrapKeys(header: Header, slot: Slot, kek: Buffer): Keys {
   const pad = hmac(kek, `strongroom v${header.version} key wrap`, header.vaultId);
   const masterKey = xor(slot.wrappedKey, pad);
   const oldPad = header.oldKey && derivedKey(masterKey, "old key wrap");
@@ -130,11 +131,11 @@ export function wipeKeys(keys: Keys | null): void {
   for (const key of [keys?.kek, keys?.masterKey, keys?.oldKey]) key?.fill(0);
 }
 
-function kekOf({ logN, salt }: Slot, passphrase: Uint8Array): Buffer {
+function deriveKek({ logN, salt }: Slot, passphrase: Uint8Array): Buffer {
   return scryptSync(passphrase, salt, 32, { N: 2 ** logN, r: 8, p: 1, maxmem: 2 ** 31 });
 }
 
-/** Reads `SRK-` and 13 groups: four letters of Crockford's base32 and one that checks them, which is skipped here. */
+/** Reads `SRK-` and 13 groups: four letters of Crockford's base32 and a check letter, which is skipped here. */
 function keyOfText(text: Uint8Array): Buffer | null {
   const letters = Buffer.from(text).toString("latin1").toUpperCase().replaceAll("-", "").replace(/[IL]/g, "1");
   if (!/^SRK[0-9A-HJKMNP-TV-ZO]{65}$/.test(letters)) return null;
@@ -184,7 +185,7 @@ function doubled(l: Buffer): Buffer {
 /** One version of a secret, opened. `etag`: by which the API knows it. */
 export type OpenedSecret = { readonly metadata: Members; readonly value: Buffer; readonly etag: string };
 
-/** What a sealed file holds: a part of what its boxes are bound to. */
+/** The content of a sealed file, one of the things that its boxes are bound to. */
 export type Kind = "entry" | "key";
 
 /** Opens the current version of a secret or named key; null when it opens under neither key. @throws FormatError */
@@ -197,7 +198,7 @@ export function openBlob(
 ): OpenedSecret | null {
   const { metadata, value } = currentBoxes(file);
   const nonce = metadata.subarray(0, 24);
-  const aad = (part: "m" | "v") => aadOf(vaultId, kind, part, path);
+  const aad = (part: "m" | "v") => boxAad(vaultId, kind, part, path);
   for (const key of keys.oldKey === null ? [keys.masterKey] : [keys.masterKey, keys.oldKey]) {
     const openedMetadata = openBox(key, metadata, aad("m"));
     const opened = openedMetadata && openBox(key, value, Buffer.concat([aad("v"), nonce]));
@@ -243,7 +244,7 @@ function openBox(key: Uint8Array, box: Buffer, aad: Buffer): Buffer | null {
   }
 }
 
-function aadOf(vaultId: Buffer, kind: Kind, part: "m" | "v", path: string): Buffer {
+function boxAad(vaultId: Buffer, kind: Kind, part: "m" | "v", path: string): Buffer {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(Buffer.byteLength(path));
   const label = Buffer.from(`strongroom v1 ${kind}`);

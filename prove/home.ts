@@ -88,7 +88,7 @@ export class Home {
     try {
       return this.asOwner(() => missingAsNull(() => openPlain(path, constants.O_NOFOLLOW)));
     } catch (error) {
-      if (codeOf(error) === "ELOOP") throw new UntrustedHome(`${path} is a link`);
+      if (systemErrorCode(error) === "ELOOP") throw new UntrustedHome(`${path} is a link`);
       throw error instanceof NotPlain ? new UntrustedHome(`${path} is not what a server puts there`) : error;
     }
   }
@@ -173,12 +173,12 @@ export function missingAsNull<T>(attempt: () => T): T | null {
   try {
     return attempt();
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return null;
+    if (["ENOENT", "ENOTDIR"].includes(systemErrorCode(error))) return null;
     throw error;
   }
 }
 
-function codeOf(error: unknown): string {
+function systemErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
@@ -219,7 +219,7 @@ function isOpen({ mode, gid }: Stats, owner: number): boolean {
   return (mode & 0o002) !== 0 || !isAlone(gid, owner);
 }
 
-/** Whether a group has no members but the owner and root. One that the system does not list must be this process's own. */
+/** Whether a group has no members but the owner and root. An unlisted group must be this process's own. */
 function isAlone(gid: number, owner: number): boolean {
   const users = rows("/etc/passwd");
   const group = rows("/etc/group").filter(([, , id]) => id === String(gid));

@@ -1,5 +1,5 @@
 /**
- * What a run leaves in the home of the server that it looked at, for the review page: only those who can write in the home
+ * Result that a run leaves in the home of the server, for the review page: only users who can write in the home
  * can change it, which no token can.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";

@@ -17,7 +17,7 @@ const pauseMs = 400;
 /** For how long copies may be repeated that do not count, because the vault changed around them. */
 const disturbedMs = 180_000;
 
-/** What is looked for. `keys`: null without the passphrase. */
+/** Values to search for. `keys`: null without the passphrase. */
 export type Wanted = {
   readonly header: Header;
   readonly keys: Keys | null;
@@ -76,12 +76,12 @@ export function lastingChecks(before: readonly Check[], after: readonly Check[])
 
 /** Null when the vault's keys or state changed around the copy. */
 async function lookOnce({ pid, server, state, wanted, onProgress }: Circumstances): Promise<Look | null> {
-  const before = await momentOf(server, state);
+  const before = await derivationsNow(server, state);
   const sought = await wanted();
   if (sought === null) return null;
   const copy = await wholeCopy(pid);
   try {
-    const after = await momentOf(server, state);
+    const after = await derivationsNow(server, state);
     const isSameHeader = (await wanted())?.header.signed.equals(sought.header.signed) === true;
     if (before === null || before !== after || !isSameHeader) return null;
     const problem = problemOfCopy(copy, sought.header);
@@ -102,7 +102,7 @@ async function wholeCopy(pid: number): Promise<MemoryCopy> {
 }
 
 /** Equal before and after a copy if no key was derived and the state stayed; null while one is being derived. */
-async function momentOf(server: Server | null, state: VaultState): Promise<string | null> {
+async function derivationsNow(server: Server | null, state: VaultState): Promise<string | null> {
   if (server === null) return "unknown";
   const isLocked = await server.isLocked();
   if (state !== null && isLocked !== (state === "locked")) throw new CouldNotLook(`the vault did not stay ${state}`);
@@ -209,7 +209,7 @@ function knownCheck(state: VaultState, { name }: Secret, { copies, pieces }: Fou
     expected,
     found,
     holds,
-    ...(holds ? {} : { detail: formsOf(copies, pieces) }),
+    ...(holds ? {} : { detail: countForms(copies, pieces) }),
   };
 }
 
@@ -222,7 +222,7 @@ function transitCheck(state: VaultState, name: string, all: readonly (readonly [
   const isHeld = state !== "locked" && isAsymmetricName(name);
   const holds = isHeld ? all.every(isOfNumber) : found === 0;
   const expected = isHeld ? "raw numbers only, of keys in use" : 0;
-  const detail = found === 0 ? {} : { detail: formsOf(copies, pieces) };
+  const detail = found === 0 ? {} : { detail: countForms(copies, pieces) };
   return { step: "known-keys", state, what, expected, found, holds, ...detail };
 }
 
@@ -231,7 +231,7 @@ function isOfNumber([{ pieceBytes }, { copies }]: readonly [Secret, Found]): boo
   return copies.length === 0 || (pieceBytes > 0 && copies.every((form) => form === "raw"));
 }
 
-function formsOf(copies: readonly string[], pieces: number): string {
+function countForms(copies: readonly string[], pieces: number): string {
   const forms = [...new Set(copies)].map((form) => `${copies.filter((copy) => copy === form).length} ${form}`);
   return [...forms, ...(pieces > 0 ? [`${pieces} in pieces`] : [])].join(", ");
 }
@@ -241,7 +241,7 @@ function canaryCheck(state: VaultState, found: readonly Found[]): Check {
   const pieces = found.reduce((sum, each) => sum + each.pieces, 0);
   const count = copies.length + pieces;
   const what = "copies of a value after put, get, batch, undo and delete";
-  const detail = count === 0 ? {} : { detail: formsOf(copies, pieces) };
+  const detail = count === 0 ? {} : { detail: countForms(copies, pieces) };
   return { step: "canary", state, what, expected: 0, found: count, holds: count === 0, ...detail };
 }
 

@@ -42,14 +42,14 @@ export async function copyMemory(pid: number): Promise<MemoryCopy> {
   try {
     const [memory, pagemap] = [open("mem"), open("pagemap")];
     const changed = changedMappings(pid);
-    const bytes = zeroed(lengthOf(presentRanges(pid, changed, pagemap)) + spareBytes);
+    const bytes = zeroed(totalLength(presentRanges(pid, changed, pagemap)) + spareBytes);
     return await whileStopped(pid, async () => {
       const ranges = joined(presentRanges(pid, changed, pagemap));
-      const regions = regionsOf(ranges, bytes.length);
+      const regions = rangeRegions(ranges, bytes.length);
       const unread = await readRegions(memory, regions, bytes);
       const end = regions.at(-1);
       const length = end === undefined ? 0 : end.offset + end.length;
-      return { regions, bytes: bytes.subarray(0, length), missing: lengthOf(ranges) - length + unread };
+      return { regions, bytes: bytes.subarray(0, length), missing: totalLength(ranges) - length + unread };
     });
   } catch (error) {
     throw isDenied(error) ? new CouldNotLook(commandThatCould(pid)) : error;
@@ -127,7 +127,7 @@ function presentPages({ start, end }: Range, pagemap: number): Range[] {
   return ranges;
 }
 
-function lengthOf(ranges: readonly Range[]): number {
+function totalLength(ranges: readonly Range[]): number {
   return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
 }
 
@@ -143,7 +143,7 @@ function joined(ranges: readonly Range[]): Range[] {
 }
 
 /** The places of the ranges in a copy of `most` bytes. */
-function regionsOf(ranges: readonly Range[], most: number): Region[] {
+function rangeRegions(ranges: readonly Range[], most: number): Region[] {
   const regions: Region[] = [];
   let offset = 0;
   for (const { start, end } of ranges) {
@@ -245,14 +245,14 @@ async function continueAtTheLatest(pid: number): Promise<ChildProcess> {
 
 /** SIGSTOP reaches threads that run on other processors a moment later. */
 function waitUntilStopped(pid: number): void {
-  const isStopped = (thread: string) => /^\d+ \(.*\) [TtZX] /s.test(statOf(pid, thread));
+  const isStopped = (thread: string) => /^\d+ \(.*\) [TtZX] /s.test(threadStat(pid, thread));
   const deadline = performance.now() + 1000;
   while (performance.now() < deadline) {
     if (readdirSync(`/proc/${pid}/task`).every(isStopped)) return;
   }
 }
 
-function statOf(pid: number, thread: string): string {
+function threadStat(pid: number, thread: string): string {
   try {
     return readFileSync(`/proc/${pid}/task/${thread}/stat`, "latin1");
   } catch {

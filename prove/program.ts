@@ -71,7 +71,7 @@ export function packageOf(pid: number): string | null {
   const script = readFileSync(`/proc/${pid}/cmdline`, "utf8")
     .split("\0")
     .slice(1)
-    .map((word) => pathOf(pid, word))
+    .map((word) => resolveArgument(pid, word))
     .find((path) => /\/(?:strongroom|entry)\.cjs$/.test(path));
   for (let directory = dirname(script ?? "/"); directory !== "/"; directory = dirname(directory)) {
     if (isPackage(directory)) return directory;
@@ -80,7 +80,7 @@ export function packageOf(pid: number): string | null {
 }
 
 /** An argument as the path of a file, without links; empty when it is none. */
-function pathOf(pid: number, word: string): string {
+function resolveArgument(pid: number, word: string): string {
   try {
     return realpathSync(resolve(readlinkSync(`/proc/${pid}/cwd`), word));
   } catch {

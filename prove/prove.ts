@@ -48,7 +48,7 @@ export async function prove(options: ProveOptions): Promise<Report> {
   try {
     await (options.dump === null ? run.process() : run.dump(options.dump));
   } catch (error) {
-    reason = reasonOf(error);
+    reason = expectedFailure(error);
     if (reason === null) throw error;
   } finally {
     run.end();
@@ -61,7 +61,7 @@ export async function prove(options: ProveOptions): Promise<Report> {
 const wrongPassphrase = "the passphrase does not open the header";
 
 /** Null for an unexpected error. */
-function reasonOf(error: unknown): string | null {
+function expectedFailure(error: unknown): string | null {
   if (error instanceof CouldNotLook || error instanceof RequestError || error instanceof Unreadable)
     return error.message;
   if (error instanceof FormatError) return `the header cannot be read: ${error.message}`;
@@ -148,7 +148,7 @@ class Run {
     const judged = judge(copy, wanted, this.#options.state, null, this.#progress("memory"));
     copy.bytes.fill(0);
     this.#looks.push({ ...judged, stoodStillMs: 0, copiedBytes: copy.bytes.length });
-    // A value missing from such a dump shows nothing; one that is found does.
+    // A value missing from such a dump shows nothing; a value found in it does.
     this.#checks.push(...judged.checks.filter(({ holds, found }) => problem === null || (!holds && Number(found) > 0)));
     if (problem !== null) throw new CouldNotLook(`${file}: ${problem}. Make a dump with  ${gcore("PID")}`);
     if (this.#options.state === null) {

@@ -1,4 +1,4 @@
-/** What a run of `prove` found, and its forms: text, JSON, Markdown and one HTML file without scripts. */
+/** Findings of a run of `prove`, and their forms: text, JSON, Markdown and one HTML file without scripts. */
 
 export type Step = "surroundings" | "program" | "decoder" | "known-keys" | "attacker" | "canary" | "disk";
 export type VaultState = "unlocked" | "locked" | null;
@@ -11,7 +11,7 @@ export type Check = {
   readonly expected: string | number;
   readonly found: string | number;
   readonly holds: boolean;
-  /** What was found, in words. */
+  /** The finding in words. */
   readonly detail?: string;
 };
 
@@ -59,7 +59,7 @@ export function asText(report: Report, paint: Paint): string {
     ...checks.map((check) => {
       const mark = check.holds ? paint("green", "holds") : paint("red", "FAILS");
       const expected = check.holds ? "" : paint("dim", `  (expected ${check.expected})`);
-      return `  ${mark}  ${(stateOf(check) + check.what).padEnd(width + 10)}  ${foundOf(check)}${expected}`;
+      return `  ${mark}  ${(formatState(check) + check.what).padEnd(width + 10)}  ${formatFound(check)}${expected}`;
     }),
   ]);
   const notShown = report.notShown.map((text) => `  - ${text}`);
@@ -85,11 +85,11 @@ export function asText(report: Report, paint: Paint): string {
 
 const weakHeading = "Weaknesses of this machine, which no promise covers";
 
-function foundOf({ found, detail }: Check): string {
+function formatFound({ found, detail }: Check): string {
   return detail === undefined ? String(found) : `${found}: ${detail}`;
 }
 
-function stateOf({ state }: Check): string {
+function formatState({ state }: Check): string {
   return state === null ? "" : `${state}: `;
 }
 
@@ -103,7 +103,7 @@ export function asMarkdown(report: Report): string {
   const row = (cells: readonly (string | number)[]) =>
     `| ${cells.map((cell) => escapeMarkdown(String(cell))).join(" | ")} |`;
   const tables = groups(report).map(([title, checks]) => {
-    const rows = checks.map((check) => row(cellsOf(check)));
+    const rows = checks.map((check) => row(checkCells(check)));
     return [`## ${title}`, "", row(columns), "|---|---|---|---|---|", ...rows, ""].join("\n");
   });
   const list = (texts: readonly string[]) => texts.map((text) => `- ${escapeMarkdown(text)}`).join("\n");
@@ -120,9 +120,9 @@ export function asMarkdown(report: Report): string {
 
 const columns = ["State", "Check", "Expected", "Found", "Result"];
 
-function cellsOf(check: Check): (string | number)[] {
+function checkCells(check: Check): (string | number)[] {
   const { state, what, expected, holds } = check;
-  return [state ?? "", what, expected, foundOf(check), holds ? "holds" : "FAILS"];
+  return [state ?? "", what, expected, formatFound(check), holds ? "holds" : "FAILS"];
 }
 
 function machineLines({ machine }: Report): string[] {
@@ -135,7 +135,7 @@ function escapeMarkdown(text: string): string {
 
 export function asHtml(report: Report): string {
   const row = (check: Check) =>
-    `<tr class="${check.holds ? "holds" : "fails"}">${cellsOf(check)
+    `<tr class="${check.holds ? "holds" : "fails"}">${checkCells(check)
       .map((cell) => `<td>${escapeHtml(String(cell))}</td>`)
       .join("")}</tr>`;
   const tables = groups(report).map(

@@ -33,7 +33,7 @@ export class SecretSearch {
   constructor(secrets: readonly Secret[]) {
     this.#secrets = secrets.filter(({ bytes }) => bytes.length >= fewestBytes);
     for (const secret of this.#secrets) {
-      const pieces = secret.pieceBytes === 0 ? [] : piecesOf(secret);
+      const pieces = secret.pieceBytes === 0 ? [] : secretPieces(secret);
       for (const pattern of [...wholeForms(secret), ...pieces]) this.#add(pattern);
     }
   }
@@ -123,7 +123,7 @@ function withoutLast(base64: string): string {
   return base64.replace(/.?=*$/, "");
 }
 
-function piecesOf(secret: Secret): Pattern[] {
+function secretPieces(secret: Secret): Pattern[] {
   const bytes = Buffer.from(secret.bytes);
   const { pieceBytes, pieceStep = 1 } = secret;
   const count = Math.max(0, Math.floor((bytes.length - pieceBytes) / pieceStep) + 1);

@@ -15,7 +15,7 @@ import type { Sealed, Source, Space } from "./source.js";
 /** How many secrets are opened. */
 const sampleSize = 20;
 
-function sampleOf<T>(all: readonly T[]): T[] {
+function randomSample<T>(all: readonly T[]): T[] {
   const rest = [...all];
   return Array.from({ length: Math.min(sampleSize, all.length) }, () => {
     return rest.splice(Math.floor(Math.random() * rest.length), 1);
@@ -52,14 +52,14 @@ export async function checkSecrets(
   const isUnlocked = server !== null && !(await server.isLocked());
   const results = await openSample(source, "secrets", header, keys, isUnlocked ? server : null);
   const equal = results.filter(({ isEqual }) => isEqual).length;
-  const opened = openedOf(results);
+  const opened = openedSecrets(results);
   const checks = [row("secrets opened from the documented format", results.length, opened.length)];
   if (isUnlocked) checks.push(row("of these, equal to what the server returns", results.length, equal));
   const trash = await openSample(source, "trash", header, keys, null);
-  const openedTrash = openedOf(trash);
+  const openedTrash = openedSecrets(trash);
   if (trash.length > 0)
     checks.push(row("deleted secrets opened from the documented format", trash.length, openedTrash.length));
-  return { checks, values: [...opened, ...openedTrash].map(({ value }) => textOf(value)) };
+  return { checks, values: [...opened, ...openedTrash].map(({ value }) => valueText(value)) };
 }
 
 /** Deleted secrets are behind the time at which they were deleted. */
@@ -70,14 +70,14 @@ function unwrapped(space: Space, { path, read }: Sealed): Sealed {
 
 async function openSample(source: Source, space: Space, header: Header, keys: Keys, server: Server | null) {
   const results: Comparison[] = [];
-  for (const sealed of sampleOf(await source.list(space))) {
+  for (const sealed of randomSample(await source.list(space))) {
     const result = await compare(header, keys, unwrapped(space, sealed), server);
     if (result !== null) results.push(result); // otherwise deleted or moved since it was listed
   }
   return results;
 }
 
-function openedOf(results: readonly Comparison[]): OpenedSecret[] {
+function openedSecrets(results: readonly Comparison[]): OpenedSecret[] {
   return results.flatMap(({ secret }) => secret ?? []);
 }
 
@@ -121,6 +121,6 @@ function isSameValue(value: Buffer, json: Json): boolean {
 }
 
 /** The bytes of a value without what marks its kind. */
-function textOf(value: Buffer): Buffer {
+function valueText(value: Buffer): Buffer {
   return value[0] === 0 ? value.subarray(1) : value.subarray(1, -1);
 }

@@ -17,7 +17,7 @@ export function findServer(home: Home): ServerEntry | null {
   const entry = entryIn(home.read("vault/server.pid"));
   const pid = Number(entry?.["pid"]);
   if (entry === null || !isSameProcess(pid, String(entry["started"]))) return null;
-  if (ownerOf(pid) !== home.owner)
+  if (processOwner(pid) !== home.owner)
     throw new UntrustedHome(`process ${pid}, which vault/server.pid names, does not belong to the home's owner`);
   const url = textOrNull(entry["url"]);
   const socket = home.socket(textOrNull(entry["socket"]) ?? join(home.path, "strongroom.sock"));
@@ -40,7 +40,7 @@ function isLoopback(url: string): boolean {
 }
 
 /** The user of a process (proc(5), the first number of Uid in status). */
-function ownerOf(pid: number): number {
+function processOwner(pid: number): number {
   return Number(/^Uid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]);
 }
 
@@ -95,14 +95,14 @@ export class Server {
 
   /** Sends a request that must succeed. @throws Error with the server's message */
   async must(method: string, path: string, body?: Uint8Array): Promise<Json> {
-    return resultOf(await this.send(method, path, body), method, path);
+    return successBody(await this.send(method, path, body), method, path);
   }
 
   /** As `must`; tries again while the key worker starts, as it does after a lock. */
   async mustWhenReady(method: string, path: string, body: Uint8Array): Promise<Json> {
     for (let attempt = 0; ; attempt++) {
       const response = await this.send(method, path, body);
-      if (response.status !== unavailable || attempt === mostAttempts) return resultOf(response, method, path);
+      if (response.status !== unavailable || attempt === mostAttempts) return successBody(response, method, path);
       await sleep(100);
     }
   }
@@ -128,7 +128,7 @@ export class Server {
 const unavailable = 503;
 const mostAttempts = 100;
 
-function resultOf({ status, json }: Response, method: string, path: string): Json {
+function successBody({ status, json }: Response, method: string, path: string): Json {
   if (status === 200) return json;
   const root = path.split("/").slice(0, 3).join("/");
   throw new RequestError(`${method} ${root} failed: ${String(json["error"] ?? status)}`);

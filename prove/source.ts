@@ -83,7 +83,7 @@ export function databaseSource(ask: Query, headerFile: string | null): Source {
       if (headerFile !== null) return readPlain(headerFile);
       const [row] = await query(`SELECT header FROM strongroom.vault WHERE id = ${vault}`, []);
       if (row === undefined) throw new Unreadable("the database has no vault yet");
-      return bytesOf(row["header"]);
+      return decodeBytea(row["header"]);
     },
     list: async (space) => {
       const [from, values] =
@@ -94,7 +94,7 @@ export function databaseSource(ask: Query, headerFile: string | null): Source {
         read: async () => {
           const text = `SELECT blob FROM strongroom.${from} vault = ${vault} AND path = $${values.length + 1}`;
           const [row] = await query(text, [...values, path ?? ""]);
-          return row === undefined ? null : bytesOf(row["blob"]);
+          return row === undefined ? null : decodeBytea(row["blob"]);
         },
       }));
     },
@@ -137,7 +137,7 @@ const tables: readonly Table[] = [
 async function* allRows(query: Query): AsyncGenerator<Stored> {
   for (const table of tables) {
     for (let last: readonly string[] | null = []; last !== null; ) {
-      const rows = await pageOf(query, table, last);
+      const rows = await readPage(query, table, last);
       for (const { name, bytes } of rows) yield { name: `${table[0]} ${name.join(" ")}`, bytes };
       last = rows.length < pageRows ? null : (rows.at(-1)?.name ?? null);
     }
@@ -145,17 +145,17 @@ async function* allRows(query: Query): AsyncGenerator<Stored> {
 }
 
 /** @param last - key of the row before; empty for the first page */
-async function pageOf(query: Query, [table, keys, bytes]: Table, last: readonly string[]) {
+async function readPage(query: Query, [table, keys, bytes]: Table, last: readonly string[]) {
   const names = keys.map(([name]) => name).join(", ");
   const casts = keys.map(([, type], i) => `$${i + 1}::${type}`).join(", ");
   const where = last.length === 0 ? "" : `WHERE (${names}) > (${casts})`;
   const text = `SELECT ${names}, ${bytes} AS bytes FROM strongroom.${table} ${where} ORDER BY ${names} LIMIT ${pageRows}`;
   const rows = await query(text, last);
-  return rows.map((row) => ({ name: keys.map(([name]) => row[name] ?? ""), bytes: bytesOf(row["bytes"]) }));
+  return rows.map((row) => ({ name: keys.map(([name]) => row[name] ?? ""), bytes: decodeBytea(row["bytes"]) }));
 }
 
 /** The text format of `bytea`. */
-function bytesOf(text: string | null | undefined): Buffer {
+function decodeBytea(text: string | null | undefined): Buffer {
   return Buffer.from((text ?? "").replace(/^\\x/, ""), "hex");
 }
 

@@ -7,7 +7,7 @@ import { debuggerFlags, dumpFilter, hasEmptyDumps } from "./weaknesses.js";
 
 const sigusr1 = 10;
 
-/** `ports`: those that the server announces. */
+/** @param ports the ports that the server announces */
 export function checkSurroundings(pid: number, home: Home | null, ports: readonly number[]): Check[] {
   return [...checkProcess(pid), checkListeners(pid, ports), ...(home === null ? [] : [checkModes(home)])];
 }
@@ -24,7 +24,7 @@ function checkProcess(pid: number): Check[] {
 }
 
 function checkListeners(pid: number, ports: readonly number[]): Check {
-  const own = socketsOf(pid);
+  const own = socketInodes(pid);
   const listeners = ["tcp", "tcp6"].flatMap((table) => {
     const rows = read(`/proc/${pid}/net/${table}`).trimEnd().split("\n").slice(1);
     return rows
@@ -39,7 +39,7 @@ function checkListeners(pid: number, ports: readonly number[]): Check {
   return check("TCP ports that were not announced", "none", list(unknown));
 }
 
-function socketsOf(pid: number): ReadonlySet<string> {
+function socketInodes(pid: number): ReadonlySet<string> {
   const inodes = new Set<string>();
   for (const name of readdirSync(`/proc/${pid}/fd`)) {
     try {
@@ -57,7 +57,7 @@ function checkModes(home: Home): Check {
   return sharedFiles(home.asOwner(() => sharedIn(home.path, home.owner)));
 }
 
-/** Returns what others may use of a file or a directory and all in it. One that was removed since it was listed is no such file. */
+/** Returns the paths that others may use in a file or directory tree. A file removed since it was listed is ignored. */
 function sharedIn(path: string, owner: number): string[] {
   const found = missingAsNull(() => lstatSync(path));
   if (found === null) return [];

@@ -6,12 +6,12 @@ import type { Secret } from "./search.js";
 import { type Server, target } from "./server.js";
 import type { Source } from "./source.js";
 
-/** Of each type, the newest versions of the first names are searched for. */
+/** Limit of versions searched for per key type: the newest versions of the first names. */
 const mostOfType = 20;
 
 /** In bytes. */
 const pieceBytes = 8;
-/** Of the long numbers of RSA keys, only the pieces that start at multiples of this are searched for. */
+/** Only pieces of RSA keys' long numbers that start at multiples of this are searched for. */
 const rsaPieceStep = 8;
 
 /** `part`: the private part of one version as it is sealed. */
@@ -43,7 +43,7 @@ export async function openTransitKeys(source: Source, header: Header, keys: Keys
     const file = await read();
     if (file === null) continue; // deleted since it was listed
     present++;
-    const versions = versionsOf(header, keys, path, file);
+    const versions = openVersions(header, keys, path, file);
     if (versions === null) continue;
     opened++;
     found.push(...versions);
@@ -59,7 +59,7 @@ export async function openTransitKeys(source: Source, header: Header, keys: Keys
 }
 
 /** Newest first; null when it cannot be opened. */
-function versionsOf(header: Header, keys: Keys, path: string, file: Buffer): PrivateKey[] | null {
+function openVersions(header: Header, keys: Keys, path: string, file: Buffer): PrivateKey[] | null {
   try {
     const opened = openBlob(header, keys, path, file, "key");
     if (opened === null) return null;
@@ -83,7 +83,7 @@ async function isAsServerSays(server: Server, path: string, versions: readonly P
   if (status !== 200) return false;
   const shown = json["versions"] as Readonly<Record<string, { readonly publicKey?: string }>>;
   return versions.every((key) => {
-    const privateKey = keyObjectOf(key);
+    const privateKey = importPrivateKey(key);
     const expected = privateKey && createPublicKey(privateKey).export({ type: "spki", format: "pem" });
     return json["type"] === key.type && shown[key.version]?.publicKey === (expected ?? undefined);
   });
@@ -96,14 +96,14 @@ const prefixes: Readonly<Record<string, string>> = {
 };
 
 /** PKCS #8 (DER); null for a symmetric key. */
-function derOf({ type, part }: PrivateKey): Buffer | null {
+function privateKeyDer({ type, part }: PrivateKey): Buffer | null {
   const prefix = prefixes[type];
   if (prefix !== undefined) return Buffer.concat([Buffer.from(prefix, "hex"), part]);
   return type.startsWith("rsa-") ? part : null;
 }
 
-function keyObjectOf(key: PrivateKey): KeyObject | null {
-  const der = derOf(key);
+function importPrivateKey(key: PrivateKey): KeyObject | null {
+  const der = privateKeyDer(key);
   return der && createPrivateKey({ key: der, format: "der", type: "pkcs8" });
 }
 
@@ -112,13 +112,13 @@ function isAsymmetric(type: string): boolean {
 }
 
 /**
- * What is searched for: raw keys and numbers, these also in the other byte order, in which OpenSSL holds them, and of
- * asymmetric keys the DER and each line of the PEM that holds a private part. Those of one type have one name.
+ * Patterns to search for: raw keys and numbers, these also in the other byte order, in which OpenSSL holds them, and of
+ * asymmetric keys the DER and each line of the PEM that holds a private part. The patterns of a type share a name.
  */
 export function transitSecrets(keys: readonly PrivateKey[]): Secret[] {
   return keys.flatMap((key) => {
     const name = transitName(key.type);
-    const numbers = numbersOf(key);
+    const numbers = privateNumbers(key);
     const reversed = isAsymmetric(key.type) && key.type !== "ed25519" ? numbers.map((each) => each.toReversed()) : [];
     const pieceStep = key.type.startsWith("rsa-") ? rsaPieceStep : 1;
     const raw = [...numbers, ...reversed].map((bytes) => ({ name, bytes, isText: false, pieceBytes, pieceStep }));
@@ -137,11 +137,11 @@ export function isAsymmetricName(name: string): boolean {
 }
 
 /** The AES key and the HMAC key; the seed or scalar; or the exponent and both primes. */
-function numbersOf(key: PrivateKey): Buffer[] {
+function privateNumbers(key: PrivateKey): Buffer[] {
   const { type, part } = key;
   if (type === "aes256-gcm96") return [part.subarray(0, 32), part.subarray(32)];
   if (!type.startsWith("rsa-")) return [part];
-  const { d = "", p = "", q = "" } = keyObjectOf(key)?.export({ format: "jwk" }) ?? {};
+  const { d = "", p = "", q = "" } = importPrivateKey(key)?.export({ format: "jwk" }) ?? {};
   return [d, p, q].map((text) => Buffer.from(text, "base64url"));
 }
 
@@ -150,7 +150,7 @@ const pemLine = 64;
 const privateTail = 256;
 
 function wholeForms(key: PrivateKey): Buffer[] {
-  const der = derOf(key);
+  const der = privateKeyDer(key);
   if (der === null) return [];
   const from = Math.max(0, der.length - (key.type.startsWith("rsa-") ? privateTail : key.part.length));
   const text = der.toString("base64").replace(/.?=*$/, "");

@@ -1,5 +1,5 @@
 /**
- * What no promise covers, but decides what the promises are worth: the one list of it, for prove's reports, the review page
+ * Weaknesses that no promise covers, but that limit their worth: the only list, for prove's reports, the review page
  * and the server's log.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ export function weaknessesOf(pid: number | "self", isDebugged = false): string[]
   return [...weaknessesOfStart(pid, isDebugged), ...weaknessesOfMachine(pid)];
 }
 
-/** Those that another way to start the server would not have. */
+/** Returns the weaknesses that starting the server differently would avoid. */
 export function weaknessesOfStart(pid: number | "self", isDebugged = false): string[] {
   const weak: string[] = [];
   if (!hasEmptyDumps(pid)) weak.push("memory may be written into a core dump: set ulimit -c 0");

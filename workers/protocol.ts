@@ -25,7 +25,7 @@ export type Head = string;
 /** The first bytes of a blob, at least 9 if it has them, and its length. */
 export type BlobOutline = { readonly head: Bytes; readonly length: number };
 
-/** What is wrong with a blob's structure. */
+/** A fault of a blob's structure. */
 export type BlobFault = "foreign" | "version" | "length";
 
 /**
@@ -44,7 +44,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   What was sent before it, needs the key and has not begun is refused as locked. `drain` responds when no derivation is
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
- * - `write` makes a new blob of the one at a path: see `Write`. One that holds versions of it refuses when that is damaged.
+ * - `write` makes a new blob of the one at a path: see `Write`. A write that keeps its versions refuses a damaged blob.
  *   `reread`: it was read again and found so, and may be written as it is.
  * - `open` and `describe` turn a blob into a get's response, and blobs into list entries. `open` is packed: see `Call`.
  *   `assess` judges values.
@@ -274,8 +274,8 @@ interface Operations {
 }
 
 /**
- * What makes a new blob of the one at its path. A `put`, `undo` and `changeMetadata` make the next version, of a body, of a
- * version that is kept, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure` changes the
+ * Changes that make a new blob of the blob at their path. `put`, `undo` and `changeMetadata` make the next version, of a
+ * body, of a kept version, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure` changes the
  * settings of a secret. `prune` removes the earlier versions, `changeVersions` destroys versions, marks them as deleted, or
  * removes that mark. `setUses` changes the hosts that a secret may be used for. `move` and `copy` seal it for another path.
  */
@@ -308,11 +308,11 @@ export type VersionChange = "destroy" | "delete" | "undelete";
  */
 export type VaultForm = { readonly name: string; readonly given: Readonly<Record<string, string>> };
 
-/** What is said of a value: see operations/assess.ts. */
+/** The judgements of a value: see operations/assess.ts. */
 export const assessParts = ["strength", "reuse", "search", "breach"] as const;
 export type AssessPart = (typeof assessParts)[number];
 
-/** What a transit key is used for. */
+/** The uses of a transit key. */
 export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "hmac", "datakey"] as const;
 export type TransitUse = (typeof transitUses)[number];
 
@@ -381,9 +381,9 @@ export type Opened = readonly [bytes: Bytes, refusals: ReadonlyMap<number, Refus
 /**
  * Results of packed uses.
  *
- *   bytes, each: r, length of the response (4, big endian) ‖ response (r); nothing for one that has none
+ *   bytes, each: r, length of the response (4, big endian) ‖ response (r); nothing where there is no response
  *
- * others: those without a response, by their place in the message; null when there are none.
+ * others: results without a response, by their place in the message; null when there are none.
  */
 export type Used = readonly [bytes: Bytes, others: ReadonlyMap<number, ResultOf<"useTransitKey">> | null];
 
@@ -435,7 +435,7 @@ export type ResealResult = {
 /** One of the vault's ways in, as `keys` lists it. */
 export type KeyDescription = { readonly id: string; readonly kind: "passphrase" | "key"; readonly label: string };
 
-/** `header`: waits for `adopt` or `discard`. `key`: the one that was created or deleted. */
+/** `header`: waits for `adopt` or `discard`. `key`: the created or deleted key. */
 export type HeaderResult = {
   readonly ok: true;
   readonly header: Bytes;

@@ -121,7 +121,7 @@ function matches(pattern: string, path: string, steps: Steps): boolean {
   steps.spend(pattern.length);
   if (steps.areSpent || !hasParts(pattern, path)) return false;
   steps.spend(pattern.length);
-  return accepts(automatonOf(pattern, start), path, start, steps);
+  return accepts(compilePattern(pattern, start), path, start, steps);
 }
 
 /** Whether the path has the pattern's parts between its stars, in order: nearly all paths that it does not cover lack one. */
@@ -147,14 +147,14 @@ type Automaton = {
   /** States before a star, and before a `**`. */
   readonly star: Int32Array;
   readonly deep: Int32Array;
-  /** States before each character: a row of words for each one that the pattern has, and where it begins by the character's code. */
+  /** States before each character of the pattern: a row of words each, and the row's start by the character's code. */
   readonly rows: Int32Array;
   readonly row: Uint16Array;
 };
 
 const asterisk = 0x2a;
 
-function automatonOf(pattern: string, from: number): Automaton {
+function compilePattern(pattern: string, from: number): Automaton {
   const words = ((pattern.length - from) >> 5) + 1;
   const [star, deep] = [new Int32Array(words), new Int32Array(words)];
   const codes = new Set<number>();

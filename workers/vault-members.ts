@@ -1,11 +1,11 @@
 /**
- * What becomes of the parameters and the members of bodies that the API documents of OpenBao and Vault name, for each operation of
+ * Handling of the parameters and body members that the API documents of OpenBao and Vault name, for each operation of
  * the port for Vault's clients. A name that no document has is harmless. A GET, LIST or DELETE has them in its query, others
  * in their body.
  */
 import { goFlag, goSeconds } from "./go-values.js";
 
-/** What a value that asks for nothing is, besides null and an empty text. */
+/** The form of a value that asks for nothing, besides null and an empty text. */
 type Neutral = "text" | "flag" | "number" | "json" | readonly string[];
 
 export type Refused = { readonly neutral: Neutral; readonly reason: string };

@@ -8,7 +8,7 @@ import { startA, startB, stepA, stepB, type WordTable } from "./words.js";
 /** As zxcvbn: 0 too guessable, 1 very guessable, 2 somewhat guessable, 3 safely unguessable, 4 very unguessable. */
 export type Score = 0 | 1 | 2 | 3 | 4;
 
-/** What is behind is not looked at: so long a value that is guessable is so from its beginning on. */
+/** Only a prefix of this length is examined: a guessable value is guessable from its beginning. */
 const longest = 40;
 const longestWord = 24;
 const shortestMatch = 3;

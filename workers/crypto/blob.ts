@@ -60,26 +60,32 @@ const etagBytes = 12;
 export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** Returns a blob of these boxes, in pieces: of the current version, then of the earlier ones. */
-function blobOf(
+function joinBlob(
   metadata: readonly Uint8Array[],
   value: readonly Uint8Array[],
   earlier: readonly SealedVersion[],
   format: number = formatVersion,
 ): Bytes {
-  return concat([magic, bytesOf(format), ...lengthAnd(metadata), ...lengthAnd(value), ...earlier.flatMap(piecesOf)]);
+  return concat([
+    magic,
+    bytesOf(format),
+    ...lengthAnd(metadata),
+    ...lengthAnd(value),
+    ...earlier.flatMap(versionPieces),
+  ]);
 }
 
 function lengthAnd(box: readonly Uint8Array[]): Uint8Array[] {
   return [uint32(lengthOf(box)), ...box];
 }
 
-function piecesOf({ metadata, value }: SealedVersion): Uint8Array[] {
+function versionPieces({ metadata, value }: SealedVersion): Uint8Array[] {
   return [...lengthAnd([metadata]), ...lengthAnd([value])];
 }
 
 /** Returns a blob with the same current version, and other earlier versions behind it. */
 export function withEarlier(blob: Uint8Array, { currentLength }: SplitBlob, earlier: readonly SealedVersion[]): Bytes {
-  return concat([blob.subarray(0, currentLength), ...earlier.flatMap(piecesOf)]);
+  return concat([blob.subarray(0, currentLength), ...earlier.flatMap(versionPieces)]);
 }
 
 /** Bytes that a version takes in a blob. */
@@ -210,7 +216,7 @@ const valuePart = utf8("v");
 /** Opens under no key. */
 const noBox = allocate(0);
 
-/** What an unlocked vault seals with. `oldKey`: what it may have been sealed with, while the master key is being rotated. */
+/** Keys of an unlocked vault. `oldKey`: the previous master key, during a rotation; boxes may still be under it. */
 export type SealingKey = {
   readonly masterKey: XaesKey;
   readonly oldKey: XaesKey | null;
@@ -229,7 +235,7 @@ export function sealBlob(
 ): Bytes {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
   const format = privatePart(metadata) === null ? formatVersion : privateFormat;
-  const blob = blobOf(sealedMetadata, sealedValue, earlier, format);
+  const blob = joinBlob(sealedMetadata, sealedValue, earlier, format);
   const box = blob.subarray(boxesAt, metadataEnd(blob));
   key.masterKey.known.keep([{ box, aad: metadataAad(key, path), plaintext: metadata }]);
   return blob;
@@ -293,7 +299,7 @@ export function boxesOf(key: SealingKey, path: PathText, { metadata, value }: Se
   ];
 }
 
-/** Opens boxes under the master key or the old one, into scratch memory; null for those that open under neither. */
+/** Opens boxes under the master key or the old one, into scratch memory; null for a box that opens under neither. */
 export function openBoxes(
   key: SealingKey,
   sealed: readonly Sealed[],
@@ -371,7 +377,7 @@ function sealedHalf(key: SealingKey, { path, blob }: LocatedBlob): SealedHalf | 
   return { blob, currentLength: split.currentLength, metadata, value };
 }
 
-/** What is in a box, where it has opened lately, or else the key to open it with. */
+/** The plaintext of a box that was opened lately, or else the key that opens it. */
 type Opener = { readonly plaintext: Uint8Array | null; readonly subkey: Uint8Array };
 
 function openHalf(known: KnownBoxes, half: SealedHalf, ofMetadata: Opener, ofValue: Opener): HalfOpen | null {

@@ -57,7 +57,7 @@ export type KeySlot = WrappedKey & {
 };
 export type Slot = PassphraseSlot | KeySlot;
 
-/** What the MAC covers. */
+/** The fields that the MAC covers. */
 export interface HeaderContent {
   readonly vaultId: Bytes;
   readonly createdAt: string;
@@ -181,17 +181,17 @@ function parseSlots(list: unknown, minLogN: number): readonly Slot[] {
 }
 
 function passphraseSlot(members: Members, minLogN: number): PassphraseSlot {
-  return { kind: "passphrase", ...wrappedKeyOf(members), kdf: parseKdf(members["kdf"], minLogN) };
+  return { kind: "passphrase", ...parseWrappedKey(members), kdf: parseKdf(members["kdf"], minLogN) };
 }
 
 function keySlot(members: Members): KeySlot {
   const { kind, id, label, salt } = members;
   if (kind !== "key" || typeof id !== "string" || !keyId.test(id)) throw new RangeError("kind");
   if (typeof label !== "string" || !isLabel(label)) throw new RangeError("label");
-  return { kind, id, label, ...wrappedKeyOf(members), salt: fromBase64(salt, saltBytes) };
+  return { kind, id, label, ...parseWrappedKey(members), salt: fromBase64(salt, saltBytes) };
 }
 
-function wrappedKeyOf({ createdAt, wrappedKey, check }: Members): WrappedKey {
+function parseWrappedKey({ createdAt, wrappedKey, check }: Members): WrappedKey {
   return {
     createdAt: isoTime(createdAt),
     wrappedKey: fromBase64(wrappedKey, masterKeyBytes),

@@ -1,6 +1,6 @@
 /**
  * Small boxes that have opened under one key, with what was in them: metadata, and values that are read again and again. A box
- * is known by its AAD and all of its bytes: one that was moved, or changed in a single bit, has to open.
+ * is known by its AAD and all of its bytes: a box that was moved, or changed in a single bit, has to open.
  *
  * DANGER: no plaintext may stay readable between operations. It is remembered xor a pad, AES-256-CTR under a random key of
  * its own, which exists only in OpenSSL's key schedule, as the master key does.
@@ -22,12 +22,12 @@ const placeBytes = 1024;
 
 const zeroBlock = allocate(16);
 
-/** A place for each box, by the first bytes of its random nonce: a box replaces the one that had its place. */
+/** A place for each box, by the first bytes of its random nonce: a box replaces the previous box there. */
 export class KnownBoxes {
   readonly #memory: Bytes;
-  /** Of each place, the lengths of the AAD, of the box and of what was in it. */
+  /** Three lengths for each place: of the AAD, the box and its plaintext. */
   readonly #lengths = new Uint16Array(allocate(places * 3 * Uint16Array.BYTES_PER_ELEMENT).buffer);
-  /** Of each place, a part of the nonce of the box that was there last for `keepAgain`. */
+  /** A part of a nonce for each place: of the box that was there last for `keepAgain`. */
   readonly #seen = new Uint32Array(allocate(places * Uint32Array.BYTES_PER_ELEMENT).buffer);
   #pads: Decipher | null = null;
 
@@ -35,7 +35,7 @@ export class KnownBoxes {
     this.#memory = memory;
   }
 
-  /** Returns copies of what was in the boxes, in scratch memory; null for those that are not known. */
+  /** Returns copies of the boxes' plaintexts, in scratch memory; null for an unknown box. */
   find(sealed: readonly Sealed[]): (Uint8Array | null)[] {
     const hidden: { nonce: Uint8Array; bytes: Uint8Array }[] = [];
     const found = sealed.map(({ box, aad }) => {
@@ -48,7 +48,7 @@ export class KnownBoxes {
   }
 
   #hiddenOf(box: Uint8Array, aad: Uint8Array): Uint8Array | null {
-    const place = placeOf(box);
+    const place = boxPlace(box);
     const lengths = this.#lengths;
     if (lengths[3 * place] !== aad.length || lengths[3 * place + 1] !== box.length) return null;
     if (box.length === 0) return null; // an empty place also has this length
@@ -73,7 +73,7 @@ export class KnownBoxes {
   }
 
   #put(box: Uint8Array, aad: Uint8Array, hidden: Uint8Array): void {
-    const place = placeOf(box);
+    const place = boxPlace(box);
     const at = place * placeBytes;
     this.#memory.set(aad, at);
     this.#memory.set(box, at + aad.length);
@@ -86,7 +86,7 @@ export class KnownBoxes {
 
   /** Keeps what is opened a second time, so that one look at everything does not cost what is in use its places. */
   keepAgain(opened: OpenedBox): void {
-    const place = placeOf(opened.box);
+    const place = boxPlace(opened.box);
     const part = readUint32(opened.box, 4);
     if (this.#seen[place] === part) this.keep([opened]);
     else this.#seen[place] = part;
@@ -129,7 +129,7 @@ export function giveBackKnownBoxes(known: KnownBoxes): void {
   spare.push(known);
 }
 
-function placeOf(box: Uint8Array): number {
+function boxPlace(box: Uint8Array): number {
   return readUint32(box, 0) % places;
 }
 

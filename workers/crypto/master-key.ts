@@ -115,14 +115,14 @@ export function withSlots(header: Header, slots: readonly Slot[], masterKey: Xae
 }
 
 function signHeader(content: HeaderContent, masterKey: XaesKey): Header {
-  return signedHeader(content, macOf(utf8(signedText(content)), masterKey));
+  return signedHeader(content, headerMac(utf8(signedText(content)), masterKey));
 }
 
 function isSignedBy(header: Header, masterKey: XaesKey): boolean {
-  return timingSafeEqual(macOf(signedBytes(header.bytes), masterKey), header.mac);
+  return timingSafeEqual(headerMac(signedBytes(header.bytes), masterKey), header.mac);
 }
 
-function macOf(signed: Uint8Array, masterKey: XaesKey): Bytes {
+function headerMac(signed: Uint8Array, masterKey: XaesKey): Bytes {
   return hmac(masterKey.deriveKey("header check"), signed);
 }
 
@@ -159,7 +159,7 @@ function withStrongerKdf(header: Header, access: Access, { kdf, kek }: StrongerK
   );
 }
 
-/** Returns the header of an opened vault with the higher cost, if there is one, and the vault's spaces; null for one that has both. */
+/** Returns an opened vault's header with the higher cost, if any, and the vault's spaces; null when it has both. */
 export function upgradedHeader(
   header: Header,
   access: Access,

@@ -100,7 +100,7 @@ export function newSalt(): Bytes {
 /** Whether a KEK is the slot's, whose parameters are as they were written: in constant time. */
 function fits(header: Header, slot: Slot, kek: Bytes): boolean {
   return timingSafeEqual(
-    header.version === 1 ? macOfVersion1(header, kek) : checkOf(slot, kek, header.vaultId),
+    header.version === 1 ? macOfVersion1(header, kek) : slotCheck(slot, kek, header.vaultId),
     slot.check,
   );
 }
@@ -114,17 +114,17 @@ export function unwrap({ version, vaultId }: Header, { slot, kek }: Access): Byt
   );
 }
 
-/** What a slot is before it is wrapped. */
+/** A slot before it wraps the master key. */
 type SlotPlan = Omit<PassphraseSlot, "wrappedKey" | "check"> | Omit<KeySlot, "wrappedKey" | "check">;
 
 /** DANGER: the KEK must come from a new salt. A KEK that wraps two master keys reveals both. */
 export function wrap(masterKey: Bytes, plan: SlotPlan, kek: Bytes, vaultId: Bytes): Slot {
   const pad = hmac(kek, utf8("strongroom v2 key wrap"), vaultId);
   const unchecked = { ...plan, wrappedKey: xor(masterKey, pad, allocate(masterKeyBytes)) };
-  return { ...unchecked, check: checkOf(unchecked, kek, vaultId) };
+  return { ...unchecked, check: slotCheck(unchecked, kek, vaultId) };
 }
 
-function checkOf(slot: Parameters<typeof checkedText>[0], kek: Bytes, vaultId: Bytes): Bytes {
+function slotCheck(slot: Parameters<typeof checkedText>[0], kek: Bytes, vaultId: Bytes): Bytes {
   return doubleMac(kek, "strongroom v2 slot check", concat([vaultId, checkedText(slot)]));
 }
 

@@ -11,7 +11,7 @@ import { giveBackKnownBoxes, type KnownBoxes, type Sealed, takeKnownBoxes } from
 const keyBytes = 32;
 export const nonceBytes = 24;
 const blockBytes = 16;
-/** Of a nonce, or of the name of another use, in a block that derives a key. */
+/** Bytes of the nonce, or of the name of another use, in a block that derives a key. */
 const useBytes = 12;
 const zeroBlock = allocate(blockBytes);
 /** Keys that are derived at once. */
@@ -178,7 +178,7 @@ export function openBox(
 /**
  * Seals what was sealed before under another key. The nonce keeps its first half, by which a secret's tag is known; the
  * second half is fresh.
- * DANGER: not the whole nonce: who knows the other key could have chosen it, equal to one that is in use under this key.
+ * DANGER: not the whole nonce: an owner of the other key could have chosen it, equal to a nonce in use under this key.
  */
 export function sealAnew(key: XaesKey, before: Uint8Array, { plaintext, aad }: Part): Uint8Array {
   const nonce = scratchOf(before.subarray(0, 12), freshNonce(nonceBytes - 12));

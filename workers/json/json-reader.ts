@@ -46,7 +46,7 @@ export function readObject(
 export function readElements(source: Uint8Array, name: string, most: number): readonly Span[] | null {
   let elements: Span[] | null = null;
   const read = (cursor: Cursor) => {
-    elements = cursor.bytes[cursor.at] === bracketOpen ? elementsOf(cursor, most) : null;
+    elements = cursor.bytes[cursor.at] === bracketOpen ? elementSpans(cursor, most) : null;
     if (elements === null) skipValue(cursor);
   };
   const isRead = readFields(source, [name], read, mostListedValues);
@@ -119,7 +119,7 @@ export function readObjectWithList(
   const isRead = readFields(source, names, (cursor, name) => {
     if (name === list.name) elements = null;
     if (name === list.name && cursor.bytes[cursor.at] === bracketOpen) {
-      elements = objectsOf(cursor, names, list.most);
+      elements = objectElements(cursor, names, list.most);
       fields.set(name, "array");
     } else fields.set(name, skipValue(cursor));
   });
@@ -199,7 +199,7 @@ function readWhole(cursor: Cursor, readMember: () => void): boolean {
   }
 }
 
-function elementsOf(cursor: Cursor, most: number): Span[] {
+function elementSpans(cursor: Cursor, most: number): Span[] {
   const elements: Span[] = [];
   readEach(cursor, bracketOpen, bracketClose, () => {
     if (elements.length === most) throw new Malformed();
@@ -211,7 +211,7 @@ function elementsOf(cursor: Cursor, most: number): Span[] {
 }
 
 /** Reads an array to its end; returns null for one with more elements, or far more values, than a list needs. */
-function objectsOf(cursor: Cursor, names: readonly string[], most: number): ListElement[] | null {
+function objectElements(cursor: Cursor, names: readonly string[], most: number): ListElement[] | null {
   const elements: ListElement[] = [];
   const { left } = cursor;
   let count = 0;
@@ -305,7 +305,7 @@ const point = code(".");
 const plus = code("+");
 const letterE = code("e");
 
-/** Of a number that is surely exact. */
+/** Digits of a number that is surely exact. */
 const mostDigits = 15;
 
 /** Whole spellings of the literals, each of which its first byte gives away. */
@@ -357,12 +357,12 @@ function wholeNumber(bytes: Uint8Array, start: number, end: number): number | "n
   return value;
 }
 
-/** What ends the open containers: a byte each, as a body may open millions. */
+/** Closing characters of the open containers: a byte each, as a body may open millions. */
 class Closers {
   #bytes = fewClosers;
   #depth = 0;
 
-  /** Of the innermost container; undefined when none is open. */
+  /** The closing character of the innermost container; undefined when none is open. */
   get last(): number | undefined {
     return this.#bytes[this.#depth - 1];
   }

@@ -25,7 +25,7 @@ const digestBytes = 16;
 /** A shorter text is found by chance. */
 const shortestSearched = 8;
 
-/** Of a value of several lines, a line that is likely to be nowhere else. */
+/** Minimum bytes of a searched line: shorter lines may occur elsewhere. */
 const shortestLine = 20;
 
 export function assess({ keyring }: Context, request: RequestOf<"assess">): ResultOf<"assess"> {
@@ -73,8 +73,8 @@ function assessOne(
         form: formOf(trimmed(value), words),
       }),
     ...(parts.includes("reuse") && { reuse: shown(hmac(reuseKey, value)) }),
-    ...(parts.includes("search") && { search: searchable(value, isText).map((text) => searchOf(key, text)) }),
-    ...(parts.includes("breach") && { breach: breachOf(key, value) }),
+    ...(parts.includes("search") && { search: searchable(value, isText).map((text) => searchPattern(key, text)) }),
+    ...(parts.includes("breach") && { breach: breachDigest(key, value) }),
   };
 }
 
@@ -115,14 +115,14 @@ function longestLine(text: Uint8Array): Uint8Array {
 const searchLabel = utf8("search");
 const breachLabel = utf8("breach");
 
-function searchOf(key: Uint8Array, text: Uint8Array): object {
+function searchPattern(key: Uint8Array, text: Uint8Array): object {
   const base = readUint32(key, 0) | 1;
   let start = 0;
   for (let at = 0; at < shortestSearched; at++) start = (Math.imul(start, base) + (text[at] ?? 0)) | 0;
   return { bytes: text.length, start: start >>> 0, digest: shown(hmac(key, searchLabel, text)) };
 }
 
-function breachOf(key: Uint8Array, value: Uint8Array): object {
+function breachDigest(key: Uint8Array, value: Uint8Array): object {
   const hash = takeOver(createHash("sha1").update(value).digest());
   const prefix = [...hash.subarray(0, 4)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   const digest = shown(hmac(key, breachLabel, hash));

@@ -1,4 +1,4 @@
-/** What the key worker's operations share, and the shape of an operation. */
+/** State that the key worker's operations share, and the shape of an operation. */
 import type { SealingKey } from "../crypto/blob.js";
 import type { Keyring } from "../crypto/keyring.js";
 import type {
@@ -31,7 +31,7 @@ type Operate<O extends Operation> = (context: Context, request: RequestOf<O>) =>
 /** One function for each row of the protocol: a missing one does not compile. `open` is in opens.ts: its message is packed. */
 export type OperationTable = { readonly [O in Exclude<Operation, "open">]: Operate<O> };
 
-/** What a write works with; `previous` and `reread`: see the operation `write`. */
+/** Inputs of a write; `previous` and `reread`: see the operation `write`. */
 export type Writing = Pick<Context, "settings" | "readers" | "now"> & {
   readonly key: SealingKey;
   readonly path: string;

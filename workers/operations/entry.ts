@@ -50,7 +50,7 @@ export type Attributes = {
 /** `uses`: the hosts that requests with this secret may go to. */
 export type SecretAttributes = { readonly uses?: readonly Binding[]; readonly kv?: KvSettings };
 
-/** What clients of Vault's KV engine set for a secret. Times in seconds; 0, as what is missing, is the server's own. */
+/** Settings of a secret by clients of Vault's KV engine. Times in seconds; 0 or missing: the server's own value. */
 export type KvSettings = {
   readonly maxVersions?: number;
   readonly casRequired?: boolean;
@@ -59,7 +59,7 @@ export type KvSettings = {
   readonly changedAt?: string;
 };
 
-/** What a version's sealed metadata says. */
+/** The content of a version's sealed metadata. */
 export type Described = Times & {
   readonly deletedAt?: string;
   readonly destroyed?: true;
@@ -96,7 +96,7 @@ export type VersionState = "kept" | "deleted" | "destroyed";
 
 /** @param now milliseconds since 1970 */
 export function stateOf(metadata: Uint8Array, now: number): VersionState {
-  if (isMarkedDeleted(metadata)) return deletionOf(metadata) <= now ? "deleted" : "kept";
+  if (isMarkedDeleted(metadata)) return deletionTime(metadata) <= now ? "deleted" : "kept";
   return startsWith(metadata, destroyedStart) ? "destroyed" : "kept";
 }
 
@@ -104,7 +104,7 @@ function isMarkedDeleted(metadata: Uint8Array): boolean {
   return startsWith(metadata, deletedStart);
 }
 
-function deletionOf(metadata: Uint8Array): number {
+function deletionTime(metadata: Uint8Array): number {
   return Date.parse(textOf(metadata.subarray(deletedStart.length, deletedStart.length + isoTimeLength)));
 }
 
@@ -169,7 +169,7 @@ export function getResponse(
   return [`{"path":${JSON.stringify(path)},"value":`, jsonOfValue(value), ",", ...restOfEntry(metadata, etag)];
 }
 
-/** What comes before and behind the value in a get's response, in pieces. `path`: UTF-8. */
+/** Pieces of a get's response before and after the value. `path`: UTF-8. */
 export function getResponseAround(path: Uint8Array, metadata: Uint8Array, etag: string) {
   return { head: ['{"path":', writeString(path), ',"value":'], tail: [",", ...restOfEntry(metadata, etag)] };
 }
@@ -283,7 +283,7 @@ export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, ve
 /** As JSON has it nowhere but before a time of expiry: in a text its quotes are escaped. */
 const expiryMember = asBuffer(utf8('"expiresAt":'));
 
-/** Returns when a secret expires, in milliseconds since 1970; of one that does not, no string is made. */
+/** Returns when a secret expires, in milliseconds since 1970. Makes no string for a secret without expiry. */
 export function expiryOf(metadata: Uint8Array): number | null {
   if (!asBuffer(metadata).includes(expiryMember)) return null;
   const { expiresAt } = readMetadata(metadata).metadata;
@@ -351,7 +351,7 @@ export function contentWith(opened: OpenedVersion, body: MetadataBody): Content 
   return { ...contentOf(opened), supplied: changedMetadata(readMetadata(opened.metadata).metadata, body) };
 }
 
-/** Returns the `metadata` object with the fields of the body, without those that are null there. */
+/** Returns the `metadata` object with the fields of the body; a null there removes the field. */
 function changedMetadata(current: Metadata, { type, description, expiresAt }: MetadataBody): string {
   const time = expiresAt && isoTime(expiresAt.toString());
   return metadataJson({

@@ -48,7 +48,7 @@ const operations: OperationTable = {
   ...{ signRecords, verifyRecords, resignRecords, signCheckpoint, verifyCheckpoints },
 };
 
-/** What this thread needs of a MessagePort. */
+/** The members of MessagePort that this thread uses. */
 type Port = {
   on(event: "message", take: (call: Call) => void): unknown;
   postMessage(result: CallResult, moved: readonly ArrayBuffer[]): void;
@@ -73,7 +73,7 @@ async function respond(port: Port, shared: Context, [id, now, requests, opens, u
   const context = { ...shared, now };
   const responses = requests && (await Promise.all(requests.map((request) => responseTo(context, request))));
   const opened = opens === null ? noneOpened : openPacked(context, opens);
-  const moved = responses === null ? [] : responses.flatMap(buffersOf);
+  const moved = responses === null ? [] : responses.flatMap(resultBuffers);
   if (opened[0] !== null) moved.push(opened[0].buffer);
   if (uses === undefined) return port.postMessage([id, responses, ...opened], moved);
   const used = await usePacked(context, uses);
@@ -93,6 +93,6 @@ async function responseTo<O extends Cloned>(context: Context, request: RequestOf
   }
 }
 
-function buffersOf(response: Result): ArrayBuffer[] {
+function resultBuffers(response: Result): ArrayBuffer[] {
   return Object.values(response).flatMap((part) => (part instanceof Uint8Array ? [part.buffer as ArrayBuffer] : []));
 }

@@ -54,7 +54,7 @@ export function deleteKey({ keyring, turns }: Context, { id }: RequestOf<"delete
   return turns.take(null, async () => {
     const { header, sealingKey } = keyring;
     if (!header || sealingKey === null) return { response: lockedNow };
-    const deleted = header.slots.find((slot) => idOf(slot) === id);
+    const deleted = header.slots.find((slot) => slotId(slot) === id);
     if (deleted === undefined) return { response: noKey };
     const rest = header.slots.filter((slot) => slot !== deleted);
     if (rest.length === 0) return { response: lastWayIn };
@@ -111,7 +111,7 @@ function proposeKey(keyring: Keyring, opened: Opened, now: number, body: CreateK
 
 function whyNoKey({ slots }: Header, label: string, passphrase: Uint8Array): Refusal | null {
   if (!isLabel(label) || /\p{Cf}|\p{Zl}|\p{Zp}|^\s|\s$/u.test(label)) return unfitLabel;
-  if (slots.some((slot) => labelOf(slot) === label) || label === passphraseName) return sameLabel;
+  if (slots.some((slot) => slotLabel(slot) === label) || label === passphraseName) return sameLabel;
   if (slots.filter(isKeySlot).length === mostSlots - 1) return tooManyKeys;
   // From the first key on, such a text is taken for a key's.
   return slots.length === 1 && !slots.some(isKeySlot) && isKeyText(passphrase) ? keyLikePassphrase : null;
@@ -120,7 +120,7 @@ function whyNoKey({ slots }: Header, label: string, passphrase: Uint8Array): Ref
 function newId({ slots }: Header): string {
   for (;;) {
     const id = lettersOf(randomize(allocate(5))).toLowerCase();
-    if (slots.every((slot) => idOf(slot) !== id)) return id;
+    if (slots.every((slot) => slotId(slot) !== id)) return id;
   }
 }
 
@@ -132,7 +132,7 @@ function keyResult({ id, label }: { readonly id: string; readonly label: string 
   return response;
 }
 
-/** What a slot is called. */
+/** The parts of a slot that name it. */
 type Named = Pick<KeySlot, "kind" | "id" | "label"> | Pick<PassphraseSlot, "kind">;
 
 /** Adds to the result which key was created or deleted. */
@@ -146,13 +146,13 @@ function described(slot: Slot) {
 }
 
 function describe(slot: Named): KeyDescription {
-  return { id: idOf(slot), kind: slot.kind, label: labelOf(slot) };
+  return { id: slotId(slot), kind: slot.kind, label: slotLabel(slot) };
 }
 
-function idOf(slot: Named): string {
+function slotId(slot: Named): string {
   return slot.kind === "key" ? slot.id : passphraseName;
 }
 
-function labelOf(slot: Named): string {
+function slotLabel(slot: Named): string {
   return slot.kind === "key" ? slot.label : passphraseName;
 }

@@ -30,7 +30,7 @@ export function contentOfData(data: Uint8Array): Omit<Content, "supplied"> | nul
 
 const [valueName, encodingName, base64Name] = [utf8("value"), utf8("encoding"), utf8("base64")];
 
-/** Returns the text of a JSON string, in scratch memory; null for another value, or one that is no Unicode text. */
+/** Returns the text of a JSON string, in scratch memory; null for another value, or invalid Unicode. */
 function textIn(value: Uint8Array): Uint8Array | null {
   if (value[0] !== quote) return null;
   const { bytes, wellFormed } = decodeString(value.subarray(1, -1), inScratch);

@@ -70,18 +70,18 @@ function readWrite(body: Uint8Array, last: Described | null): Write | Refusal {
   if (members === null) return badRequest("the body must be one JSON object in UTF-8");
   const foreign = refusedMember(members, vaultMembers.writeSecret);
   if (foreign !== null) return badRequest(foreign);
-  const data = memberOf(members, "data");
+  const data = findMember(members, "data");
   if (data === undefined) return badRequest(`no data provided: ${noData}`);
   if (!isObjectText(data)) return badRequest(noData);
-  const options = memberOf(members, "options");
+  const options = findMember(members, "options");
   if (options !== undefined && !isObjectText(options) && !isNullText(options))
     return badRequest("options must be a JSON object");
-  const cas = options && memberOf(readMembers(options) ?? [], "cas");
+  const cas = options && findMember(readMembers(options) ?? [], "cas");
   return whyNotCas(cas, last) ?? { data };
 }
 
 /** The last of equal names counts. */
-function memberOf(members: readonly Member[], name: string): Uint8Array | undefined {
+function findMember(members: readonly Member[], name: string): Uint8Array | undefined {
   return members.findLast((member) => nameOf(member) === name)?.value;
 }
 
@@ -199,7 +199,7 @@ export function kvVersions(_: Context, { body }: RequestOf<"kvVersions">): Resul
     const members = readMembers(body) ?? [];
     const foreign = refusedMember(members, vaultMembers.deleteVersions);
     if (foreign !== null) return badRequest(foreign);
-    const texts = textsOfVersions(body, memberOf(members, "versions"));
+    const texts = textsOfVersions(body, findMember(members, "versions"));
     const numbers = texts.map((text) => Number(/^"?([1-9]\d{0,14})"?$/.exec(text)?.[1] ?? 0));
     if (numbers.length > 0 && !numbers.includes(0)) return { ok: true, versions: numbers };
     if (texts.length === 0) return badRequest("No version number provided: send versions, an array of numbers");

@@ -10,7 +10,7 @@ import { jsonLengthOfBinary, jsonOfValue } from "./value.js";
 
 type Open = { readonly path: Uint8Array; readonly blob: Uint8Array; readonly forVault: boolean };
 
-/** What comes before and behind the value in a response, and the value still sealed. */
+/** The parts of a response before and after the value, and the value still sealed. */
 type Prepared = {
   readonly head: readonly (Uint8Array | string)[];
   readonly tail: readonly (Uint8Array | string)[];

@@ -11,7 +11,7 @@ type UseResult = ResultOf<"useTransitKey">;
 /** Wipes what it is given: it holds plaintexts. */
 export async function usePacked(context: Context, packed: Bytes): Promise<Used> {
   try {
-    return packedResults(await Promise.all(unpacked(packed).map((request) => resultOf(context, request))));
+    return packedResults(await Promise.all(unpacked(packed).map((request) => useResult(context, request))));
   } finally {
     wipe(packed);
   }
@@ -32,7 +32,7 @@ function unpacked(packed: Bytes): UseRequest[] {
   return requests;
 }
 
-async function resultOf(context: Context, request: UseRequest): Promise<UseResult> {
+async function useResult(context: Context, request: UseRequest): Promise<UseResult> {
   try {
     return await useTransitKey(context, request);
   } catch (error) {

@@ -26,7 +26,7 @@ import type { Context } from "./context.js";
 const nameBytes = 9;
 
 export function signRecords({ keyring }: Context, { texts }: RequestOf<"signRecords">): ResultOf<"signRecords"> {
-  return keyring.withKey(({ masterKey }) => ({ ok: true, macs: macsOf(masterKey, texts).map(base64url) }));
+  return keyring.withKey(({ masterKey }) => ({ ok: true, macs: recordMacs(masterKey, texts).map(base64url) }));
 }
 
 export function verifyRecords(
@@ -39,14 +39,17 @@ export function verifyRecords(
   });
 }
 
-/** Signs records for the master key that a rotation proposes; null for one that the key before it has not signed. */
+/** Signs records for the master key that a rotation proposes; null for a record not signed by the previous key. */
 export function resignRecords(
   { keyring }: Context,
   { texts, macs }: RequestOf<"resignRecords">,
 ): ResultOf<"resignRecords"> {
   return keyring.withProposedKeys(({ masterKey, oldKey }) => {
     const valid = oldKey === null ? [] : validUnder(oldKey, texts, macs);
-    return { ok: true, macs: macsOf(masterKey, texts).map((mac, i) => (valid[i] === true ? base64url(mac) : null)) };
+    return {
+      ok: true,
+      macs: recordMacs(masterKey, texts).map((mac, i) => (valid[i] === true ? base64url(mac) : null)),
+    };
   });
 }
 
@@ -76,12 +79,12 @@ export function verifyCheckpoints(
 }
 
 function signatureUnder(masterKey: XaesKey, text: string): CheckpointSignature {
-  return withKeyFor("audit checkp", masterKey, (key) => ({ key: nameOf(key), mac: base64url(hmac(key, text)) }));
+  return withKeyFor("audit checkp", masterKey, (key) => ({ key: tokenKeyName(key), mac: base64url(hmac(key, text)) }));
 }
 
 function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoint[]): CheckpointVerdict[] {
   return withKeyFor("audit checkp", masterKey, (key) => {
-    const name = nameOf(key);
+    const name = tokenKeyName(key);
     return checkpoints.map(({ text, key: claimed, mac }) => {
       if (claimed !== name) return "unknown";
       return isSame(hmac(key, text), mac) ? "valid" : "wrong";
@@ -90,10 +93,10 @@ function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoin
 }
 
 function validUnder(key: XaesKey, texts: readonly string[], macs: readonly string[]): boolean[] {
-  return macsOf(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
+  return recordMacs(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
 }
 
-function macsOf(masterKey: XaesKey, texts: readonly string[]): Bytes[] {
+function recordMacs(masterKey: XaesKey, texts: readonly string[]): Bytes[] {
   return withKeyFor("client token", masterKey, (key) => texts.map((text) => hmac(key, text)));
 }
 
@@ -106,7 +109,7 @@ function withKeyFor<T>(use: string, masterKey: XaesKey, work: (key: Uint8Array) 
   }
 }
 
-function nameOf(key: Uint8Array): string {
+function tokenKeyName(key: Uint8Array): string {
   return base64url(hmac(key, "key name").subarray(0, nameBytes));
 }
 

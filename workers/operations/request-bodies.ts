@@ -35,7 +35,7 @@ export type MetadataBody = {
 };
 export type PutBody = {
   readonly value: JsonText;
-  /** Of a binary value: base64. */
+  /** base64, for a binary value. */
   readonly encoding?: JsonText;
   readonly type?: JsonText;
   readonly description?: JsonText;
@@ -80,7 +80,7 @@ function isText(data: unknown, min: number, max: number, oneOf: readonly string[
   return oneOf === null || oneOf.includes(data.toString());
 }
 
-/** What ajv says of the first field that is invalid. */
+/** ajv's error for the first invalid field. */
 type Fault = {
   readonly instancePath: string;
   readonly params: { readonly missingProperty?: string };

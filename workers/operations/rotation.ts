@@ -110,12 +110,12 @@ function keyWrappings(header: Header, texts: readonly JsonText[]): Wrapping[] | 
     wipe(...wrappings.map(({ kek }) => kek));
     return null;
   }
-  const all = new Map(wrappings.map((one) => [idOf(one), one])); // a text may be given twice
-  for (const one of wrappings) if (all.get(idOf(one)) !== one) wipe(one.kek);
+  const all = new Map(wrappings.map((one) => [slotId(one), one])); // a text may be given twice
+  for (const one of wrappings) if (all.get(slotId(one)) !== one) wipe(one.kek);
   return header.slots.flatMap((slot) => all.get(slot.kind === "key" ? slot.id : "") ?? []);
 }
 
-function idOf({ plan }: Wrapping): string {
+function slotId({ plan }: Wrapping): string {
   return plan.kind === "key" ? plan.id : "";
 }
 

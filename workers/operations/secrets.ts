@@ -124,12 +124,12 @@ function describeBlobs(
     const metadata = opened[i] ?? null;
     lengths.push(metadata === null ? 0 : metadataEnd(blob));
     if (metadata === null) unreadable.push(path);
-    else parts.push(...separated(parts, entryOf(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null, now)));
+    else parts.push(...separated(parts, entryPieces(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null, now)));
   }
   return { ok: true, response: concat(parts), damaged: unreadable, lengths };
 }
 
-function entryOf(
+function entryPieces(
   path: string,
   metadata: Uint8Array,
   etag: string,

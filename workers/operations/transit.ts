@@ -56,14 +56,14 @@ import type { Context } from "./context.js";
 import { openSecret, written } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
-/** What a request for a new key or a new version asks for; `material`: the client brings it. */
+/** A wanted key or version. `hasMaterial`: the client supplies the key material. */
 type Wish = { readonly type: KeyType; readonly exportable: boolean; readonly hasMaterial: boolean };
 
 export async function createTransitKey(
   context: Context,
   { name, exists, body, now, form }: RequestOf<"createTransitKey">,
 ): Promise<ResultOf<"createTransitKey">> {
-  const wish = withValid(context, () => wishOf(fieldsOf(context, body, form, "createTransitKey")), form);
+  const wish = withValid(context, () => parseWish(parseFields(context, body, form, "createTransitKey")), form);
   if ("ok" in wish) return wish;
   if (exists) return sameTransitKey(name);
   const createdAt = new Date(now).toISOString();
@@ -94,7 +94,7 @@ export async function changeTransitKey(
       const info = openKeyInfo(key, name, blob);
       if (info === null) return damagedKey(name);
       if (info.versions.length === mostKeyVersions) throw new Invalid(`a key has at most ${mostKeyVersions} versions`);
-      const hasMaterial = fieldsOf(context, body, form, "rotateTransitKey").has("key");
+      const hasMaterial = parseFields(context, body, form, "rotateTransitKey").has("key");
       return { type: info.type, exportable: info.exportable, hasMaterial };
     },
     form,
@@ -242,13 +242,13 @@ export function reserveMessages(
 
 export function randomBytes(context: Context, { body, form }: RequestOf<"randomBytes">): ResultOf<"randomBytes"> {
   return withValid(context, () => {
-    const fields = fieldsOf(context, body, form, "random");
+    const fields = parseFields(context, body, form, "random");
     return { ok: true, response: form === undefined ? randomResponse(fields) : vaultRandom(fields) };
   });
 }
 
 export function hashBytes(context: Context, { body, form }: RequestOf<"hashBytes">): ResultOf<"hashBytes"> {
-  return withValid(context, () => ({ ok: true, response: vaultHash(fieldsOf(context, body, form, "hash")) }), form);
+  return withValid(context, () => ({ ok: true, response: vaultHash(parseFields(context, body, form, "hash")) }), form);
 }
 
 export function oneTimeCode(
@@ -365,7 +365,7 @@ function withValid<T>(context: Context, operation: (key: SealingKey) => T, form?
 }
 
 /** @throws Invalid */
-function fieldsOf(
+function parseFields(
   context: Context,
   body: Uint8Array,
   form: VaultForm | undefined,
@@ -387,7 +387,7 @@ function inputFields(
   return vaultFields(input, settings.maxValueBytes, form, operation, batch);
 }
 
-function wishOf(fields: Fields): Wish {
+function parseWish(fields: Fields): Wish {
   const type = fields.choice("type", transitKeyTypes, "aes256-gcm96");
   return { type, exportable: fields.flag("exportable", false), hasMaterial: fields.has("key") };
 }
@@ -410,7 +410,7 @@ async function withNewPart(
 type NewPart = { readonly part: Uint8Array; readonly publicKey?: string };
 
 function importedPart(context: Context, type: KeyType, body: Uint8Array): Uint8Array {
-  const part = importPrivatePart(type, fieldsOf(context, body, undefined, "createTransitKey").bytes("key"));
+  const part = importPrivatePart(type, parseFields(context, body, undefined, "createTransitKey").bytes("key"));
   if (part === "damaged") {
     throw new Invalid("the private key is damaged: its parts do not belong together; use an intact copy");
   }
@@ -423,7 +423,7 @@ function publicPart(type: KeyType, part: Uint8Array): { readonly publicKey?: str
   return isAsymmetric(type) ? { publicKey: publicPem(parsePrivatePart(type, part)) } : {};
 }
 
-/** One at a time, in a thread of libuv's pool; a lock cancels those that wait, and the result of the one that runs. */
+/** Generates keys one at a time, in libuv's pool; a lock cancels those waiting and drops the running one's result. */
 function withNewRsaPart(
   context: Context,
   type: KeyType,
@@ -463,7 +463,7 @@ function configure(context: Context, { name, blob, body, form }: RequestOf<"chan
       const opened = openKey(key, name, blob);
       if (opened === null) return damagedKey(name);
       const { info } = opened;
-      const fields = fieldsOf(context, body, form, "configureTransitKey");
+      const fields = parseFields(context, body, form, "configureTransitKey");
       if (form !== undefined && fields.flag("exportable", info.exportable) !== info.exportable)
         throw new Invalid("exportable is said when a key is made, and never changes: make a new key");
       // Vault's clients may send 0 for 1.

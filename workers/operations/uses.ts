@@ -11,7 +11,7 @@ import type { Context, Writing } from "./context.js";
 import { contentOf, openSecret, readMetadata, sealResult, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
-/** Of one secret. */
+/** Limit of uses per secret. */
 const mostUses = 64;
 
 /** Seals the current version again, with the same value, number and times, but another etag. */
@@ -67,13 +67,13 @@ export function readDecision(_: Context, { body }: RequestOf<"readDecision">): R
     if (found === null) return badRequest("the body must be one JSON object in UTF-8");
     const approve = found.get("approve");
     if (typeof approve !== "boolean") return badRequest("approve must be true or false");
-    const duration = durationOf(found.get("for"));
+    const duration = approvalDuration(found.get("for"));
     if (duration !== null) return { ok: true, approve, duration, hasPassphrase: found.has("passphrase") };
     return badRequest("for must be request, session, or a whole number of seconds up to 31536000");
   });
 }
 
-function durationOf(value: JsonValue | undefined): number | "request" | "session" | null {
+function approvalDuration(value: JsonValue | undefined): number | "request" | "session" | null {
   if (value === undefined) return "request";
   const text = value instanceof JsonText ? value.toString() : value;
   if (text === "request" || text === "session") return text;
@@ -89,32 +89,32 @@ export function render({ keyring, now }: Context, { path, blob, ...request }: Re
     if (binding === undefined) return forbidden(`${path} is not bound to ${request.host}, port ${request.port}`);
     const reason = new JudgedRequest(request).whyNot(binding);
     if (reason !== null) return forbidden(reason);
-    const lines = linesOf(request.fields);
+    const lines = headerLines(request.fields);
     const problem = headerProblem(binding, lines);
     if (problem !== null) return badRequest(problem);
-    const credential = credentialOf(binding, bytesOfValue(current.value));
+    const credential = formatCredential(binding, bytesOfValue(current.value));
     if (credential === null)
       return badRequest(`the value of ${path} cannot be sent in a header: it has control characters`);
-    return { ok: true, head: headOf(binding, request, lines, credential) };
+    return { ok: true, head: requestHead(binding, request, lines, credential) };
   });
 }
 
 /** Why the request's header lines may not go out with the credential; null when they may. */
 function headerProblem(binding: Binding, lines: readonly Uint8Array[]): string | null {
-  const names = lines.map(nameOf);
+  const names = lines.map(fieldName);
   return names.every((name) => headerName.test(name)) ? overrideIn(binding, names) : "a header's name is invalid";
 }
 
 /** The header's value, in scratch memory; null when it cannot stand in a header (RFC 9110, section 5.5). */
-function credentialOf({ format, basic }: Binding, value: Uint8Array): Uint8Array | null {
+function formatCredential({ format, basic }: Binding, value: Uint8Array): Uint8Array | null {
   if (format === null) return scratchOf("Basic ", toBase64(scratchOf(`${basic ?? ""}:`, value)));
   if (value.some((byte) => byte < 0x20 || byte === 0x7f)) return null;
   const [before = "", after = ""] = format.split("{}");
   return scratchOf(before, value, after);
 }
 
-/** What the program sends under the credential's name never goes with it. */
-function headOf(
+/** Returns the head of the request, without the program's own header of the credential's name. */
+function requestHead(
   { header }: Binding,
   { host, port, method, target }: RequestToRender,
   lines: readonly Uint8Array[],
@@ -131,7 +131,7 @@ function headOf(
   ]);
 }
 
-function linesOf(fields: Uint8Array): Uint8Array[] {
+function headerLines(fields: Uint8Array): Uint8Array[] {
   const lines: Uint8Array[] = [];
   for (let start = 0; start < fields.length; ) {
     const feed = fields.indexOf(0x0a, start);
@@ -143,7 +143,7 @@ function linesOf(fields: Uint8Array): Uint8Array[] {
 }
 
 /** Returns a line's name, which is no secret; empty where it has none. */
-function nameOf(line: Uint8Array): string {
+function fieldName(line: Uint8Array): string {
   return String.fromCharCode(...line.subarray(0, Math.max(0, line.indexOf(0x3a))));
 }
 

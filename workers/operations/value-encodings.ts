@@ -72,7 +72,7 @@ function utf16(value: Uint8Array, low: 0 | 1): Uint8Array {
     end += 2;
   };
   for (let at = 0; at < value.length; ) {
-    const length = lengthOf(value[at] ?? 0);
+    const length = sequenceLength(value[at] ?? 0);
     let point = length === 1 ? (value[at] ?? 0) : (value[at] ?? 0) & (0xff >> (length + 1));
     for (let i = 1; i < length; i++) point = (point << 6) | ((value[at + i] ?? 0) & 0x3f);
     if (point > 0xffff) {
@@ -85,7 +85,7 @@ function utf16(value: Uint8Array, low: 0 | 1): Uint8Array {
 }
 
 /** Returns how many bytes a character of UTF-8 has that begins with this byte. */
-function lengthOf(first: number): number {
+function sequenceLength(first: number): number {
   if (first < 0xc0) return 1;
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }

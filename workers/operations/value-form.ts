@@ -22,7 +22,7 @@ export function formOf(value: Uint8Array, words: WordTable): ValueForm {
     return password.length > 0 || isRandom(rest, words) ? "secret" : "address";
   }
   if (!isAddress(value)) return isRandom(value, words) ? "secret" : "text";
-  return labelsOf(value).some((label) => isRandom(label, words)) ? "secret" : "address";
+  return splitLabels(value).some((label) => isRandom(label, words)) ? "secret" : "address";
 }
 
 /** Returns the strength of a value, and of a URL with a password, that of the password. */
@@ -88,7 +88,7 @@ function isAddress(value: Uint8Array): boolean {
   return value.every((byte) => isLower(byte) || isDigit(byte) || addressMarks.has(byte));
 }
 
-function labelsOf(value: Uint8Array): Uint8Array[] {
+function splitLabels(value: Uint8Array): Uint8Array[] {
   const labels: Uint8Array[] = [];
   for (let from = 0; from <= value.length; ) {
     const next = value.findIndex((byte, i) => i >= from && (byte === dot || byte === at || byte === colon));

@@ -134,7 +134,7 @@ function changedVersion(
   };
 }
 
-/** A program that knows no states must not take the current version for one that is there. */
+/** A program that knows no states must not take a deleted current version for an existing one. */
 function withPrivatePart(metadata: Uint8Array): Uint8Array {
   return privatePart(metadata) === null ? scratchOf(metadata, "\n{}") : metadata;
 }

@@ -22,7 +22,7 @@ export type SignOptions = {
   readonly isDigest: boolean;
   readonly marshaling: "asn1" | "jws";
   readonly padding: "pss" | "pkcs1v15";
-  /** Of PSS, in bytes; by default as long as the digest. */
+  /** Salt of PSS, in bytes; by default as long as the digest. */
   readonly saltLength?: number;
 };
 
@@ -131,7 +131,7 @@ const schemes: Readonly<Record<Signature, SignatureScheme>> = {
     verify(key, input, signature, { hash, isDigest, marshaling }) {
       if (!isDigest) return verifyMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] }, signature);
       const raw = marshaling === "jws" ? signature : fromDer(signature);
-      return raw !== null && verifyDigest(pointOf(key), input, raw);
+      return raw !== null && verifyDigest(publicPoint(key), input, raw);
     },
   },
 };
@@ -151,7 +151,7 @@ function rsaKey(key: KeyObject, padding: SignOptions["padding"], wanted?: number
 }
 
 /** The uncompressed point of a P-256 key, which ends its SPKI. */
-function pointOf(key: KeyObject): Uint8Array {
+function publicPoint(key: KeyObject): Uint8Array {
   const publicKey = key.type === "private" ? createPublicKey(key) : key;
   return publicKey.export({ type: "spki", format: "der" }).subarray(-1 - 2 * curveBytes);
 }

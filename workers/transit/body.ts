@@ -64,7 +64,7 @@ export class Fields {
     return this.#labels !== null;
   }
 
-  /** Of a body, or of an input of a batch. @throws Invalid */
+  /** Returns the fields of a body, or of an input of a batch. @throws Invalid */
   static of(input: ListElement, maxBytes: number): Fields {
     if (!(input instanceof FoundFields)) throw new Invalid(noObject);
     for (const name of refused) {

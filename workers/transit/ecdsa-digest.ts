@@ -22,11 +22,11 @@ const orderBytes = bytesOf(...digits(order));
 export function signDigest(scalar: Uint8Array, digest: Uint8Array): Uint8Array {
   const nonce = makePrivatePart("ecdsa-p256");
   const blind = makePrivatePart("ecdsa-p256");
-  const r = mod(numberOf(multipleOfBase(nonce).subarray(1, 1 + size)), order);
-  const blindNonce = numberOf(multiply(blind, nonce));
+  const r = mod(bigIntFromBytes(multipleOfBase(nonce).subarray(1, 1 + size)), order);
+  const blindNonce = bigIntFromBytes(multiply(blind, nonce));
   const sum = multiply(scalar, bytesOf(...digits(r)));
   add(sum, bytesOf(...digits(mod(digestNumber(digest), order))), 0xff);
-  const s = mod(numberOf(multiply(blind, sum)) * inverse(blindNonce, order), order);
+  const s = mod(bigIntFromBytes(multiply(blind, sum)) * inverse(blindNonce, order), order);
   // Either is zero once in 2^256 signatures.
   return r === 0n || s === 0n ? signDigest(scalar, digest) : bytesOf(...digits(r), ...digits(s));
 }
@@ -34,11 +34,15 @@ export function signDigest(scalar: Uint8Array, digest: Uint8Array): Uint8Array {
 /** Verifies r ‖ s. `publicPoint`: uncompressed, on the curve. */
 export function verifyDigest(publicPoint: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean {
   if (signature.length !== 2 * size) return false;
-  const r = numberOf(signature.subarray(0, size));
-  const s = numberOf(signature.subarray(size));
+  const r = bigIntFromBytes(signature.subarray(0, size));
+  const s = bigIntFromBytes(signature.subarray(size));
   if (r === 0n || s === 0n || r >= order || s >= order) return false;
   const factor = inverse(s, order);
-  const point = { x: numberOf(publicPoint.subarray(1, 1 + size)), y: numberOf(publicPoint.subarray(1 + size)), z: 1n };
+  const point = {
+    x: bigIntFromBytes(publicPoint.subarray(1, 1 + size)),
+    y: bigIntFromBytes(publicPoint.subarray(1 + size)),
+    z: 1n,
+  };
   const sum = sumOfMultiples(mod(digestNumber(digest) * factor, order), base, mod(r * factor, order), point);
   if (sum.z === 0n) return false;
   const zInverse = inverse(sum.z, prime);
@@ -53,7 +57,7 @@ function multipleOfBase(scalar: Uint8Array): Uint8Array {
 
 /** The leftmost 256 bits. */
 function digestNumber(digest: Uint8Array): bigint {
-  return numberOf(digest.subarray(0, size));
+  return bigIntFromBytes(digest.subarray(0, size));
 }
 
 /** Returns a · b modulo the order; both are below it. */
@@ -98,18 +102,18 @@ type Point = { readonly x: bigint; readonly y: bigint; readonly z: bigint };
 const infinity: Point = { x: 1n, y: 1n, z: 0n };
 
 function sumOfMultiples(a: bigint, p: Point, b: bigint, q: Point): Point {
-  const both = sumOf(p, q);
+  const both = addPoints(p, q);
   let sum = infinity;
   for (let bit = 255n; bit >= 0n; bit--) {
-    sum = doubleOf(sum);
+    sum = doublePoint(sum);
     const term = [infinity, p, q, both][Number(((a >> bit) & 1n) + 2n * ((b >> bit) & 1n))] ?? infinity;
-    sum = sumOf(sum, term);
+    sum = addPoints(sum, term);
   }
   return sum;
 }
 
 /** dbl-2001-b of the Explicit-Formulas Database, for a = -3. */
-function doubleOf({ x, y, z }: Point): Point {
+function doublePoint({ x, y, z }: Point): Point {
   if (z === 0n || y === 0n) return infinity;
   const delta = mod(z * z, prime);
   const gamma = mod(y * y, prime);
@@ -121,7 +125,7 @@ function doubleOf({ x, y, z }: Point): Point {
 }
 
 /** add-2007-bl of the same. */
-function sumOf(p: Point, q: Point): Point {
+function addPoints(p: Point, q: Point): Point {
   if (p.z === 0n) return q;
   if (q.z === 0n) return p;
   const zz1 = mod(p.z * p.z, prime);
@@ -130,7 +134,7 @@ function sumOf(p: Point, q: Point): Point {
   const s1 = mod(p.y * q.z * zz2, prime);
   const h = mod(q.x * zz1 - u1, prime);
   const slope = mod(2n * (q.y * p.z * zz1 - s1), prime);
-  if (h === 0n) return slope === 0n ? doubleOf(p) : infinity;
+  if (h === 0n) return slope === 0n ? doublePoint(p) : infinity;
   const i = mod(4n * h * h, prime);
   const j = mod(h * i, prime);
   const v = mod(u1 * i, prime);
@@ -154,7 +158,7 @@ function inverse(value: bigint, modulus: bigint): bigint {
   return mod(t, modulus);
 }
 
-function numberOf(bytes: Uint8Array): bigint {
+function bigIntFromBytes(bytes: Uint8Array): bigint {
   let value = 0n;
   for (const byte of bytes) value = (value << 8n) | BigInt(byte);
   return value;

@@ -29,7 +29,7 @@ export type KeyVersion = {
   readonly messages?: number;
 };
 
-/** What is known of a key without its private parts. */
+/** The properties of a key without its private parts. */
 export type KeyInfo = {
   readonly id: string;
   readonly type: KeyType;
@@ -67,7 +67,7 @@ export function openKeyInfos(
   key: SealingKey,
   blobs: readonly { readonly path: string; readonly blob: Uint8Array }[],
 ): (KeyInfo | null)[] {
-  return openMetadata(forTransit(key), blobs).map((metadata) => metadata && infoOf(metadata));
+  return openMetadata(forTransit(key), blobs).map((metadata) => metadata && parseKeyInfo(metadata));
 }
 
 export function openKeyInfo(key: SealingKey, name: string, blob: Uint8Array): KeyInfo | null {
@@ -78,10 +78,10 @@ export function openKeyInfo(key: SealingKey, name: string, blob: Uint8Array): Ke
 /** Opens a key with its private parts; null when it is damaged, moved or foreign. */
 export function openKey(key: SealingKey, name: string, blob: Uint8Array): OpenedKey | null {
   const opened = openCurrent(forTransit(key), name, blob);
-  return opened && { info: infoOf(opened.metadata), privateParts: partsOf(opened.value) };
+  return opened && { info: parseKeyInfo(opened.metadata), privateParts: partsOf(opened.value) };
 }
 
-function infoOf(metadata: Uint8Array): KeyInfo {
+function parseKeyInfo(metadata: Uint8Array): KeyInfo {
   const { version: _, ...info } = JSON.parse(textOf(metadata)) as KeyInfo & { readonly version: number };
   return info;
 }

@@ -1,7 +1,7 @@
 /**
- * Keys that were used, so that what is public of them need not be read for each use; the one that came first makes room for
- * the next. A key is known by all bytes of its blob: one that was moved, or changed in a single bit, has to open. Private parts
- * are not kept here.
+ * Keys that were used, so that their public parts need not be read for each use; the oldest makes room for the next. A
+ * key is known by all bytes of its blob: a key that was moved, or changed in a single bit, has to open. Private parts are
+ * not kept here.
  */
 import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob } from "../crypto/blob.js";
 import { openKnown } from "../crypto/xaes.js";
@@ -35,11 +35,11 @@ export class KnownKeys {
   }
 }
 
-/** What is known of a key. */
+/** A key without its private parts. */
 export class KnownKey {
   readonly info: KeyInfo;
   readonly name: string;
-  /** Of the blob. */
+  /** Etag of the blob. */
   readonly etag: string;
   readonly #key: SealingKey;
   readonly #blob: Bytes;

@@ -45,12 +45,12 @@ const hash = 0x23;
 const steamLetters = "23456789BCDFGHJKMNPQRTVWXY";
 const steamCharacters = 5;
 
-/** What is wrong with a seed: the field, and what it may be. */
+/** A seed that cannot be used: the invalid field, and its allowed values. */
 export type UnusableSeed = { readonly problem: string };
 
 /** Returns the code at a time in milliseconds, or null when the value is no seed. */
 export function oneTimeCode(value: Uint8Array, now: number): OneTimeCode | UnusableSeed | null {
-  const seed = value.length <= mostBytes ? seedOf(trimmed(value)) : null;
+  const seed = value.length <= mostBytes ? parseSeed(trimmed(value)) : null;
   if (seed === null || "problem" in seed) return seed;
   const seconds = Math.floor(now / 1000);
   const mac = createHmac(seed.algorithm, seed.secret)
@@ -68,11 +68,11 @@ function steamCode(number: number): string {
   return Array.from({ length: steamCharacters }, (_, i) => letter(i)).join("");
 }
 
-function seedOf(value: Uint8Array): Seed | UnusableSeed | null {
+function parseSeed(value: Uint8Array): Seed | UnusableSeed | null {
   if (startsWith(value, migration)) return { problem: "it is an export of several seeds: store the URL of each" };
   if (startsWith(value, otpauth)) return seedOfUrl(value.subarray(otpauth.length));
   if (startsWith(value, steam)) return checked(steamSeed(base32(withoutSlash(value.subarray(steam.length)))));
-  if (startsWith(value, keeOtp)) return seedOfKeeOtp(fieldsOf(value));
+  if (startsWith(value, keeOtp)) return seedOfKeeOtp(queryFields(value));
   const bare = base32(value);
   return isLongEnough(bare) ? { ...defaults, secret: bare, isUrl: false } : null;
 }
@@ -96,8 +96,8 @@ function steamSeed(secret: Uint8Array | null): Draft {
 /** `rest` follows the scheme. The label may be missing. */
 function seedOfUrl(rest: Uint8Array): Seed | UnusableSeed {
   const start = rest.indexOf(question);
-  const type = rest.subarray(0, firstOf(rest, slash, question, hash));
-  const fields = fieldsOf(rest.subarray(start < 0 ? rest.length : start + 1));
+  const type = rest.subarray(0, indexOfFirst(rest, slash, question, hash));
+  const fields = queryFields(rest.subarray(start < 0 ? rest.length : start + 1));
   const secret = base32(fields.get("secret") ?? allocate(0));
   const encoder = fields.get("encoder");
   if (isText(type, "hotp")) return { problem: counterBased };
@@ -106,7 +106,7 @@ function seedOfUrl(rest: Uint8Array): Seed | UnusableSeed {
   if (!isText(type, "totp")) return { problem: "its type must be totp" };
   if (encoder !== undefined) return { problem: "its encoder must be steam" };
   const [digits, period] = [numberIn(fields, "digits", 6), numberIn(fields, "period", 30)];
-  return checked({ secret, algorithm: algorithmOf(fields.get("algorithm")), digits, period, isSteam: false });
+  return checked({ secret, algorithm: findAlgorithm(fields.get("algorithm")), digits, period, isSteam: false });
 }
 
 const counterBased = "it is counter-based (HOTP), and only time-based codes (TOTP) are computed";
@@ -123,7 +123,7 @@ function seedOfKeeOtp(fields: ReadonlyMap<FieldName, Uint8Array>): Seed | Unusab
   if (type !== undefined && isText(type, "steam")) return checked(steamSeed(secret));
   if (type !== undefined && !isText(type, "totp")) return { problem: "its type must be totp" };
   const [digits, period] = [numberIn(fields, "size", 6), numberIn(fields, "step", 30)];
-  return checked({ secret, algorithm: algorithmOf(fields.get("otphashmode")), digits, period, isSteam: false });
+  return checked({ secret, algorithm: findAlgorithm(fields.get("otphashmode")), digits, period, isSteam: false });
 }
 
 /** DANGER: the problem must not quote a field: any may hold what is secret. */
@@ -144,7 +144,7 @@ const algorithms = ["1", "256", "512"].map((size) => {
 });
 
 /** Takes `SHA-256`, `HmacSHA256`, `HMAC-SHA-256` and `hmac_sha256`; null is unknown. */
-function algorithmOf(field: Uint8Array | undefined): string | null {
+function findAlgorithm(field: Uint8Array | undefined): string | null {
   if (field === undefined) return "sha1";
   return algorithms.find(({ spellings }) => spellings.some((name) => isText(field, name)))?.hash ?? null;
 }
@@ -165,7 +165,7 @@ const fieldNames = [...urlFields, ...keeOtpFields];
 type FieldName = (typeof fieldNames)[number];
 
 /** The query's fields that are not empty; nothing of them becomes a string. */
-function fieldsOf(query: Uint8Array): Map<FieldName, Uint8Array> {
+function queryFields(query: Uint8Array): Map<FieldName, Uint8Array> {
   const end = query.indexOf(hash);
   const fields = new Map<FieldName, Uint8Array>();
   for (const field of parts(end < 0 ? query : query.subarray(0, end), ampersand)) {
@@ -181,13 +181,13 @@ function isText(bytes: Uint8Array, text: string): boolean {
   return bytes.length === text.length && bytes.every((byte, i) => lowerCase(byte) === text.charCodeAt(i));
 }
 
-function firstOf(bytes: Uint8Array, ...ends: readonly number[]): number {
+function indexOfFirst(bytes: Uint8Array, ...ends: readonly number[]): number {
   const at = bytes.findIndex((byte) => ends.includes(byte));
   return at < 0 ? bytes.length : at;
 }
 
 function withoutSlash(bytes: Uint8Array): Uint8Array {
-  return bytes.subarray(0, firstOf(bytes, slash, question, hash));
+  return bytes.subarray(0, indexOfFirst(bytes, slash, question, hash));
 }
 
 function parts(bytes: Uint8Array, separator: number): Uint8Array[] {

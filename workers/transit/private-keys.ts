@@ -93,7 +93,7 @@ export function importPrivatePart(type: KeyType, material: Uint8Array): Uint8Arr
     return scratchOf(material, makePrivatePart(type).subarray(material.length));
   }
   const key = parseMaterial(material);
-  if (key === null || !isOf(row, key)) return "foreign";
+  if (key === null || !fitsMaterial(row, key)) return "foreign";
   return row.kind === "rsa" ? rsaPart(material) : curvePart(type, material, key);
 }
 
@@ -105,7 +105,7 @@ function parseMaterial(material: Uint8Array): KeyObject | null {
   }
 }
 
-function isOf(material: Material, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
+function fitsMaterial(material: Material, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
   if (material.kind === "rsa")
     return asymmetricKeyType === "rsa" && asymmetricKeyDetails?.modulusLength === material.modulusLength;
   return material.kind === "curve" && (asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType) === material.curve;

@@ -1,4 +1,4 @@
-/** What the key worker holds for transit keys as long as it holds a master key. */
+/** State of the key worker for transit keys, held as long as its master key. */
 import { Turns } from "../turns.js";
 import { KnownKeys } from "./known-keys.js";
 import { Messages } from "./messages.js";

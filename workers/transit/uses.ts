@@ -1,5 +1,5 @@
 /**
- * What transit keys are used for: each function takes one input, and writes the members of its result's JSON once nothing can
+ * Uses of transit keys: each function takes one input, and writes the members of its result's JSON once nothing can
  * fail any more.
  */
 import { isDigit } from "../json/json-string.js";
@@ -41,7 +41,7 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
 
   sign: (key, fields, out) => {
     mustBe(key, "sign", ({ signature }) => signature !== null);
-    const version = versionOf(key, fields);
+    const version = requestedVersion(key, fields);
     const { input, options } = toSign(key, fields);
     const signature = sign(key.info.type, key.privateKey(version), () => key.privatePart(version), input, options);
     const isUrl = (keyTypes[key.info.type].signature === "ecdsa" || fields.isForVault) && options.marshaling === "jws";
@@ -62,8 +62,8 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
   },
 
   hmac: (key, fields, out) => {
-    const version = versionOf(key, fields);
-    const mac = hmac(macKey(key, version), hashOf(fields), fields.bytes("input"));
+    const version = requestedVersion(key, fields);
+    const mac = hmac(macKey(key, version), requestedHash(fields), fields.bytes("input"));
     beginShown(out, "hmac", version);
     out.base64(mac);
     out.text('"');
@@ -115,7 +115,7 @@ export function encryptionVersion(key: UsableKey, fields: Fields): number {
   return fields.whole("keyVersion", minDecryptionVersion, latest, latest);
 }
 
-function versionOf(key: UsableKey, fields: Fields): number {
+function requestedVersion(key: UsableKey, fields: Fields): number {
   return key.allowed(fields.whole("keyVersion", 1, Number.MAX_SAFE_INTEGER, key.latest));
 }
 
@@ -123,7 +123,7 @@ type Cipher = {
   readonly encrypt: (key: UsableKey, version: number, plaintext: Uint8Array, aad: Uint8Array) => Uint8Array;
   /** Returns null for what this key has not encrypted. */
   readonly decrypt: (key: UsableKey, version: number, bytes: Uint8Array, aad: Uint8Array) => Uint8Array | null;
-  /** What clients of Vault read when it returns null. */
+  /** The error text for clients of Vault when `decrypt` returns null. */
   readonly vaultProblem: string;
 };
 
@@ -147,12 +147,12 @@ const ciphers: Readonly<Record<Encryption, Cipher>> = {
 
 function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Uint8Array {
   const version = encryptionVersion(key, fields);
-  const { cipher, aad } = cipherOf(key, fields);
+  const { cipher, aad } = requestedCipher(key, fields);
   return cipher.encrypt(key, version, plaintext, aad);
 }
 
 function decrypted(key: UsableKey, fields: Fields): Uint8Array {
-  const { cipher, aad } = cipherOf(key, fields);
+  const { cipher, aad } = requestedCipher(key, fields);
   const { version, bytes } = parsed(key, fields, "ciphertext");
   const plaintext = cipher.decrypt(key, version, bytes, aad);
   if (plaintext !== null) return plaintext;
@@ -164,7 +164,7 @@ function decrypted(key: UsableKey, fields: Fields): Uint8Array {
 }
 
 /** @throws Invalid for a key that does not encrypt, and for an aad that it does not take */
-function cipherOf(key: UsableKey, fields: Fields): { readonly cipher: Cipher; readonly aad: Uint8Array } {
+function requestedCipher(key: UsableKey, fields: Fields): { readonly cipher: Cipher; readonly aad: Uint8Array } {
   const { type } = key.info;
   mustBe(
     key,
@@ -181,7 +181,7 @@ function cipherOf(key: UsableKey, fields: Fields): { readonly cipher: Cipher; re
 }
 
 function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; readonly options: SignOptions } {
-  const hash = hashOf(fields);
+  const hash = requestedHash(fields);
   const isEd25519 = keyTypes[key.info.type].signature === "ed25519";
   const options: SignOptions = {
     hash,
@@ -200,7 +200,7 @@ function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; r
 
 function verifyMac(key: UsableKey, fields: Fields): boolean {
   const { version, bytes } = parsed(key, fields, "hmac");
-  return verifyHmac(macKey(key, version), hashOf(fields), fields.bytes("input"), bytes);
+  return verifyHmac(macKey(key, version), requestedHash(fields), fields.bytes("input"), bytes);
 }
 
 function macKey(key: UsableKey, version: number): Uint8Array {
@@ -208,7 +208,7 @@ function macKey(key: UsableKey, version: number): Uint8Array {
   return key.privatePart(version).subarray(keyTypes[key.info.type].macKeyAt ?? 0);
 }
 
-function hashOf(fields: Fields): Hash {
+function requestedHash(fields: Fields): Hash {
   return hashes[fields.choice("hash", ["sha2-256", "sha2-384", "sha2-512"], "sha2-256")];
 }
 
@@ -263,7 +263,7 @@ function parsed(
   name: string,
 ): { readonly version: number; readonly bytes: Uint8Array } {
   const text = fields.text(name);
-  const head = headOf(text);
+  const head = parsePrefix(text);
   const decode = fields.isForVault ? fromGoBase64 : fromBase64;
   const bytes = head && decode(text.subarray(head.length));
   if (bytes) return { version: key.allowed(head.version), bytes };
@@ -278,7 +278,7 @@ function parsed(
  * Returns the version in a text that begins with "vault:v", the version and a colon, and the length of that; null for others.
  * DANGER: what a client sends in place of a ciphertext may be its plaintext, of which no string may be made.
  */
-function headOf(text: Uint8Array): { readonly version: number; readonly length: number } | null {
+function parsePrefix(text: Uint8Array): { readonly version: number; readonly length: number } | null {
   const digitsAt = shownPrefix.length;
   if (text.length < digitsAt || shownPrefix.some((byte, i) => byte !== text[i])) return null;
   let version = 0;

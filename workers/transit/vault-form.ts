@@ -67,7 +67,7 @@ export function parseVaultBody(body: Uint8Array): ParsedBody {
   return parseBody(isNull ? body.subarray(0, 0) : body, transitMemberNames, batchField);
 }
 
-/** What a body is for. */
+/** The operation that a body is for. */
 export type TransitOperation =
   | TransitUse
   | "createTransitKey"
@@ -80,7 +80,7 @@ function membersFor(operation: TransitOperation): Members {
   return vaultMembers[operation === "datakey" ? "dataKey" : operation];
 }
 
-/** Of a body, or of an input of a batch with the fields that the batch has for all. @throws Invalid */
+/** Returns the fields of a body, or of an input of a batch with those of the whole batch. @throws Invalid */
 export function vaultFields(
   input: ListElement,
   maxBytes: number,
@@ -176,7 +176,7 @@ export function writeReference(out: ResponseWriter, input: ListElement): void {
   else out.text('""');
 }
 
-/** What Vault shows of a key. */
+/** Returns a key as Vault shows it. */
 export function shownVaultKey(name: string, info: KeyInfo): object {
   const { type, versions } = info;
   const first = info.minDecryptionVersion;
@@ -210,7 +210,7 @@ function shownVersion(type: KeyType, { createdAt, publicKey }: KeyInfo["versions
   return { certificate_chain: "", creation_time: createdAt, name, public_key: publicForm(type, publicKey) };
 }
 
-/** Of an Ed25519 key the 32 bytes themselves, in base64; of others PEM. */
+/** Returns the 32 bytes of an Ed25519 key, in base64; another key as PEM. */
 function publicForm(type: KeyType, pem: string): string {
   if (keyTypes[type].signature !== "ed25519") return isRsa(type) ? pem : pem.trim();
   return createPublicKey(pem).export({ type: "spki", format: "der" }).subarray(-32).toString("base64");
@@ -252,7 +252,7 @@ function publicExport({ type, versions }: KeyInfo, version: number): string {
 
 /** The text of a JSON string, in scratch memory. @throws Invalid */
 function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8Array {
-  if (kind === "hmac-key") return toBase64(macKeyOf(type, part));
+  if (kind === "hmac-key") return toBase64(macKeyBytes(type, part));
   const symmetric = symmetricPart(type, part);
   if (symmetric !== null && kind === "encryption-key") return toBase64(symmetric);
   if (kind === "encryption-key" && !isRsa(type)) throw new Invalid("encryption not supported for the key");
@@ -270,7 +270,7 @@ function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8
   }
 }
 
-function macKeyOf(type: KeyType, part: Uint8Array): Uint8Array {
+function macKeyBytes(type: KeyType, part: Uint8Array): Uint8Array {
   const { macKeyAt } = keyTypes[type];
   if (macKeyAt !== null) return part.subarray(macKeyAt);
   throw new Invalid(`a key of type ${type} has no key for MACs`);
