@@ -51,11 +51,11 @@ await runCommand(usage, async () => {
   if (options === null || (options.ref === undefined && options.settings.length === 0)) {
     return void process.stdout.write(usage);
   }
-  const sides = await sidesOf(options);
+  const sides = await buildSides(options);
   await show(outcomes(sides, options), options, { sides: sides.map(({ name }) => name) });
 });
 
-async function sidesOf({
+async function buildSides({
   ref,
   settings,
   nodeFlags,

@@ -1,4 +1,4 @@
-/** What it costs a server to be watched: by an open review page, and by `strongroom prove`, which copies its memory. */
+/** Cost of watching a server: by an open review page, and by `strongroom prove`, which copies its memory. */
 import { request } from "node:https";
 import { later } from "../tools/rig/clean-up.js";
 import { run } from "../tools/rig/process.js";
@@ -13,7 +13,7 @@ import { filledHome, pathOf } from "./vaults.js";
 import { get, getSecrets } from "./workloads.js";
 
 const connections = 64;
-/** Of gets, while the memory is copied and judged. */
+/** Rate of gets while the memory is copied and judged. */
 const perSecond = 200;
 /** Longer than a `prove` takes to copy. */
 const proveSeconds = 15;

@@ -33,7 +33,7 @@ export function found(what: string, values: readonly number[], unit: Unit): Find
 
 /** The table for a terminal. */
 export function plainTable({ title, findings }: Outcome): string {
-  const rows = findings.map(cellsOf);
+  const rows = findings.map(findingCells);
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
     row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join("  ");
@@ -41,11 +41,11 @@ export function plainTable({ title, findings }: Outcome): string {
 }
 
 export function markdownTable({ title, findings }: Outcome): string {
-  const rows = findings.map((finding) => `| ${cellsOf(finding).join(" | ")} |\n`);
+  const rows = findings.map((finding) => `| ${findingCells(finding).join(" | ")} |\n`);
   return `\n#### ${title}\n\n| What | Median | Spread |\n| --- | ---: | ---: |\n${rows.join("")}`;
 }
 
-function cellsOf({ what, value, unit }: Finding): string[] {
+function findingCells({ what, value, unit }: Finding): string[] {
   const spread = value.min === value.max ? "" : `${shown(value.min)} to ${shown(value.max)}`;
   return [what, `${shown(value.median)} ${unit}`.trim(), spread];
 }

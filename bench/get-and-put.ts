@@ -1,4 +1,4 @@
-/** What a get and a put cost beside servers that do less, and beside one that does the same work in the usual way. */
+/** Cost of a get and a put next to servers that do less, and to a server that does the same work in the usual way. */
 import { mustGet, mustPut, mustUnlock } from "../tools/rig/test-client.js";
 import type { Outcome } from "./figures.js";
 import { alternate, findingsOf, type Loaders } from "./measure.js";

@@ -9,7 +9,7 @@ import { type Subject, startProgram } from "./subjects.js";
 
 export type Pace = { readonly rounds: number; readonly seconds: number };
 
-/** `perSecond`: the fixed rate for latencies, one that every contender sustains; without it none are taken. */
+/** `perSecond`: the fixed rate for latencies, which every contender sustains; without it none are taken. */
 export type Workload = {
   readonly connections: number;
   readonly requests: readonly Request[];
@@ -38,7 +38,7 @@ export function sendLoad(loader: ChildProcess, subject: Subject, workload: Workl
   const { url, pid, threads, headers } = subject;
   const { connections, requests } = workload;
   const load = { url, watched: { pid, threads }, headers, connections, requests, seconds } satisfies Load;
-  return reportOf(loader, load, "usage") as Promise<LoadReport>;
+  return loadReport(loader, load, "usage") as Promise<LoadReport>;
 }
 
 /** Sends streams at fixed rates; `opened` is called once all their connections are open. */
@@ -47,7 +47,7 @@ export async function sendPaced(
   load: PacedLoad,
   opened: () => void = () => {},
 ): Promise<readonly PacedReport[]> {
-  const { reports } = (await reportOf(pacer, load, "reports", opened)) as { reports: PacedReport[] };
+  const { reports } = (await loadReport(pacer, load, "reports", opened)) as { reports: PacedReport[] };
   return reports;
 }
 
@@ -55,7 +55,7 @@ export function pacedStream({ headers }: Subject, { connections, requests }: Wor
   return { headers, connections, requests, perSecond };
 }
 
-function reportOf(child: ChildProcess, load: object, member: string, opened = () => {}): Promise<object> {
+function loadReport(child: ChildProcess, load: object, member: string, opened = () => {}): Promise<object> {
   return new Promise((resolve, reject) => {
     const gone = () => reject(new Error("the load's process ended"));
     const take = (message: object) => {
@@ -140,12 +140,12 @@ export function findingsOf([first, ...others]: readonly Series[]): Finding[] {
     if (ours.every((value) => Number.isNaN(value))) return [];
     const own = found(`${what}, ${first.name}`, ours, unit);
     if (what === "failed") return [own];
-    return [own, ...others.flatMap((other) => ratioOf(what, ours, other, figure))];
+    return [own, ...others.flatMap((other) => ratioFindings(what, ours, other, figure))];
   });
 }
 
-/** What another server does not have, such as a key thread's CPU, is left out. */
-function ratioOf(
+/** Returns no finding for a figure that another server lacks, such as a key thread's CPU. */
+function ratioFindings(
   what: string,
   ours: readonly number[],
   { name, samples }: Series,

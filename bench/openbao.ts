@@ -68,7 +68,7 @@ export async function* compareOpenBao(loaders: Loaders, options: Options): Async
       if (round >= 0) rounds.push(pair); // the first round is warm-up
     }
     const size = use.perRequest === 1 ? `${connections} connections` : "4 connections";
-    yield { title: `${use.name}, 200 bytes, ${size}, beside ${stdout.trim()}`, findings: findingsOf(use, rounds) };
+    yield { title: `${use.name}, 200 bytes, ${size}, beside ${stdout.trim()}`, findings: openBaoFindings(use, rounds) };
   }
 }
 
@@ -143,7 +143,7 @@ async function must(port: VaultPort, method: string, path: string, body: object)
   return json;
 }
 
-function findingsOf(
+function openBaoFindings(
   { perRequest }: Use,
   rounds: readonly { readonly ours: Sample; readonly theirs: Sample }[],
 ): Finding[] {

@@ -39,7 +39,7 @@ export function totalCpu({ main, worker, pool, engine }: Cpu): number {
 /** proc(5) has hundredths of a second, whatever the kernel's tick. */
 const tickUs = 10_000;
 
-/** Of all threads, ended ones included, in ticks. */
+/** CPU time of all threads, ended ones included, in ticks. */
 function cpuOfProcess(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // a name may contain spaces and parentheses

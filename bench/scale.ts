@@ -1,4 +1,4 @@
-/** What each further secret costs: CPU and memory of a start, lists, backup, restore and doctor of larger and larger vaults. */
+/** Cost of each further secret: CPU and memory of a start, lists, backup, restore and doctor of ever larger vaults. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -29,14 +29,14 @@ export async function* measureScale({ rounds, million }: Options): AsyncGenerato
         costs.set(work, [...(costs.get(work) ?? []), cost]);
       }
     }
-    const findings = [...costs].flatMap(([work, all]) => rowsOf(work, all, count, smaller));
+    const findings = [...costs].flatMap(([work, all]) => costRows(work, all, count, smaller));
     yield { title: `${count.toLocaleString("en")} secrets`, findings };
     smaller = { count, costs };
   }
 }
 
 /** The CPU that each further secret costs says whether the work is linear. */
-function rowsOf(
+function costRows(
   work: string,
   costs: readonly Cost[],
   count: number,
@@ -69,17 +69,17 @@ async function costsOfServer(home: string): Promise<[string, Cost][]> {
   await mustUnlock(server);
   const costs: [string, Cost][] = [
     ["start", start],
-    ["get", await costOf(subject, () => mustGet(server, pathOf(42)))],
-    ["page of 100, first", await costOf(subject, () => mustList(server, "?limit=100"))],
-    ["page of 100, again", await costOf(subject, () => mustList(server, "?limit=100"))],
-    ["list of all, first", await costOf(subject, () => mustList(server))],
-    ["list of all, again", await costOf(subject, () => mustList(server))],
+    ["get", await measureCost(subject, () => mustGet(server, pathOf(42)))],
+    ["page of 100, first", await measureCost(subject, () => mustList(server, "?limit=100"))],
+    ["page of 100, again", await measureCost(subject, () => mustList(server, "?limit=100"))],
+    ["list of all, first", await measureCost(subject, () => mustList(server))],
+    ["list of all, again", await measureCost(subject, () => mustList(server))],
   ];
   await cleanUpTo(mark);
   return costs;
 }
 
-async function costOf(subject: StrongroomSubject, work: () => Promise<unknown>): Promise<Cost> {
+async function measureCost(subject: StrongroomSubject, work: () => Promise<unknown>): Promise<Cost> {
   const before = cpuSoFar(subject);
   await work();
   await settle(subject);
@@ -112,7 +112,7 @@ async function costOfCommand(home: string, args: readonly string[]): Promise<Cos
   const child = spawn(node, [mainFile, ...args], { env: environment({ STRONGROOM_HOME: home }), stdio: "ignore" });
   let memory = 0;
   const watch = setInterval(() => {
-    memory = Math.max(memory, peakOf(child.pid ?? 0));
+    memory = Math.max(memory, peakMemory(child.pid ?? 0));
   }, 20);
   const [code] = await once(child, "exit");
   clearInterval(watch);
@@ -127,7 +127,7 @@ function cpuOfEndedChildren(): number {
   return (Number(fields[13]) + Number(fields[14])) * 10;
 }
 
-function peakOf(pid: number): number {
+function peakMemory(pid: number): number {
   try {
     return memoryOf(pid).peak;
   } catch {

@@ -20,7 +20,7 @@ const unlocks = {
   requests: [{ method: "POST" as const, path: "/v1/unlock", body: JSON.stringify({ passphrase }) }],
 };
 
-/** Of status and of get, each: one every 5 ms. */
+/** Rate of status and of get, each: a request every 5 ms. */
 const perSecond = 200;
 
 /** A p99.9 needs a thousand requests. */
@@ -48,7 +48,7 @@ export async function* measureStorm(loaders: Loaders, options: Options): AsyncGe
     const one = await stormRound(loaders, subject, hog, Math.max(leastSeconds, options.seconds), idle);
     if (round >= 0) rounds.push(one); // the first is warm-up
   }
-  yield { title: `16 clients unlocking, ${perSecond} status and get a second`, findings: findingsOf(rounds) };
+  yield { title: `16 clients unlocking, ${perSecond} status and get a second`, findings: stormFindings(rounds) };
 }
 
 async function stormRound(
@@ -58,7 +58,7 @@ async function stormRound(
   seconds: number,
   idle: number,
 ): Promise<Round> {
-  const load = { url: subject.url, paced: probesOf(subject), seconds };
+  const load = { url: subject.url, paced: probeStreams(subject), seconds };
   hog.go();
   const busy = await sendPaced(pacer, load);
   hog.halt();
@@ -71,12 +71,12 @@ async function stormRound(
   return { busy, stormy, memory: usage.peak - idle, unlocksPerSecond, failed };
 }
 
-function probesOf(subject: StrongroomSubject): PacedStream[] {
+function probeStreams(subject: StrongroomSubject): PacedStream[] {
   const of = (path: string) => pacedStream(subject, { connections: 8, requests: [{ method: "GET", path }] }, perSecond);
   return [of("/v1/status"), of(`/v1/secrets/${pathOf(0)}`)];
 }
 
-function findingsOf(rounds: readonly Round[]): Finding[] {
+function stormFindings(rounds: readonly Round[]): Finding[] {
   const latencies = ["status", "get"].flatMap((name, stream) =>
     (["p50", "p99", "p999", "max"] as const).flatMap((figure) => {
       const of = (part: "busy" | "stormy") => rounds.map((round) => round[part][stream]?.[figure] ?? Number.NaN);

@@ -45,12 +45,12 @@ type Beside = { readonly server: TestServer; readonly headers: Subject["headers"
 
 /** A bare node:https server that sends the same bytes for every request, with the certificate of the Strongroom beside it. */
 export function startBare(body: Uint8Array, beside: Beside): Promise<Subject> {
-  return startServer("bare node:https", "bare.js", { BENCH_BODY: fileOf(body) }, beside);
+  return startServer("bare node:https", "bare.js", { BENCH_BODY: bodyFile(body) }, beside);
 }
 
 /** The same with a second thread that has the key and opens the body for each request. */
 export function startKeyThread(body: Uint8Array, beside: Beside): Promise<Subject> {
-  return startServer("node:https with a key thread", "key-thread.js", { BENCH_BODY: fileOf(body) }, beside);
+  return startServer("node:https with a key thread", "key-thread.js", { BENCH_BODY: bodyFile(body) }, beside);
 }
 
 /** An Express app that does the same work in the usual way. */
@@ -73,7 +73,7 @@ export async function startDurableLoop(bytes: number): Promise<Subject> {
   return { ...(await describe("bare durable loop", child, "")), headers: {} };
 }
 
-function fileOf(body: Uint8Array): string {
+function bodyFile(body: Uint8Array): string {
   const file = join(temporaryDirectory(), "body");
   writeFileSync(file, body);
   return file;

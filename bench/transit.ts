@@ -37,7 +37,7 @@ export async function* measureTransit(loaders: Loaders, options: Options): Async
   for (let n = 0; n < getSecrets; n++) await mustPut(subject.server, pathOf(n), "v".repeat(200));
   const single = await singleUses(subject);
   const samples = new Map<string, Sample[]>();
-  const named = [{ name: "get", workload: getWorkload(connections) }, ...single, batchOf(single)];
+  const named = [{ name: "get", workload: getWorkload(connections) }, ...single, batchedEncrypt(single)];
   for (let round = -1; round < options.rounds; round++) {
     for (const { name, workload } of named) {
       const sample = await sampleOf(loaders, subject, { ...workload, perSecond: undefined }, options.seconds);
@@ -68,7 +68,7 @@ async function singleUses({ server }: StrongroomSubject): Promise<readonly Named
   ];
 }
 
-function batchOf([encrypt]: readonly Named[]): Named {
+function batchedEncrypt([encrypt]: readonly Named[]): Named {
   const [request] = encrypt?.workload.requests ?? [];
   if (request === undefined) throw new Error("there is nothing to make a batch of");
   const body = JSON.stringify({ batch: Array.from({ length: perBatch }, () => ({ plaintext })) });

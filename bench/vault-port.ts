@@ -25,7 +25,7 @@ export async function* compareVaultPort(loaders: Loaders, options: Options): Asy
     };
     if (round >= 0) samples.push(pair); // the first round is warm-up
   }
-  yield { title: `get on Vault's port, 200 bytes, ${connections} connections`, findings: findingsOf(samples) };
+  yield { title: `get on Vault's port, 200 bytes, ${connections} connections`, findings: vaultPortFindings(samples) };
 }
 
 const readData: Workload = {
@@ -35,7 +35,7 @@ const readData: Workload = {
   }),
 };
 
-function findingsOf(samples: readonly { readonly native: Sample; readonly forVault: Sample }[]): Finding[] {
+function vaultPortFindings(samples: readonly { readonly native: Sample; readonly forVault: Sample }[]): Finding[] {
   const beside = (what: string, unit: "/s" | "µs", figure: (sample: Sample) => number) => {
     const [own, native] = [samples.map((pair) => figure(pair.forVault)), samples.map((pair) => figure(pair.native))];
     return [found(what, own, unit), found(`${what}, of the native get's`, ratios(own, native), "×")];

@@ -1,5 +1,5 @@
 /**
- * What the build makes of the compiled modules and of the packages that they use: the key worker's thread, and the command.
+ * Bundles that the build makes of the compiled modules and their packages: the key worker's thread, and the command.
  * An installed package then needs no other one. CommonJS, since Node takes longer to load an ES module than our programs
  * take to run.
  */

@@ -36,17 +36,17 @@ app.use(requireToken());
 app.use(express.json({ limit: "10mb", type: () => true }));
 
 app.get("/v1/secrets/*path", async (req, res) => {
-  const path = pathOf(req.params.path);
+  const path = joinPath(req.params.path);
   res.json({ path, ...(await readEntry(path)) });
 });
 
 app.put("/v1/secrets/*path", async (req, res) => {
-  const path = pathOf(req.params.path);
+  const path = joinPath(req.params.path);
   const { value, type, description } = req.body as { value: string; type?: string; description?: string };
   const now = new Date().toISOString();
   const previous = await readEntry(path).catch(() => null);
   const entry = { value, metadata: { type, description }, createdAt: previous?.createdAt ?? now, updatedAt: now };
-  await store(fileOf(path), await pool.run({ path, entry }, { name: "seal" }));
+  await store(secretFile(path), await pool.run({ path, entry }, { name: "seal" }));
   res.json({ ok: true, path, bytes: Buffer.byteLength(value), metadata: entry.metadata });
 });
 
@@ -64,16 +64,16 @@ function sha256(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-function pathOf(segments: string | string[]): string {
+function joinPath(segments: string | string[]): string {
   return [segments].flat().join("/");
 }
 
-function fileOf(path: string): string {
+function secretFile(path: string): string {
   return join(secrets, ...path.split("/").map(encodeURIComponent));
 }
 
 async function readEntry(path: string): Promise<Entry> {
-  const blob = await readFile(fileOf(path));
+  const blob = await readFile(secretFile(path));
   return pool.run({ path, blob }, { name: "open" });
 }
 

@@ -3,7 +3,7 @@
  * from that moment. A request waits here while all connections are busy, and that wait is part of its latency.
  *
  * autocannon's own rate is no substitute: it sends a second's requests one after another and then pauses, and its correction
- * adds five samples for each one that a stall left out at 200 requests a second.
+ * adds five samples for each sample that a stall left out at 200 requests a second.
  */
 import { createHistogram } from "node:perf_hooks";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -104,7 +104,7 @@ class Pacer {
 
   constructor(url: string, { connections, headers, requests, perSecond }: PacedStream) {
     this.#perSecond = perSecond;
-    this.#requests = requests.map((request) => messageOf(url, headers, request));
+    this.#requests = requests.map((request) => requestMessage(url, headers, request));
     this.#connections = Array.from({ length: connections }, () => new Connection(url));
     this.#idle = [...this.#connections];
   }
@@ -168,7 +168,7 @@ class Pacer {
   }
 }
 
-function messageOf(url: string, headers: Stream["headers"], { method, path, body = "" }: Request): string {
+function requestMessage(url: string, headers: Stream["headers"], { method, path, body = "" }: Request): string {
   const all = { Host: new URL(url).host, ...headers, "Content-Length": String(Buffer.byteLength(body)) };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;

@@ -1,6 +1,6 @@
 /**
  * Kinds of threads inside a measured process. Loaded with --require, and CommonJS, because it must run before Node's own
- * loader has used the thread pool: until then every thread is V8's, and those that the first use adds are the pool's.
+ * loader has used the thread pool: until then every thread is V8's, and threads that the first use adds are the pool's.
  */
 
 type Question = { readonly ask: string };

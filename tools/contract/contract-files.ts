@@ -57,17 +57,17 @@ export function openApiJson(): string {
 export function contractFiles(): ReadonlyMap<string, string> {
   const document = readDocument();
   return new Map([
-    ["src/contract/operations.ts", operationsOf(document)],
+    ["src/contract/operations.ts", operationsSource(document)],
     ["src/contract/names.ts", namesFile(document.components.schemas)],
     ["src/contract/audit-events.ts", auditEventsFile(document)],
-    ["src/client/api-types.ts", typesOf(document.components.schemas)],
-    ["src/client/shapes.ts", shapesOf(document)],
-    ["workers/names.ts", `${namesHead}${typeNamesOf(document.components.schemas)}`],
+    ["src/client/api-types.ts", typesSource(document.components.schemas)],
+    ["src/client/shapes.ts", shapesSource(document)],
+    ["workers/names.ts", `${namesHead}${typeNamesSource(document.components.schemas)}`],
     ["workers/operations/body-validators.ts", bodyValidatorsFile(document.components.schemas)],
   ]);
 }
 
-function operationsOf({ paths }: Document): string {
+function operationsSource({ paths }: Document): string {
   const rows = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(
       ([method, { operationId }]) => `  ${operationId}: { method: "${method.toUpperCase()}", path: "${path}" },\n`,
@@ -87,23 +87,23 @@ const namesHead = "/** Names of the HTTP API, generated from openapi.yaml by `np
 /** Names that several parts of the program share. */
 function namesFile(schemas: Document["components"]["schemas"]): string {
   const can = schemas["TokenRequest"]?.properties?.["can"];
-  return `${namesHead}${typeNamesOf(schemas)}
+  return `${namesHead}${typeNamesSource(schemas)}
 /** What a client token may do. */
-export const scopes = ${listOf(can?.items?.enum)} as const;
+export const scopes = ${listSource(can?.items?.enum)} as const;
 
-export const defaultScopes = ${listOf(can?.default)} as const;
+export const defaultScopes = ${listSource(can?.default)} as const;
 `;
 }
 
-function typeNamesOf(schemas: Document["components"]["schemas"]): string {
-  const typesIn = (schema: string) => listOf(schemas[schema]?.properties?.["type"]?.enum);
+function typeNamesSource(schemas: Document["components"]["schemas"]): string {
+  const typesIn = (schema: string) => listSource(schemas[schema]?.properties?.["type"]?.enum);
   return `export const secretTypes = ${typesIn("PutRequest")} as const;
 
 export const transitKeyTypes = ${typesIn("TransitKeyRequest")} as const;
 `;
 }
 
-function listOf(values: Schema["enum"]): string {
+function listSource(values: Schema["enum"]): string {
   if (values === undefined) throw new Error("openapi.yaml does not list what a generated file needs");
   const list = JSON.stringify(values).replaceAll(",", ", ");
   return list.length <= 80 ? list : `[\n${values.map((value) => `  ${JSON.stringify(value)},\n`).join("")}]`;
@@ -118,7 +118,7 @@ function auditEventsFile({ components: { schemas }, "x-audit-events": { changes,
     const name = named.replace(/\?$/, "");
     const schema = members[name];
     if (schema === undefined) throw new Error(`AuditRecord in openapi.yaml has no ${name}`);
-    return `; readonly ${named}: ${typeOf(schema)}`;
+    return `; readonly ${named}: ${typeSource(schema)}`;
   };
   const records = Object.entries(server).map(
     ([event, names]) => `\n  | { readonly event: ${JSON.stringify(event)}${names.map(memberOf).join("")} }`,
@@ -139,23 +139,23 @@ export type ServerRecord =${records.join("")};
 `;
 }
 
-function typesOf(schemas: Readonly<Record<string, Schema>>): string {
-  const interfaces = Object.entries(schemas).map(([name, schema]) => interfaceOf(name, schema));
+function typesSource(schemas: Readonly<Record<string, Schema>>): string {
+  const interfaces = Object.entries(schemas).map(([name, schema]) => interfaceSource(name, schema));
   return `/** Types of the HTTP API, generated from openapi.yaml by \`npm run contract\`. */\n\n${interfaces.join("\n")}`;
 }
 
-function interfaceOf(name: string, { description, properties = {}, required = [] }: Schema): string {
+function interfaceSource(name: string, { description, properties = {}, required = [] }: Schema): string {
   const members = Object.entries(properties).map(([member, schema]) => {
     const mark = required.includes(member) ? "" : "?";
-    const about = commentOf(schema);
+    const about = docComment(schema);
     const comment = about === "" ? "" : `  /** ${about} */\n`;
-    return `${comment}${wrapped(`  readonly ${member}${mark}:`, typeOf(schema))}\n`;
+    return `${comment}${wrapped(`  readonly ${member}${mark}:`, typeSource(schema))}\n`;
   });
   return `/** ${description} */\nexport interface ${name} {\n${members.join("")}}\n`;
 }
 
 /** The description, with the unit of a limit and of a time. */
-function commentOf({ description = "", maxLength, format }: Schema): string {
+function docComment({ description = "", maxLength, format }: Schema): string {
   const isTime = format === "date-time";
   const limit =
     maxLength === undefined || isTime || description.includes("bytes") ? "" : ` At most ${maxLength} bytes of UTF-8.`;
@@ -173,29 +173,29 @@ function wrapped(name: string, type: string): string {
 }
 
 function inBrackets(items: Schema): string {
-  return items.enum || items.oneOf ? `(${typeOf(items)})` : typeOf(items);
+  return items.enum || items.oneOf ? `(${typeSource(items)})` : typeSource(items);
 }
 
-function typeOf({ $ref, type, enum: values, const: only, items, oneOf, additionalProperties }: Schema): string {
-  if (oneOf !== undefined) return oneOf.map(typeOf).join(" | ");
+function typeSource({ $ref, type, enum: values, const: only, items, oneOf, additionalProperties }: Schema): string {
+  if (oneOf !== undefined) return oneOf.map(typeSource).join(" | ");
   if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (only !== undefined) return JSON.stringify(only);
   if (items !== undefined) return `readonly ${inBrackets(items)}[]`;
-  if (additionalProperties !== undefined) return `Readonly<Record<string, ${typeOf(additionalProperties)}>>`;
+  if (additionalProperties !== undefined) return `Readonly<Record<string, ${typeSource(additionalProperties)}>>`;
   if (typeof type === "object") return type.join(" | ");
   return type === "integer" ? "number" : (type ?? "unknown");
 }
 
 /** The shapes of all responses in JSON, and of what they contain, in the notation of `src/client/shape-check.ts`. */
-function shapesOf({ paths, components: { schemas } }: Document): string {
+function shapesSource({ paths, components: { schemas } }: Document): string {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
   const responses = operations.map(({ responses }) => responses["200"]?.content?.["application/json"]?.schema ?? {});
   const names = [...new Set(responses.flatMap(namesIn))].sort((a, b) => a.localeCompare(b, "en"));
   const contained = new Set(names);
   for (const name of contained) for (const inner of namesIn(schemas[name])) contained.add(inner);
   const codes = ["Refusal", "Failure"].flatMap((name) => schemas[name]?.properties?.["code"]?.enum ?? []);
-  const rows = [...contained].sort().map((name) => `  ${name}: ${membersOf(schemas[name])},\n`);
+  const rows = [...contained].sort().map((name) => `  ${name}: ${shapeMembers(schemas[name])},\n`);
   return `/** Shapes of the API's responses and its error codes, generated from openapi.yaml by \`npm run contract\`. */
 import type {
 ${names.map((name) => `  ${name},\n`).join("")}} from "./api-types.js";
@@ -221,19 +221,19 @@ function namesIn(schema: Schema = {}): string[] {
   return [...own, ...inner.filter((each) => each !== undefined).flatMap(namesIn)];
 }
 
-function membersOf({ properties = {}, required = [] }: Schema = {}): string {
+function shapeMembers({ properties = {}, required = [] }: Schema = {}): string {
   const members = Object.entries(properties).map(([name, schema]) => {
     const member = required.includes(name) ? name : `"${name}?"`;
-    return `    ${member}: ${JSON.stringify(shapeOf(schema))},\n`;
+    return `    ${member}: ${JSON.stringify(shapeText(schema))},\n`;
   });
   return `{\n${members.join("")}  }`;
 }
 
-function shapeOf({ $ref, type, format, items, oneOf, anyOf = oneOf, additionalProperties }: Schema): string {
-  if (anyOf !== undefined) return anyOf.map(shapeOf).join("|");
+function shapeText({ $ref, type, format, items, oneOf, anyOf = oneOf, additionalProperties }: Schema): string {
+  if (anyOf !== undefined) return anyOf.map(shapeText).join("|");
   if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
-  if (items !== undefined) return `[]${shapeOf(items)}`;
-  if (additionalProperties !== undefined) return `{}${shapeOf(additionalProperties)}`;
+  if (items !== undefined) return `[]${shapeText(items)}`;
+  if (additionalProperties !== undefined) return `{}${shapeText(additionalProperties)}`;
   const kinds = typeof type === "object" ? type : [type];
   return kinds.map((kind) => (kind === "string" && format === "date-time" ? "time" : (kind ?? "unknown"))).join("|");
 }

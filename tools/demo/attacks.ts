@@ -82,21 +82,21 @@ async function coreDump(server: ServerProcess): Promise<Attack> {
 }
 
 async function movedBlob(server: ServerProcess): Promise<Attack> {
-  await copyFile(fileOf(server, "b"), fileOf(server, "a"));
+  await copyFile(sealedFile(server, "b"), sealedFile(server, "a"));
   return refusedGet(server, "another secret's file copied over this one's");
 }
 
 async function swappedBlobs(server: ServerProcess): Promise<Attack> {
-  const aside = `${fileOf(server, "a")}.aside`;
-  await rename(fileOf(server, "a"), aside);
-  await rename(fileOf(server, "b"), fileOf(server, "a"));
-  await rename(aside, fileOf(server, "b"));
+  const aside = `${sealedFile(server, "a")}.aside`;
+  await rename(sealedFile(server, "a"), aside);
+  await rename(sealedFile(server, "b"), sealedFile(server, "a"));
+  await rename(aside, sealedFile(server, "b"));
   return refusedGet(server, "two secrets' files swapped");
 }
 
 async function shortTag(server: ServerProcess): Promise<Attack> {
-  const blob = await readFile(fileOf(server, "a"));
-  await writeFile(fileOf(server, "a"), blob.subarray(0, -12));
+  const blob = await readFile(sealedFile(server, "a"));
+  await writeFile(sealedFile(server, "a"), blob.subarray(0, -12));
   return refusedGet(server, "a tag of 4 bytes instead of 16");
 }
 
@@ -127,6 +127,6 @@ async function refusedGet(server: ServerProcess, attack: string): Promise<Attack
   return { attack, outcome: `${status} ${String(json["code"])}`, holds };
 }
 
-function fileOf(server: ServerProcess, name: string): string {
+function sealedFile(server: ServerProcess, name: string): string {
   return join(server.home, "vault", "gen-1", "secrets", `${name}.sealed`);
 }

@@ -81,7 +81,7 @@ export async function shortToken(): Promise<Attack> {
   };
 }
 
-/** What a page of another site can send: no `Origin`, and no token. */
+/** Requests that a page of another site can send: no `Origin`, and no token. */
 export async function webPage(server: ServerProcess): Promise<Attack> {
   const headers = { "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors" };
   const answers: ApiResponse[] = [];

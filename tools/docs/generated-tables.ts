@@ -138,7 +138,7 @@ const nothing: Measured = {
   version: "",
 };
 
-/** The bundled packages; the last column is empty for those that only some commands load. */
+/** The bundled packages; the last column is empty for a package that only some commands load. */
 async function packageRows(): Promise<Row[]> {
   const { main, keyWorker } = await loadedByServer();
   const names = new Map(bundledPackages().map(({ name, licence }) => [name, licence]));
@@ -189,7 +189,7 @@ function endpointRow(
   { summary, parameters = [], requestBody, responses }: Operation,
 ): Row {
   const asked = parameters
-    .map((parameter) => ("$ref" in parameter ? components.parameters[nameOf(parameter)] : parameter))
+    .map((parameter) => ("$ref" in parameter ? components.parameters[schemaName(parameter)] : parameter))
     .filter((found) => found?.in !== "path");
   const { description, content } = responses[200];
   return [
@@ -200,16 +200,16 @@ function endpointRow(
   ];
 }
 
-function nameOf({ $ref }: Reference): string {
+function schemaName({ $ref }: Reference): string {
   return $ref.split("/").at(-1) ?? "";
 }
 
 /** The fields of a named schema. */
 function fieldsIn(content: Content = {}): string[] {
   const schema = content["application/json"]?.schema;
-  return schema !== undefined && "$ref" in schema ? fieldsOf(components.schemas[nameOf(schema)]) : [];
+  return schema !== undefined && "$ref" in schema ? fieldNames(components.schemas[schemaName(schema)]) : [];
 }
 
-function fieldsOf({ properties = {}, required = [] }: Fields = {}): string[] {
+function fieldNames({ properties = {}, required = [] }: Fields = {}): string[] {
   return Object.keys(properties).map((name) => code(required.includes(name) ? name : `${name}?`));
 }

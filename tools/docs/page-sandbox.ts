@@ -9,7 +9,7 @@ import { pythonFile } from "../rig/python.js";
 import { mustInit, mustPut, mustStatus } from "../rig/test-client.js";
 import { blocksIn } from "./document-files.js";
 
-/** What a document's commands expect to be there besides what the document itself shows. */
+/** State that a document's commands expect besides what the document itself shows. */
 export type Setup = {
   /** The document begins before `strongroom init`. */
   readonly fresh?: true;
@@ -25,7 +25,7 @@ export type Setup = {
 export const passphrase = "quiet lamp river song";
 const typedValue = "s3cr3t";
 
-/** What the documents show where a sandbox has values of its own. */
+/** Values that the documents show where a sandbox has its own. */
 const shownHome = "/home/you/.local/share/strongroom";
 const shownPort = "13100";
 const shownVaultPort = "8200";

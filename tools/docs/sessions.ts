@@ -9,7 +9,7 @@ const dotenv = "API_KEY=k-1234\nDATABASE_URL=postgres://localhost/app\n";
 const template = "password: {{ strongroom://app/db/password }}\n";
 const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
 
-/** By document; those that are not named need nothing. */
+/** Setup by document; a document without a row needs nothing. */
 const setups: Readonly<Record<string, Setup>> = {
   "README.md": {
     fresh: true,
@@ -25,7 +25,7 @@ const setups: Readonly<Record<string, Setup>> = {
   },
 };
 
-/** The blocks whose commands are run: not those that a page uses as files, nor those of npm, which builds and installs. */
+/** The blocks whose commands are run: not blocks that a page uses as files, nor npm's, which builds and installs. */
 function scriptsIn(text: string): Block[] {
   return blocksIn(text).filter(({ language, file, code }) => {
     return file === null && /^(?:sh|bash|console)$/.test(language) && !/^(?:npm .*\n)+$/.test(code);

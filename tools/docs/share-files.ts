@@ -1,6 +1,6 @@
 /**
- * What a package manager installs beside the program, in `dist/share`: the manual page, made from the commands' help, the
- * completion scripts, and the bill of materials. `npm run share`, `npm pack` and `npm run docs` write them.
+ * Files that a package manager installs next to the program, in `dist/share`: the manual page, made from the commands'
+ * help, the completion scripts, and the bill of materials. `npm run share`, `npm pack` and `npm run docs` write them.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -17,7 +17,7 @@ const completions = { bash: "strongroom.bash", zsh: "_strongroom", fish: "strong
 /** Returns the text of each file by its name under `dist/share`. */
 export async function renderShare(): Promise<ReadonlyMap<string, string>> {
   const scripts = Object.entries(completions).map(async ([shell, name]) => {
-    return [join("completions", name), await completionOf(shell)] as const;
+    return [join("completions", name), await completionScript(shell)] as const;
   });
   const made = [
     ["man/strongroom.1", await manualPage()],
@@ -34,7 +34,7 @@ export async function writeShare(directory: string): Promise<void> {
   }
 }
 
-async function completionOf(shell: string): Promise<string> {
+async function completionScript(shell: string): Promise<string> {
   const { code, stdout, stderr } = await run(["completion", shell]);
   if (code !== 0) throw new Error(`the completion of ${shell} cannot be made: ${stderr}`);
   return stdout;
@@ -84,7 +84,7 @@ function item(term: string, text: string): string {
 /** A line of text that roff takes as it is: without escapes, requests and typographic hyphens and quotes. */
 function line(text: string): string {
   const escaped = text.replace(/[\\\-'`^~]/g, (character) => escapes[character] ?? character);
-  return escaped.replace(/^(?=[.'])/, "\\&").replace(/[^\x20-\x7e]/gu, (character) => `\\[u${codeOf(character)}]`);
+  return escaped.replace(/^(?=[.'])/, "\\&").replace(/[^\x20-\x7e]/gu, (character) => `\\[u${codePoint(character)}]`);
 }
 
 const escapes: Readonly<Record<string, string>> = {
@@ -96,6 +96,6 @@ const escapes: Readonly<Record<string, string>> = {
   "~": "\\(ti",
 };
 
-function codeOf(character: string): string {
+function codePoint(character: string): string {
   return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
 }

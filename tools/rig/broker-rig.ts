@@ -54,7 +54,7 @@ export async function startUpstream(
   const seen: Seen[] = [];
   const server = createTls({ cert, key, insecureHTTPParser: true, maxHeaderSize: 64 * 1024 }, (req, res) => {
     if (handle !== null) {
-      seen.push(recordOf(req, 0));
+      seen.push(seenRequest(req, 0));
       return handle(req, res);
     }
     let bytes = 0;
@@ -62,7 +62,7 @@ export async function startUpstream(
       bytes += piece.length;
     });
     req.on("end", () => {
-      seen.push(recordOf(req, bytes));
+      seen.push(seenRequest(req, bytes));
       res.end(`${req.method} ${req.url} ${bytes}\n`);
     });
   });
@@ -76,7 +76,7 @@ export async function startUpstream(
   return { port: (server.address() as AddressInfo).port, certificate: cert, seen, places, server };
 }
 
-function recordOf({ method = "", url = "", headers, rawHeaders }: IncomingMessage, bytes: number): Seen {
+function seenRequest({ method = "", url = "", headers, rawHeaders }: IncomingMessage, bytes: number): Seen {
   return { method, url, headers, raw: rawHeaders, bytes };
 }
 

@@ -22,7 +22,7 @@ loader._compile = function (source, file) {
   if (dirname(file) !== program) return compile.call(this, source, file);
   const kept = join(directory, basename(file));
   const changed = statSync(file).mtime;
-  const cachedData = keptOf(kept, changed);
+  const cachedData = keptCode(kept, changed);
   const script = new Script(Module.wrap(source), {
     filename: file,
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
@@ -33,7 +33,7 @@ loader._compile = function (source, file) {
   return run.call(this.exports, this.exports, Module.createRequire(file), this, file, program);
 };
 
-function keptOf(kept: string, changed: Date): Buffer | null {
+function keptCode(kept: string, changed: Date): Buffer | null {
   try {
     return isSameTime(statSync(kept).mtime, changed) ? readFileSync(kept) : null;
   } catch {

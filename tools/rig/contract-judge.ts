@@ -94,13 +94,13 @@ class Rule {
 
   /** Compiled when first needed: to compile all takes more than a second, in each process that runs tests. */
   #validator(): ValidateFunction {
-    this.#isBody ??= ajv.compile(strict(schemaOf(this.#content)));
+    this.#isBody ??= ajv.compile(strict(contentSchema(this.#content)));
     return this.#isBody;
   }
 }
 
 /** A response has one type of content. */
-function schemaOf(content: Response["content"]): Schema {
+function contentSchema(content: Response["content"]): Schema {
   return Object.values(content ?? {})[0]?.schema ?? {};
 }
 
@@ -134,12 +134,12 @@ function learn(operation: string, status: string, response: Response | Reference
   const whole = "$ref" in response ? components.responses[response.$ref.split("/").at(-1) ?? ""] : response;
   if (whole === undefined) throw new Error(`the document has no response for ${operation} ${status}`);
   rules.set(`${operation} ${status}`, new Rule(whole));
-  for (const code of codesOf(whole)) unseen.add(`${operation} ${status} ${code}`.trimEnd());
+  for (const code of documentedCodes(whole)) unseen.add(`${operation} ${status} ${code}`.trimEnd());
 }
 
 /** Returns one empty code for a success. */
-function codesOf({ content }: Response): readonly string[] {
-  const { properties } = schemaOf(content) as { properties?: { code?: { enum: string[] } } };
+function documentedCodes({ content }: Response): readonly string[] {
+  const { properties } = contentSchema(content) as { properties?: { code?: { enum: string[] } } };
   return properties?.code?.enum ?? [""];
 }
 

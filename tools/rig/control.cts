@@ -12,7 +12,7 @@ export type Order =
 /** The response to every order. */
 export type Obeyed = { readonly failed: string | null; readonly holdings: Holdings | null };
 
-/** Of the front end: what keeps its event loop alive, and bytes in its heap and outside it. */
+/** Resources of the front end: handles that keep its event loop alive, and bytes in its heap and outside it. */
 export type Holdings = { readonly handles: number; readonly heapBytes: number; readonly externalBytes: number };
 
 const workers = new Set<Worker>();

@@ -32,7 +32,7 @@ export function decodeHeader(file: string, passphrase: string): DecodedHeader {
 
 function decodeVersion1(file: string, passphrase: string): DecodedHeader {
   const header = JSON.parse(file);
-  const kek = kekOf(header, passphrase);
+  const kek = deriveKek(header, passphrase);
   const signed = file.slice(0, file.indexOf(',"mac":'));
   mustMatch(mac(mac(kek, "strongroom v1 header key"), signed), header.mac);
   const pad = mac(kek, "strongroom v1 key wrap", bytes(header.vaultId));
@@ -42,7 +42,7 @@ function decodeVersion1(file: string, passphrase: string): DecodedHeader {
 function decodeVersion2(file: string, passphrase: string): DecodedHeader {
   const header = JSON.parse(file);
   const [slot] = header.slots;
-  const kek = kekOf(slot, passphrase);
+  const kek = deriveKek(slot, passphrase);
   const checked = file.slice(file.indexOf('{"kind":"passphrase"'), file.indexOf(',"check":'));
   mustMatch(mac(mac(kek, "strongroom v2 slot check"), bytes(header.vaultId), checked), slot.check);
   const pad = mac(kek, "strongroom v2 key wrap", bytes(header.vaultId));
@@ -58,7 +58,7 @@ export function recordMac(masterKey: Uint8Array, text: string): string {
   return Buffer.from(mac(derivedKey(masterKey, "client token"), text)).toString("base64url");
 }
 
-function kekOf({ kdf: { logN, r, p, salt } }: Wrapping, passphrase: string): Uint8Array {
+function deriveKek({ kdf: { logN, r, p, salt } }: Wrapping, passphrase: string): Uint8Array {
   return scryptSync(passphrase, bytes(salt), 32, { N: 2 ** logN, r, p, maxmem: 2 ** 31 });
 }
 

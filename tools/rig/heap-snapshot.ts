@@ -18,13 +18,13 @@ export async function takeSnapshots(server: ServerProcess): Promise<Snapshots> {
 
 /** Counts the secrets in a snapshot as text, hex, base64 and base64url. */
 export function hitsIn(snapshot: Uint8Array, ...secrets: readonly (string | Uint8Array)[]): number {
-  const forms = [...new Set(secrets.flatMap(formsOf))].map((form) => ({ bytes: Buffer.from(form) }));
+  const forms = [...new Set(secrets.flatMap(encodedForms))].map((form) => ({ bytes: Buffer.from(form) }));
   let hits = 0;
   new PatternSearch(forms).search(snapshot, () => hits++);
   return hits;
 }
 
-function formsOf(secret: string | Uint8Array): string[] {
+function encodedForms(secret: string | Uint8Array): string[] {
   const bytes = Buffer.from(secret);
   const forms = [bytes.toString("hex"), bytes.toString("base64"), bytes.toString("base64url")];
   return typeof secret === "string" ? [...forms, JSON.stringify(secret).slice(1, -1)] : forms;

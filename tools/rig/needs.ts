@@ -1,4 +1,4 @@
-/** What a test needs of the machine. Where it is missing the test is pending, and its title ends with it: the report counts that. */
+/** Needs of tests. A test whose need is missing on the machine is pending, and its title ends with the need. */
 
 import Mocha from "mocha";
 

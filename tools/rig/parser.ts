@@ -13,7 +13,7 @@ export async function usageRefusal(args: readonly string[]): Promise<string> {
   return `strongroom: ${error.message}\n`;
 }
 
-/** What `strongroom NAME --help` prints. */
+/** Returns the output of `strongroom NAME --help`. */
 export async function helpOf(name: string): Promise<string> {
   const { printed, error } = await runHere([name, "--help"]);
   const isHelp = error === null || (error instanceof CommanderError && error.exitCode === 0); // help ends the parser so

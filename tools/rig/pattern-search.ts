@@ -3,11 +3,11 @@
  * searched for dozens to hundreds of forms of secrets.
  */
 
-/** What is searched for; at least two bytes. */
+/** Bytes to search for; at least two. */
 export type Pattern = { readonly bytes: Uint8Array };
 
 export class PatternSearch<P extends Pattern> {
-  /** Of the shortest pattern; only so many first bytes of each pattern decide where the search looks. */
+  /** Length of the shortest pattern; only so many first bytes of each pattern decide where the search looks. */
   readonly #length: number;
   /** By pair of bytes: the distance to the next place where a pattern's first bytes may end. */
   readonly #shifts: Uint8Array;

@@ -69,7 +69,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   };
   const kill = () =>
     end(({ pid = 0 }) => {
-      for (const each of [...backendsOf(data), pid]) killIfThere(each);
+      for (const each of [...backendPids(data), pid]) killIfThere(each);
     });
   later(() => end((postmaster) => postmaster.kill("SIGINT"))); // a fast shutdown, which leaves no shared memory behind
   await start();
@@ -128,7 +128,7 @@ function unprivileged(): Account | null {
 }
 
 /** The postmaster's children, by /proc: after a kill of the postmaster alone they would serve on for a moment. */
-function backendsOf(data: string): number[] {
+function backendPids(data: string): number[] {
   const postmaster = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0] ?? "";
   const children = `/proc/${postmaster}/task/${postmaster}/children`;
   if (!existsSync(children)) return [];

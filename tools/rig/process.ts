@@ -9,7 +9,7 @@ import type { Holdings, Obeyed, Order } from "./control.cjs";
 import { keepCertificate, preparedHome } from "./prepared-home.js";
 import type { TestServer } from "./server.js";
 
-/** The directory of an installed program that the tests run in place of the one that was built here. */
+/** The directory of an installed program that the tests run in place of the build here. */
 const installed = process.env["STRONGROOM_PROGRAM"];
 
 export const isInstalled = installed !== undefined;
@@ -30,7 +30,7 @@ export function environment(more: Environment): NodeJS.ProcessEnv {
   return { PATH: path, TZ: "UTC", HOME: home, XDG_DATA_HOME: join(home, "data"), TMPDIR: home, ...more };
 }
 
-/** What V8 compiled of the program is kept; see code-cache.cts. */
+/** Options that keep V8's compiled code of the program; see code-cache.cts. */
 const codeCache = ["--require", fileURLToPath(new URL("./code-cache.cjs", import.meta.url))];
 
 /** Arguments of `node` that run the command. */
@@ -90,10 +90,10 @@ export const builtHere: Program = {
   nodeFlags: ["--require", poolFile, "--require", controlFile, ...codeCache],
 };
 
-/** The Node that runs servers: STRONGROOM_TEST_NODE, else the installed program's own, else the one that runs the tests. */
-export const node = process.env["STRONGROOM_TEST_NODE"] ?? nodeOf(installed) ?? process.execPath;
+/** The Node that runs servers: STRONGROOM_TEST_NODE, else the installed program's own, else the Node of the tests. */
+export const node = process.env["STRONGROOM_TEST_NODE"] ?? bundledNode(installed) ?? process.execPath;
 
-function nodeOf(program: string | undefined): string | null {
+function bundledNode(program: string | undefined): string | null {
   const own = resolve(program ?? "", "bin/node");
   return program !== undefined && existsSync(own) ? own : null;
 }

@@ -33,7 +33,7 @@ export async function whatStays(scan: () => readonly string[]): Promise<readonly
 
 /** Searches all of the process's memory for each named secret. The process is stopped during the search. */
 export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Map<string, Found> {
-  const patterns = [...secrets].flatMap(([name, bytes]) => patternsOf(name, bytes));
+  const patterns = [...secrets].flatMap(([name, bytes]) => secretPatterns(name, bytes));
   const search = new PatternSearch(patterns);
   const counts = new Map(patterns.map((pattern) => [pattern, 0]));
   const count = (pattern: Pattern) => void counts.set(pattern, (counts.get(pattern) ?? 0) + 1);
@@ -41,7 +41,7 @@ export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array
   process.kill(pid, "SIGSTOP");
   const memory = openSync(`/proc/${pid}/mem`, "r");
   try {
-    for (const region of regionsOf(pid)) {
+    for (const region of readableRegions(pid)) {
       scanRegion(memory, region, overlap, (window, limit) => search.search(window, count, limit));
     }
   } finally {
@@ -66,7 +66,7 @@ function sums(names: Iterable<string>, counts: ReadonlyMap<Pattern, number>): Ma
   return found;
 }
 
-function patternsOf(name: string, secret: Uint8Array): Pattern[] {
+function secretPatterns(name: string, secret: Uint8Array): Pattern[] {
   const raw = Buffer.from(secret);
   const texts = [
     raw.toString("hex"),
@@ -91,7 +91,7 @@ function unpadded(base64: string): string {
 }
 
 /** All readable memory, except the program's read-only files and the kernel's pages. */
-function regionsOf(pid: number): Region[] {
+function readableRegions(pid: number): Region[] {
   const lines = readFileSync(`/proc/${pid}/maps`, "latin1").trimEnd().split("\n");
   return lines.flatMap((line) => {
     const [, start = "", end = "", mode = "", file = ""] = /^(\w+)-(\w+) (\S+) \S+ \S+ \S+ *(.*)$/.exec(line) ?? [];

@@ -7,7 +7,7 @@ import type { Io, OutputStream } from "../../src/cli/kit/io.js";
 export class Exited extends Error {}
 
 export type StringIo = Io & {
-  /** What was written to standard output and standard error so far. */
+  /** Returns the output on standard output and standard error so far. */
   printed(): { readonly bytes: Buffer; readonly stdout: string; readonly stderr: string };
 };
 

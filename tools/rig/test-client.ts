@@ -53,10 +53,10 @@ export function send(server: TestServer, sent: Send): Promise<ApiResponse> {
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
   const host = localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, "");
-  const tls = { host, port: server.port, servername: "localhost", secureContext: trustOf(server) };
+  const tls = { host, port: server.port, servername: "localhost", secureContext: trustedContext(server) };
   const options: RequestOptions = {
     ...(server.overSocket ? { socketPath: server.socket ?? "" } : tls),
-    agent: agentOf(server),
+    agent: serverAgent(server),
     method,
     path,
     headers: { ...authorization, ...(bytes && { "content-length": bytes.length }), ...headers } as OutgoingHttpHeaders,
@@ -86,7 +86,7 @@ export function send(server: TestServer, sent: Send): Promise<ApiResponse> {
 
 const agents = new WeakMap<TestServer, HttpAgent>();
 
-function agentOf(server: TestServer): HttpAgent {
+function serverAgent(server: TestServer): HttpAgent {
   let agent = agents.get(server);
   if (agent === undefined) {
     const options = { keepAlive: true, maxSockets: 64 };
@@ -230,14 +230,14 @@ export async function openRaw(server: TestServer): Promise<Socket> {
 }
 
 export function connectRaw(server: TestServer): TLSSocket {
-  const secureContext = trustOf(server);
+  const secureContext = trustedContext(server);
   return connect({ host: "127.0.0.1", port: server.port, servername: "localhost", secureContext });
 }
 
 const contexts = new Map<string, SecureContext>();
 
 /** Trust in only the server's certificate, made once for each certificate: it costs more than a handshake. */
-function trustOf({ certificate }: TestServer): SecureContext {
+function trustedContext({ certificate }: TestServer): SecureContext {
   const context = contexts.get(certificate) ?? createSecureContext({ ca: certificate });
   contexts.set(certificate, context);
   return context;

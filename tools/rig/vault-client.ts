@@ -7,7 +7,7 @@ import { mustInit } from "./test-client.js";
 
 export type VaultServer = TestServer & { readonly vaultPort: number };
 
-/** Where requests go: a server of the tests, or another one that speaks the same API. */
+/** Where requests go: a server of the tests, or another server with the same API. */
 export type VaultPort = Pick<VaultServer, "vaultPort" | "certificate" | "token">;
 
 export type VaultResponse = {
@@ -41,7 +41,7 @@ export function withPort(server: TestServer): VaultServer {
 
 const agents = new Map<number, Agent>();
 
-function agentOf({ vaultPort, certificate }: VaultPort): Agent {
+function portAgent({ vaultPort, certificate }: VaultPort): Agent {
   const known = agents.get(vaultPort);
   if (known !== undefined) return known;
   const agent = new Agent({ keepAlive: true, ca: certificate });
@@ -68,7 +68,7 @@ export function vault(
       host: "localhost",
       servername: "localhost",
       port: server.vaultPort,
-      agent: agentOf(server),
+      agent: portAgent(server),
       method,
       path: `/v1/${path}`,
     },

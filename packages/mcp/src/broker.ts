@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import type { Agent, StrongroomClient } from "../../../src/client/client.js";
 
-/** What the agent may use; no path: every secret that is bound to a host. */
+/** Secrets and hosts that the agent may use; no path: every secret that is bound to a host. */
 export type Scope = { readonly paths: readonly string[]; readonly allowHosts: readonly string[] };
 
 export type Sent = {

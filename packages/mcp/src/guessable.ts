@@ -1,6 +1,6 @@
 /**
  * Judgement whether a value could be guessed. The rules look at the value alone, so they are strict: a random value that they
- * do not recognize costs its owner the output, and one that a person made up would tell an agent when a guess is right.
+ * do not recognize costs its owner the output, and a value made up by a person would tell an agent when a guess is right.
  */
 
 /** Fewest characters of a random part: fewer hold less than 100 bits. */
@@ -20,7 +20,7 @@ function isRandom(part: string): boolean {
   const inner = decoded(part);
   if (inner !== null) return randomParts(inner).length > 0;
   const text = part.slice(-examined);
-  const shape = shapeOf(text);
+  const shape = textShape(text);
   if (shape.distinct < 9 || !isUnordered(text)) return false;
   if (/^[0-9a-f-]+$/i.test(text)) return text.length >= 28 && shape.digits > 0 && shape.changes >= 0.25;
   return shape.distinct >= 12 && isMixed(text.length, shape);
@@ -34,7 +34,7 @@ function isMixed(length: number, { upper, lower, digits, changes }: Shape): bool
 
 /** As password managers generate them. An address with a password in it changes less between kinds of characters. */
 function isRandomWithSymbols(word: string): boolean {
-  const { distinct, changes, upper, lower, digits } = shapeOf(word.slice(-examined));
+  const { distinct, changes, upper, lower, digits } = textShape(word.slice(-examined));
   const kinds = [upper, lower, digits].filter((count) => count > 1).length;
   return distinct >= 14 && kinds > 1 && changes >= 0.5 && isUnordered(word) && !/:\/\/|[{}]/.test(word);
 }
@@ -48,8 +48,8 @@ type Shape = {
   readonly changes: number;
 };
 
-function shapeOf(text: string): Shape {
-  const kinds = Array.from(text, kindOf);
+function textShape(text: string): Shape {
+  const kinds = Array.from(text, characterKind);
   const count = (wanted: string) => kinds.filter((kind) => kind === wanted).length;
   const changes = kinds.filter((kind, i) => {
     const before = kinds[i - 1] ?? kind;
@@ -64,7 +64,7 @@ function shapeOf(text: string): Shape {
   };
 }
 
-function kindOf(character: string): string {
+function characterKind(character: string): string {
   if (/[a-z]/.test(character)) return "a";
   if (/[A-Z]/.test(character)) return "A";
   return /\d/.test(character) ? "0" : "#";

@@ -1,5 +1,5 @@
 /**
- * What tools show of bytes that an upstream or a program has sent: either may repeat a credential. A value that cannot be
+ * Masking of bytes that an upstream or a program has sent: either may repeat a credential. A value that cannot be
  * guessed is replaced by `***`. DANGER: for any other value that would answer each guess of the agent, which chooses what a
  * program prints and much of what a host repeats; so nothing is shown then, whatever the bytes are.
  */

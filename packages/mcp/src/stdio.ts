@@ -89,7 +89,7 @@ export class StdioTransport implements Transport {
       void this.#write(failure(null, ErrorCode.ParseError, "Parse error: the line is not JSON in UTF-8"));
     } else if (Array.isArray(value.json)) this.#receiveBatch(value.json);
     else {
-      const problem = problemOf(value.json);
+      const problem = invalidMessage(value.json);
       if (problem === null) this.#deliver(value.json as JSONRPCMessage);
       else void this.#write(problem);
     }
@@ -101,7 +101,7 @@ export class StdioTransport implements Transport {
     const batch: Batch = { waiting: [], responses: [] };
     const valid: JSONRPCMessage[] = [];
     for (const message of messages) {
-      const refusal = problemOf(message) ?? refusedInBatch(message);
+      const refusal = invalidMessage(message) ?? refusedInBatch(message);
       if (refusal !== null) batch.responses.push(refusal);
       else valid.push(message as JSONRPCMessage);
     }
@@ -168,7 +168,7 @@ function parse(line: Buffer): { readonly json: unknown } | "blank" | "unreadable
 }
 
 /** Returns the error for what is no valid message; null for a valid one, and for a response, which is never answered. */
-function problemOf(value: unknown): Response | null {
+function invalidMessage(value: unknown): Response | null {
   if (JSONRPCRequestSchema.safeParse(value).success || JSONRPCNotificationSchema.safeParse(value).success) return null;
   if (!isObject(value)) return invalid(null, "a message must be an object");
   if (value["method"] === undefined && ("result" in value || "error" in value)) return null;

@@ -85,7 +85,7 @@ function addGenerate(server: McpServer, { client, scope }: Dependencies): void {
   );
 }
 
-/** Where it is long enough, one that can be masked later. */
+/** Returns a random value; a long enough value can be masked later. */
 function randomValue(length: number): Buffer {
   for (let attempt = 0; ; attempt++) {
     const value = Buffer.from(Array.from({ length }, () => alphabet.charCodeAt(randomInt(alphabet.length))));
@@ -112,7 +112,7 @@ function addRequest(server: McpServer, { client, broker, scope }: Dependencies):
     },
     ({ url, method, headers, body }) =>
       told(async () => {
-        const to = destinationOf(url, headers);
+        const to = checkedDestination(url, headers);
         const before = await maskOf(client, scope, to);
         const response = await broker.send({ url: to, method, headers, body });
         const mask = await maskOf(client, scope, to, before); // a value may have changed in between
@@ -126,7 +126,7 @@ function addRequest(server: McpServer, { client, broker, scope }: Dependencies):
 }
 
 /** @throws Error for a request that is not sent */
-function destinationOf(url: string, headers: Readonly<Record<string, string>>): URL {
+function checkedDestination(url: string, headers: Readonly<Record<string, string>>): URL {
   const to = new URL(url);
   if (to.protocol !== "https:" || to.username !== "" || to.password !== "")
     throw new Error("the URL must be https, without a user");

@@ -1,7 +1,7 @@
 /**
  * `strongroom browse`: the vault in the terminal, to search, reveal, copy, edit and restore secrets.
  * It draws on the alternate screen and erases it when it is left, so that no value stays in the scrollback.
- * What reads or changes a value is a command of this program in a process of its own; `pick` is its form for menus.
+ * Commands of this program, each in its own process, read and change values; `pick` is its form for menus.
  */
 import { type Command, Option } from "commander";
 import { duration } from "../../cli/kit/args/args.js";

@@ -244,7 +244,7 @@ export class Browser {
     return actions[key] ?? null;
   }
 
-  /** What does not need a secret. */
+  /** Returns the action of a key that needs no secret. */
   #always(key: string): (() => Promise<void>) | undefined {
     const actions: Readonly<Record<string, () => Promise<void>>> = {
       "/": async () => this.#search(),
@@ -452,7 +452,7 @@ export class Browser {
     this.#leave(message);
   }
 
-  /** What was typed ahead is no reply. */
+  /** Discards keys typed ahead: they are no reply. */
   async #confirm(question: string): Promise<boolean> {
     this.#queued = [];
     return /^y(?:es)?$/i.test((await this.#ask(question, ""))?.trim() ?? "");

@@ -47,7 +47,7 @@ export class Catalog {
 
   /** Returns the place of a path among what was found, or that of the next one. */
   indexOf(path: string): number {
-    return placeOf(this.#found, path);
+    return insertionIndex(this.#found, path);
   }
 
   /** Loads everything again; calls `onPage` after each page. @throws StrongroomError */
@@ -85,16 +85,16 @@ export class Catalog {
 
   /** Shows what is known of a secret now: `entry` is null when it is gone. */
   replace(path: string, entry: SecretEntry | null): void {
-    const at = placeOf(this.#rows, path);
+    const at = insertionIndex(this.#rows, path);
     const isThere = this.#rows[at]?.entry.path === path;
     if (!isThere && this.#loading && at === this.#rows.length) return; // it comes with a later page
-    const rows = entry === null ? [] : [rowOf(entry)];
+    const rows = entry === null ? [] : [catalogRow(entry)];
     this.#rows = this.#rows.toSpliced(at, isThere ? 1 : 0, ...rows);
     this.#found = this.#rows.filter(matching(this.#query));
   }
 
   #add(entries: readonly SecretEntry[], damaged: number): void {
-    const rows = entries.map(rowOf);
+    const rows = entries.map(catalogRow);
     const found = rows.filter(matching(this.#query));
     this.#rows.push(...rows);
     this.#found.push(...found);
@@ -102,7 +102,7 @@ export class Catalog {
   }
 }
 
-function rowOf(entry: SecretEntry): Row {
+function catalogRow(entry: SecretEntry): Row {
   return { entry, folded: folded(`${entry.path}\n${entry.metadata.description ?? ""}`) };
 }
 
@@ -116,7 +116,7 @@ function matching(query: string): (row: Row) => boolean {
 }
 
 /** The server orders paths by their bytes. */
-function placeOf(rows: readonly Row[], path: string): number {
+function insertionIndex(rows: readonly Row[], path: string): number {
   const wanted = Buffer.from(path);
   let [low, high] = [0, rows.length];
   while (low < high) {

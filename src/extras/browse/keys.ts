@@ -76,14 +76,14 @@ export class KeyDecoder {
     if (!this.isWaiting) return [];
     const [, ...typed] = this.#rest;
     this.#rest = "";
-    return [{ name: "escape", text: "" }, ...typed.map(keyOf)];
+    return [{ name: "escape", text: "" }, ...typed.map(parseKey)];
   }
 
   #next(): Key | null {
     if (this.#rest === "") return null;
     if (this.#rest.startsWith(pasteBegins)) return this.#paste();
     if (!this.#rest.startsWith(escapeKey))
-      return this.#cut(String.fromCodePoint(this.#rest.codePointAt(0) ?? 0), keyOf);
+      return this.#cut(String.fromCodePoint(this.#rest.codePointAt(0) ?? 0), parseKey);
     const escaped = this.#rest.slice(escapeKey.length);
     const [found] = sequence.exec(escaped) ?? [];
     if (found !== undefined) return this.#cut(escapeKey + found, () => ({ name: named[found] ?? "other", text: "" }));
@@ -105,7 +105,7 @@ export class KeyDecoder {
   }
 }
 
-function keyOf(character: string): Key {
+function parseKey(character: string): Key {
   const name = named[character] ?? (/\p{Cc}/u.test(character) ? "other" : "text");
   return { name, text: name === "text" ? character : "" };
 }

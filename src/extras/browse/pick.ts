@@ -25,7 +25,7 @@ import { type CommandLine, isInPath } from "../../cli/kit/programs/programs.js";
 import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 
-/** Each reads lines and prints the one that is chosen. fzf draws on the terminal, the others open a window. */
+/** Menu programs: each reads lines and prints the chosen line. fzf draws on the terminal, the others open a window. */
 const menus = {
   fzf: ["fzf", "--prompt=secret> "],
   rofi: ["rofi", "-dmenu", "-i", "-p", "secret"],

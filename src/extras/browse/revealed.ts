@@ -5,7 +5,7 @@ import { printable, widthOf } from "../../cli/kit/output.js";
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
-/** What one character may need: the longest escape, as of a tag character. */
+/** Most bytes for a character: the longest escape, as of a tag character. */
 const bytesPerColumn = 10;
 
 /** The lines of a value that is UTF-8, wrapped, with escapes for what could control the terminal. */

@@ -1,4 +1,4 @@
-/** What the screen shows: a title, a list, details of the selected row, and a line for messages, questions and keys. */
+/** Content of the screen: a title, a list, details of the selected row, and a line for messages, questions and keys. */
 
 import {
   counted,
@@ -78,7 +78,7 @@ export function drawingOf({ pane, box, message, input }: Content, size: Size, pa
   const shown = Array.from({ length: details }, (_, i) => about[i] ?? "");
   const question = input === null ? null : tail(`${input.question}${printable(input.text)}`, columns - 1);
   const last = question ?? (message === null ? paint("dim", cut(pane.keys)) : messageLine(message, cut, paint));
-  const lines = [cut(pane.title()), ...listed, ruleOf(box?.title ?? "", columns), ...shown, last];
+  const lines = [cut(pane.title()), ...listed, titledRule(box?.title ?? "", columns), ...shown, last];
   return { lines, cursor: question === null ? null : { row: rows - 1, column: widthOf(question) } };
 }
 
@@ -98,7 +98,7 @@ function tail(text: string, columns: number): string {
   return shown;
 }
 
-function ruleOf(title: string, columns: number): string {
+function titledRule(title: string, columns: number): string {
   const label = title === "" ? "" : ` ${shortened(printable(title), columns - 8)} `;
   return `──${label}${"─".repeat(Math.max(0, columns - 2 - widthOf(label)))}`;
 }
@@ -129,14 +129,14 @@ export function secretsPane(catalog: Catalog, folder: string, now: () => number)
       const room = columns - typeWidth - 2;
       return columns < 50 ? printable(entry.path) : `${padded(shortened(printable(entry.path), room), room)}  ${mark}`;
     },
-    details: (index) => detailsOf(catalog.at(index)),
+    details: (index) => secretDetails(catalog.at(index)),
     keys: "/ search  r reveal  c copy  o code  v versions  e edit  u undo  ? keys  q quit",
     selected: 0,
     top: 0,
   };
 }
 
-function detailsOf(entry: SecretEntry | undefined): string[] {
+function secretDetails(entry: SecretEntry | undefined): string[] {
   if (entry === undefined) return [];
   const { path, encoding, metadata, createdAt, updatedAt, version } = entry;
   return [
@@ -190,7 +190,7 @@ export function trashPane(entries: TrashList["entries"], isCut: boolean): TrashP
       const found = entries[index];
       if (found === undefined) return [];
       const deleted = `  ${"deleted".padEnd(11)}  ${localMinute(new Date(found.deletedAt))}`;
-      return [...detailsOf(found).filter((line) => !line.startsWith("  value")), deleted];
+      return [...secretDetails(found).filter((line) => !line.startsWith("  value")), deleted];
     },
     keys: "u bring back  d delete permanently  Esc back  q quit",
     selected: 0,
@@ -198,7 +198,7 @@ export function trashPane(entries: TrashList["entries"], isCut: boolean): TrashP
   };
 }
 
-/** What a version changed in the metadata of the one before it. */
+/** Returns the changes of a version to the metadata of the previous version. */
 function differences(version: SecretVersion | undefined, before: SecretVersion | undefined): string[] {
   if (version === undefined) return [];
   const now = shownMetadata(version.metadata, version.encoding);

@@ -61,13 +61,13 @@ function filesOfZip(bytes: Buffer): readonly Archived[] | Reason {
     ];
     const entry = bytes.subarray(at, at + entryBytes);
     const next = at + entryBytes + name;
-    files.push({ name: bytes.toString("utf8", at + entryBytes, next), content: () => contentOf(bytes, entry) });
+    files.push({ name: bytes.toString("utf8", at + entryBytes, next), content: () => memberContent(bytes, entry) });
     at = next + extra + comment;
   }
   return files;
 }
 
-function contentOf(bytes: Buffer, entry: Buffer): Buffer | Reason {
+function memberContent(bytes: Buffer, entry: Buffer): Buffer | Reason {
   const [flags, method] = [entry.readUInt16LE(8), entry.readUInt16LE(10)];
   if ((flags & 1) !== 0) return reasons.encrypted;
   const local = entry.readUInt32LE(42);

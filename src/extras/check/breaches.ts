@@ -27,9 +27,9 @@ export async function breachedIn(
   const wanted = byPrefix(entries);
   const found = new Set<string>();
   const compare = (line: string) => {
-    const hash = hashOf(line, file);
+    const hash = parseHash(line, file);
     for (const { path, breach } of wanted.get(hash.slice(0, prefixDigits)) ?? []) {
-      if (hash.length < 40 || digestOf(key, hash) === breach?.digest) found.add(path);
+      if (hash.length < 40 || breachDigest(key, hash) === breach?.digest) found.add(path);
     }
   };
   try {
@@ -41,7 +41,7 @@ export async function breachedIn(
   return found;
 }
 
-/** Calls back with all lines, or of a large list with those that begin with the prefixes. */
+/** Calls back with all lines, or for a large list with the lines that begin with the prefixes. */
 async function compareLines(
   file: string,
   prefixes: readonly string[],
@@ -71,14 +71,14 @@ function byPrefix(entries: readonly CheckEntry[]): Wanted {
   return wanted;
 }
 
-function hashOf(line: string, file: string): string {
+function parseHash(line: string, file: string): string {
   const [, hash] = hashLine.exec(line) ?? [];
   if (hash !== undefined) return hash.toLowerCase();
   const form = "each line must be a SHA-1 hash in hex, or at least its first 8 digits, as in  5BAA61E4C9B9…:3730471";
   throw new CommandFailure("usage", `${printable(file)} is not a list of breached passwords: ${form}`);
 }
 
-function digestOf(key: Buffer, hash: string): string {
+function breachDigest(key: Buffer, hash: string): string {
   const mac = createHmac("sha256", key).update("breach").update(Buffer.from(hash, "hex")).digest();
   return mac.toString("base64url", 0, 16);
 }
@@ -94,7 +94,7 @@ function searchSorted(
   file: string,
   found: (line: string) => void,
 ): void {
-  const compared = (line: string) => hashOf(line, file).slice(0, prefixDigits);
+  const compared = (line: string) => parseHash(line, file).slice(0, prefixDigits);
   let [low, high] = [0, size]; // lines that begin before `low` are smaller, those from `high` on are not
   while (low < high) {
     const middle = Math.floor((low + high) / 2);

@@ -81,7 +81,7 @@ async function check(io: Io, folder = "", flags: Flags): Promise<void> {
   }).finally(() => bar.end());
   const found = verdicts.filter(({ problems }) => problems.length > 0);
   if (flags.json) printJson(io, asJson(verdicts, found, damaged));
-  else if (!flags.quiet) io.stdout.write(textOf(io, verdicts, found, damaged));
+  else if (!flags.quiet) io.stdout.write(formatReport(io, verdicts, found, damaged));
   if (found.length + damaged.length > 0) io.exitCode = exitCodes.findings;
 }
 
@@ -96,7 +96,12 @@ function ordinaryAmong(verdicts: readonly Verdict[]): number {
   return verdicts.filter(({ isCredential }) => !isCredential).length;
 }
 
-function textOf(io: Io, verdicts: readonly Verdict[], found: readonly Verdict[], damaged: readonly string[]): string {
+function formatReport(
+  io: Io,
+  verdicts: readonly Verdict[],
+  found: readonly Verdict[],
+  damaged: readonly string[],
+): string {
   const paint = painter(io);
   const width = Math.min(40, Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
   const columns = io.stdout.isTTY ? io.stdout.columns || 80 : Number.POSITIVE_INFINITY;

@@ -199,7 +199,7 @@ const noNames: ReadonlySet<string> = new Set();
 /** In git's own directory: `historyOf` and `#nested` search these. */
 const ownObjects: ReadonlySet<string> = new Set(["objects", "lfs", "modules", "worktrees"]);
 
-/** Returns the entries of git's index. `tag`: S for one that is not to be in the work tree. */
+/** Returns the entries of git's index. `tag`: S for an entry that is not to be in the work tree. */
 async function indexEntries(place: GitPlace) {
   return itemsIn(await mustRun(place, ["ls-files", "-z", "-t", "--stage"])).map((item) => {
     const tab = item.indexOf(0x09);

@@ -9,13 +9,13 @@ type GitObject = { readonly name: string; readonly id: string; readonly origin: 
 export type Objects = GitObject[];
 
 /**
- * Yields all objects once, with those that no branch, tag or log names any more. `prefix`: the repository's directory within
- * what is searched.
+ * Yields all objects once, also objects that no branch, tag or log names any more.
+ * @param prefix the repository's directory within the searched directory
  */
 export async function* historyOf(place: GitPlace, prefix: string, list: UnsearchedList): AsyncGenerator<ScannedFile> {
   const isShallow = await mustRun(place, ["rev-parse", "--is-shallow-repository"]);
   if (isShallow.toString().trim() === "true") list.skip(`${prefix}history`, reasons.shallow);
-  const names = await namesOf(place, prefix, list);
+  const names = await reachableNames(place, prefix, list);
   const listed = await mustRun(place, [
     "cat-file",
     "--batch-all-objects",
@@ -31,8 +31,12 @@ export async function* historyOf(place: GitPlace, prefix: string, list: Unsearch
   yield* objectsOf(place, objects, list);
 }
 
-/** Returns the names of the objects that are reachable, and names those that are missing. */
-async function namesOf(place: GitPlace, prefix: string, list: UnsearchedList): Promise<ReadonlyMap<string, string>> {
+/** Returns the names of the reachable objects, and lists the missing objects. */
+async function reachableNames(
+  place: GitPlace,
+  prefix: string,
+  list: UnsearchedList,
+): Promise<ReadonlyMap<string, string>> {
   const flags = ["--objects", "--missing=print", "--all", "--reflog", "--indexed-objects"];
   const names = new Map<string, string>();
   for (const line of linesIn(await mustRun(place, ["rev-list", ...flags]))) {
@@ -60,7 +64,7 @@ export async function* objectsOf(
 ): AsyncGenerator<ScannedFile> {
   let some: GitObject[] = [];
   let bytes = 0;
-  for (const { size, ...object } of await sizesOf(place, objects, list)) {
+  for (const { size, ...object } of await objectSizes(place, objects, list)) {
     if (bytes + size > bytesAtOnce && some.length > 0) {
       yield* contentsOf(place, some, list);
       [some, bytes] = [[], 0];
@@ -71,9 +75,9 @@ export async function* objectsOf(
   yield* contentsOf(place, some, list);
 }
 
-async function sizesOf(place: GitPlace, objects: readonly GitObject[], list: UnsearchedList) {
+async function objectSizes(place: GitPlace, objects: readonly GitObject[], list: UnsearchedList) {
   if (objects.length === 0) return [];
-  const heads = linesIn(await mustRun(place, ["cat-file", `--batch-check=${headFormat}`], idsOf(objects)));
+  const heads = linesIn(await mustRun(place, ["cat-file", `--batch-check=${headFormat}`], idLines(objects)));
   return objects.flatMap((object, i) => {
     const [type, , size] = heads[i]?.split(" ") ?? [];
     if (size === undefined) list.skip(object.name, reasons.missing); // "<id> missing"
@@ -84,7 +88,7 @@ async function sizesOf(place: GitPlace, objects: readonly GitObject[], list: Uns
   });
 }
 
-function idsOf(objects: readonly GitObject[]): string {
+function idLines(objects: readonly GitObject[]): string {
   return objects.map(({ id }) => `${id}\n`).join("");
 }
 
@@ -94,7 +98,7 @@ async function* contentsOf(
   list: UnsearchedList,
 ): AsyncGenerator<ScannedFile> {
   if (objects.length === 0) return;
-  const contents = await mustRun(place, ["cat-file", "--batch=%(objectsize)"], idsOf(objects));
+  const contents = await mustRun(place, ["cat-file", "--batch=%(objectsize)"], idLines(objects));
   let at = 0;
   for (const { name, origin } of objects) {
     const start = contents.indexOf(0x0a, at) + 1;

@@ -1,4 +1,4 @@
-/** What is wrong with secrets, from the server's judgements, their metadata and the audit log. */
+/** Problems of secrets, from the server's judgements, their metadata and the audit log. */
 import { randomBytes } from "node:crypto";
 import { folderPrefix } from "../../cli/kit/args/paths.js";
 import type { CheckEntry, SecretEntry, SecretType, StrongroomClient } from "../../client/client.js";
@@ -121,7 +121,7 @@ export function verdictsOn({ listed, judged, breached, uses }: Known, limits: Li
       weak: credentials.has(path) && score !== null && score < strongScore,
       reused: sameAs.length > 0,
       breached: breached.has(path),
-      ...expiryOf(metadata.expiresAt, limits),
+      ...judgeExpiry(metadata.expiresAt, limits),
       old: credentials.has(path) && Date.parse(updatedAt) < limits.now - limits.oldMs,
       unused: isUnused(entry, uses, limits),
     };
@@ -149,7 +149,7 @@ function pathsByValue(entries: readonly CheckEntry[]): ReadonlyMap<string, reado
   return paths;
 }
 
-function expiryOf(expiresAt: string | undefined, { now, expiringMs }: Limits) {
+function judgeExpiry(expiresAt: string | undefined, { now, expiringMs }: Limits) {
   const time = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
   return { expired: time <= now, expiring: time > now && time <= now + expiringMs };
 }

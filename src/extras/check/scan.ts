@@ -76,7 +76,7 @@ type Finding = {
 
 async function scan(io: Io, directory = ".", flags: Flags): Promise<void> {
   const list = new UnsearchedList();
-  const { search, secrets, left, damaged } = await withClient(io, flags, (client) => searchOf(client, flags));
+  const { search, secrets, left, damaged } = await withClient(io, flags, (client) => buildSearch(client, flags));
   for (const path of damaged) list.skip(path, reasons.damaged);
   const what = { staged: flags.staged === true, history: flags.history, ignored: flags.ignored === true };
   const places = new Places(io, resolve(directory), what, list);
@@ -112,7 +112,7 @@ const leftReasons = {
 } as const;
 type Left = keyof typeof leftReasons;
 
-async function searchOf(client: Parameters<typeof listSecrets>[0], { prefix = "", all }: Flags) {
+async function buildSearch(client: Parameters<typeof listSecrets>[0], { prefix = "", all }: Flags) {
   const listed = new Map((await listSecrets(client, prefix)).map((entry) => [entry.path, entry]));
   const { key, entries, damaged } = await judgementsOf(client, prefix, ["strength", "search"]);
   const left: Record<Left, number> = { short: 0, guessable: 0, ordinary: 0 };

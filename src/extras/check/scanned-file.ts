@@ -12,7 +12,7 @@ export type ScannedFile = {
 /** A larger file is not searched; it is named. */
 export const mostBytes = 256 * 2 ** 20;
 
-/** Returns a name as text; one that is not UTF-8 with its bytes in hex. */
+/** Returns a name as text; a name that is not UTF-8 with its bytes in hex. */
 export function shown(name: Buffer): string {
   const text = name.toString();
   if (name.equals(Buffer.from(text))) return text;

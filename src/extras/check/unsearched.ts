@@ -41,7 +41,7 @@ export class UnsearchedList {
     return this.all.filter(({ why }) => why === harmless.ignored).length;
   }
 
-  /** Returns a line for each place but those that git ignores; of many with one reason, a few and their number. */
+  /** Returns a line for each place that git does not ignore; for many with one reason, a few and their number. */
   lines(): string[] {
     const byReason = new Map<string, string[]>();
     for (const { file, why } of this.all) {
@@ -58,5 +58,5 @@ export class UnsearchedList {
   }
 }
 
-/** Of places with one reason. */
+/** Limit of places named for one reason. */
 const mostNamed = 5;

@@ -65,7 +65,7 @@ async function act(io: Io, action: string, flags: ConnectionFlags): Promise<void
 }
 
 async function get(io: Io, client: StrongroomClient, registry: string): Promise<void> {
-  const [login] = await loginsIn(client, folderOf(registry), null);
+  const [login] = await loginsIn(client, registryFolder(registry), null);
   const password = login === undefined ? null : await passwordOf(client, login);
   if (login === undefined || password === null) {
     io.exitCode = 1;
@@ -80,14 +80,19 @@ async function get(io: Io, client: StrongroomClient, registry: string): Promise<
 /** A registry has one user: a new one replaces it. */
 async function store(client: StrongroomClient, input: Buffer): Promise<void> {
   const { registry, user, password } = readLogin(input);
-  const before = await loginsIn(client, folderOf(registry), null);
-  await storePassword(client, folderOf(registry) + segmentOf(user), password, `password of docker for ${registry}`);
+  const before = await loginsIn(client, registryFolder(registry), null);
+  await storePassword(
+    client,
+    registryFolder(registry) + segmentOf(user),
+    password,
+    `password of docker for ${registry}`,
+  );
   password.fill(0);
   for (const login of before) if (login.user !== user) await eraseLogin(client, login, null);
 }
 
 async function erase(client: StrongroomClient, registry: string): Promise<void> {
-  for (const login of await loginsIn(client, folderOf(registry), null)) await eraseLogin(client, login, null);
+  for (const login of await loginsIn(client, registryFolder(registry), null)) await eraseLogin(client, login, null);
 }
 
 async function list(io: Io, client: StrongroomClient): Promise<void> {
@@ -120,7 +125,7 @@ function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "" && !/\p{Surrogate}/u.test(value);
 }
 
-function folderOf(registry: string): string {
+function registryFolder(registry: string): string {
   if (registry === "") throw new CommandFailure("usage", "no registry given on standard input");
   return `${folder}${segmentOf(registry)}/`;
 }

@@ -47,7 +47,9 @@ async function gitCredential(io: Io, action: string, flags: ConnectionFlags): Pr
     const act = actions.get(action);
     // Other actions are of later versions of git; a password is never sent in cleartext.
     if (act === undefined || asked.get("protocol")?.toString() !== "https" || host === "") return;
-    await withClient(io, { ...flags, nonInteractive: true }, (client) => act(io, client, folderOf(host, asked), asked));
+    await withClient(io, { ...flags, nonInteractive: true }, (client) =>
+      act(io, client, hostFolder(host, asked), asked),
+    );
   } finally {
     input.fill(0);
   }
@@ -78,7 +80,7 @@ async function get(io: Io, client: StrongroomClient, folder: string, asked: Aske
   }
   const { expiresAt } = secret.metadata;
   const expiry = expiresAt === undefined ? "" : `password_expiry_utc=${Math.floor(Date.parse(expiresAt) / 1000)}\n`;
-  const refresh = await passwordOf(client, refreshTokenOf(login.path));
+  const refresh = await passwordOf(client, refreshTokenLogin(login.path));
   const answer = Buffer.concat([
     Buffer.from(`username=${login.user}\npassword=`),
     password,
@@ -100,7 +102,7 @@ async function store(_io: Io, client: StrongroomClient, folder: string, asked: A
   await storePassword(client, path, password, `password of git for ${place}`, expiryIn(asked));
   const refresh = asked.get(refreshToken);
   if (refresh === undefined || refresh.length === 0) return;
-  await storePassword(client, refreshTokenOf(path).path, refresh, `OAuth refresh token of git for ${place}`);
+  await storePassword(client, refreshTokenLogin(path).path, refresh, `OAuth refresh token of git for ${place}`);
 }
 
 /** As git reads a boolean. */
@@ -109,7 +111,7 @@ const isTrue = /^(?:1|true|yes|on)$/i;
 const refreshToken = "oauth_refresh_token";
 
 /** Not the path of any login: `segmentOf` encodes a plus sign. */
-function refreshTokenOf(path: string): Login {
+function refreshTokenLogin(path: string): Login {
   return { path: `${path}/+${refreshToken}`, user: "" };
 }
 
@@ -122,7 +124,7 @@ function expiryIn(asked: Asked): string | null {
 async function erase(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   for (const login of await loginsIn(client, folder, userIn(asked))) {
     await eraseLogin(client, login, asked.get("password") ?? null);
-    const refresh = refreshTokenOf(login.path);
+    const refresh = refreshTokenLogin(login.path);
     const isErased = (await client.getOrUndefined(login.path)) === undefined;
     if (isErased && (await client.getOrUndefined(refresh.path)) !== undefined) await client.trash(refresh.path);
   }
@@ -153,7 +155,7 @@ function readAttributes(input: Buffer): Asked {
   return found;
 }
 
-function folderOf(host: string, asked: Asked): string {
+function hostFolder(host: string, asked: Asked): string {
   const repository =
     asked
       .get("path")

@@ -19,7 +19,7 @@ const longestMessage = 256 * 1024;
 /** `blob`: the public key in SSH's form. */
 export type AgentKey = { readonly name: string; readonly blob: Buffer };
 
-/** What the agent asks; either may fail, which the client sees as a refusal without a reason. */
+/** Keys that the agent offers; either method may fail, which the client sees as a refusal without a reason. */
 export interface AgentKeys {
   list(): Promise<readonly AgentKey[]>;
   /** Returns the signature in SSH's form, or null for a key that it does not know or a way that it does not sign in. */
@@ -44,7 +44,7 @@ async function serve(socket: Socket, keys: AgentKeys): Promise<void> {
   try {
     for await (const chunk of socket) {
       held = Buffer.concat([held, chunk as Buffer]);
-      for (let length = lengthOf(held); length !== null; length = lengthOf(held)) {
+      for (let length = messageLength(held); length !== null; length = messageLength(held)) {
         const response = await responseTo(held.subarray(4, 4 + length), keys);
         if (!socket.write(string(response))) await once(socket, "drain", { signal: closing.signal });
         held = held.subarray(4 + length);
@@ -57,7 +57,7 @@ async function serve(socket: Socket, keys: AgentKeys): Promise<void> {
 }
 
 /** The length of the first message; null when it has not arrived as a whole. @throws MalformedMessage */
-function lengthOf(held: Buffer): number | null {
+function messageLength(held: Buffer): number | null {
   if (held.length < 4) return null;
   const length = held.readUInt32BE();
   if (length === 0 || length > longestMessage) throw new MalformedMessage();

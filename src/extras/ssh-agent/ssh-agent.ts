@@ -103,7 +103,7 @@ async function serveAgent(
   const socket = socketPath(io, flags);
   const client = new StrongroomClient({ ...place(flags), token, environment: io.env });
   const failed = (error: unknown) => {
-    if (!flags.detached) say(io, `strongroom: ${reasonOf(error)}\n`);
+    if (!flags.detached) say(io, `strongroom: ${failureText(error)}\n`);
   };
   const server = agentServer(new VaultKeys(client, approve, failed));
   let isListening = false;
@@ -121,7 +121,7 @@ async function serveAgent(
   }
 }
 
-function reasonOf(error: unknown): string {
+function failureText(error: unknown): string {
   if (error instanceof StrongroomError || error instanceof CommandFailure) return printable(error.message);
   return "the request of an ssh client failed";
 }
@@ -172,11 +172,15 @@ async function startInBackground(
 
 /** Waits until it listens. */
 async function spawnAgent(io: Io, flags: Flags, path: string, token: string | undefined): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...argumentsOf(flags, path)], {
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: token === undefined ? io.env : withToken(io, token),
-  });
+  const child = spawn(
+    process.execPath,
+    [...process.execArgv, process.argv[1] ?? "", ...commandArguments(flags, path)],
+    {
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: token === undefined ? io.env : withToken(io, token),
+    },
+  );
   const problem = await new Promise<string | null>((started) => {
     let text = "";
     child.stdout.once("data", () => started(null));
@@ -197,7 +201,7 @@ function withToken(io: Io, token: string): NodeJS.ProcessEnv {
   return { ...environment, STRONGROOM_TOKEN: token };
 }
 
-function argumentsOf({ home, address, cacert, timeout, confirm: asks }: Flags, path: string): string[] {
+function commandArguments({ home, address, cacert, timeout, confirm: asks }: Flags, path: string): string[] {
   const connection = [
     ...(home === undefined ? [] : ["--home", home]),
     ...(address === undefined ? [] : ["--address", address]),
@@ -277,7 +281,7 @@ function socketPath(io: Io, { socket, detached }: Flags): { readonly path: strin
   return { path, remove };
 }
 
-/** DANGER: the directory of --socket may only look like one that this command made, and hold other files. */
+/** DANGER: the directory of --socket may only look like a directory that this command made, and hold other files. */
 function removeEmpty(directory: string): void {
   try {
     rmdirSync(directory);
