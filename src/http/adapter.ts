@@ -116,7 +116,7 @@ export const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn
 /** The checks of a response before it leaves. */
 export const departure: readonly ((exchange: Exchange, outcome: Whole) => void)[] = [checkTokenBeforeRead];
 
-/** What a refusal counts towards. Each returns the error for the client. */
+/** The counters of a refusal. Each returns the error for the client. */
 export const refusal: readonly ((exchange: Exchange, error: unknown) => unknown)[] = [countLogin, countPassphrase];
 
 /** Once the response is sent or lost. `etag`: of the secret that was read or written. */
@@ -256,7 +256,7 @@ function servePage(exchange: Exchange): void {
   conclude(exchange, 200, null);
 }
 
-/** What tells only the state, and has no credential, is told also to those who are locked out. */
+/** Open endpoints tell only the state and check no credential: locked-out clients may call them. */
 function refuseLockedOut({ port, endpoint, req }: Exchange): void {
   if (endpoint.scope !== "open") port.service.tokenLockout.check(req);
 }
@@ -386,7 +386,7 @@ function delayIdleLock({ touchesAtEnd, context: { code }, port }: Exchange): voi
   if (touchesAtEnd && code !== "FORBIDDEN" && code !== "UNAUTHORIZED") port.service.vault.secrets.touch();
 }
 
-// What a refusal counts towards.
+// The counters of a refusal.
 
 function countLogin({ endpoint, port, req }: Exchange, error: unknown): unknown {
   if (endpoint.scope === "login" && isWrongCredential(error)) port.service.tokenLockout.fail(req);
@@ -405,7 +405,7 @@ function countPassphrase({ endpoint, port, req }: Exchange, error: unknown): unk
   return new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
 }
 
-/** Of a credential in the body: what is wrong with a token is said by `credential`, and one that has ended is no guess. */
+/** Whether the body's credential is wrong: a wrong token sets `credential`, and an ended one (`reason`) is no guess. */
 function isWrongCredential(error: unknown): error is VaultError {
   if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") return false;
   return error.credential === undefined && error.reason === undefined;

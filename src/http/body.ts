@@ -10,7 +10,7 @@ import type { BodyRule } from "./endpoint.js";
 import { contextOf } from "./request.js";
 
 /**
- * Most bytes of all bodies together. Of each body only what is beyond the first ones counts, so that no flood of large bodies
+ * Memory limit for all request bodies. The first `freeBodyBytes` of each do not count, so that no flood of large bodies
  * refuses a lock, an unlock or a put of usual size.
  */
 const mostBodyBytes = 128 * 2 ** 20;
@@ -18,7 +18,7 @@ const freeBodyBytes = 64 * 1024;
 
 let countedBytes = 0;
 
-/** What one body takes of that, until its request has been carried out. */
+/** Memory that one body takes of this limit until its request has been carried out. */
 class CountedBody {
   readonly #req: Request;
   #bytes = 0;

@@ -84,7 +84,7 @@ export function isResponding(socket: Piped): boolean {
 /** Orders connections by their last request. */
 let requests = 0;
 
-/** Returns the one that has been idle for the longest; undefined when all have a request in progress. */
+/** Returns the socket that has been idle for the longest; undefined when all have a request in progress. */
 export function longestIdle<S>(sockets: Iterable<S>, pipedOf: (socket: S) => Piped): S | undefined {
   let found: S | undefined;
   let oldest = Number.POSITIVE_INFINITY;
@@ -329,7 +329,7 @@ const discardableBytes = 64 * 1024;
 /** Connections for which `Connection: close` was sent. */
 const closing = new WeakSet<Socket>();
 
-/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
+/** Whether an earlier request closes the connection: this one must not be carried out (RFC 9112, section 9.6). */
 export function isAfterClose({ socket }: IncomingMessage): boolean {
   return closing.has(socket);
 }

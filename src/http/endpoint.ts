@@ -1,4 +1,4 @@
-/** What an endpoint is: its row, what its handler gets, and what that returns. */
+/** Types of an endpoint: its row, the arguments of its handler, and the handler's results. */
 
 import type { KeyDescription } from "../../workers/protocol.js";
 import type { Caller, Credentials } from "../access/credentials.js";
@@ -44,12 +44,12 @@ export type Service = {
   readonly version: string;
   /** The listening port. */
   readonly port: number;
-  /** Of the API for Vault's clients. Null: it is off. */
+  /** Port of the API for Vault's clients. Null: it is off. */
   readonly vaultPort: number | null;
   /** Null: the review page is off. */
   readonly review: ReviewAccess | null;
   readonly vitals: Vitals;
-  /** What `strongroom prove` left in the home; null before its first run. */
+  /** Result that `strongroom prove` left in the home; null before its first run. */
   readonly lastProve: () => Promise<LastProve | null>;
   /** Checks the audit log; null when it is off, empty, unreadable, or too long to be checked while the server works. */
   readonly checkAuditLog: () => Promise<AuditVerdict | null>;
@@ -67,7 +67,7 @@ type Method = "GET" | "LIST" | "PUT" | "POST" | "PATCH" | "DELETE";
 /** `authority` is set only in absolute form (`GET https://host/path`), where it replaces `Host`. */
 export type Target = { readonly path: string; readonly query: string; readonly authority: string | null };
 
-/** What the parameter of an endpoint's path is, and what handlers get of it. */
+/** Reader of the parameter in an endpoint's path; handlers get `Given`. */
 export type Subject<Given extends object = object> = {
   /** `parameter`: the raw text; "" for a path without one. @throws VaultError BAD_REQUEST */
   read(parameter: string, target: Target): Given;
@@ -77,7 +77,7 @@ export type Subject<Given extends object = object> = {
 
 /** The body of an endpoint's requests. */
 export type BodyRule<Memory extends ArrayBufferLike = ArrayBufferLike> = {
-  /** What it contains. The connection of a `passphrase` closes after the response where it keeps plaintext. */
+  /** Content of the body. The connection of a `passphrase` closes after the response where it keeps plaintext. */
   readonly called: "value" | "fields" | "passphrase" | "batch" | "input";
   readonly memory: (length: number) => Uint8Array<Memory>;
   /** Returns the most bytes that are read. */
@@ -87,7 +87,7 @@ export type BodyRule<Memory extends ArrayBufferLike = ArrayBufferLike> = {
 /** `change`: handlers get If-Match and If-None-Match; `read`: they get If-None-Match. */
 export type Conditional = "change" | "read" | false;
 
-/** What the report of a request says of its work. Handlers write it. */
+/** Facts about a request's work for its report. Handlers write them. */
 export interface Recorded {
   /** Whose token was accepted; of a login, whose credential. */
   caller: Caller | null;
@@ -100,13 +100,13 @@ export interface Recorded {
   operations: BatchItem[] | null;
 }
 
-/** What every handler gets. */
+/** Arguments of every handler. */
 export type BasicCall = {
   readonly service: Service;
   readonly vault: Vault;
   /** Throws when the request must no longer be carried out. Call it in the turn of a change, and between parts of a long read. */
   readonly permit: Permit;
-  /** What the audit log and the metrics say of the request. */
+  /** Facts about the request for the audit log and the metrics. */
   readonly recorded: Recorded;
 };
 
@@ -134,7 +134,7 @@ type Row<Operation, Scope, Given extends object, Body, C, Query> = {
    * requests with this parameter a row of their own.
    */
   readonly at: `${Method} /v1/${string}`;
-  /** What the caller's token must be able to do. */
+  /** Scope that the caller's token needs. */
   readonly scope: Scope;
   /**
    * `unlocked`: works on secrets or keys, so it is refused while the vault is locked or the audit log must not miss it, and
@@ -203,7 +203,7 @@ export function parseKeyName(parameter: string): string {
   throw new VaultError("BAD_REQUEST", "the name of a transit key must not end in /rotate or /config");
 }
 
-// What handlers return: the adapter sends it, and wipes it once it is sent or the client is gone.
+// Results of handlers: the adapter sends each, and wipes it once it is sent or the client is gone.
 
 /** A response of known length. */
 export type Whole = {

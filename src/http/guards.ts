@@ -52,7 +52,7 @@ export class OriginGuard {
         "BAD_REQUEST",
         "the Origin header names another site: only this server's own origin is allowed",
       );
-    // A browser sends it with every request of a page, also with those that carry no `Origin`.
+    // A browser sends it with every request of a page, also without `Origin`.
     if (site !== "none" && site !== "same-origin")
       throw new VaultError(
         "BAD_REQUEST",

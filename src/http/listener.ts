@@ -25,7 +25,7 @@ import type { ErrorForm } from "./response.js";
 
 export type TlsPair = { readonly cert: string; readonly key: string };
 
-/** `serve` gives the handler of all requests; those that come before wait for it. */
+/** `serve` sets the handler of all requests; earlier requests wait for it. */
 export type Listener = {
   readonly server: Server;
   readonly connections: OpenConnections;
@@ -49,8 +49,8 @@ export type Limits = {
 };
 
 /**
- * Of TLS 1.3 all; of TLS 1.2 those of Mozilla's intermediate profile that have forward secrecy and authenticate. The server's
- * order counts: ChaCha20 comes first because AES-GCM may keep the end of what it decrypts, see `keepsPlaintext`.
+ * All ciphers of TLS 1.3; of Mozilla's intermediate profile for TLS 1.2, the AEAD ciphers with forward secrecy. The
+ * server's order counts: ChaCha20 comes first because AES-GCM may keep the end of what it decrypts, see `keepsPlaintext`.
  */
 const ciphers = [
   "TLS_CHACHA20_POLY1305_SHA256",

@@ -21,7 +21,7 @@ export interface RequestContext extends Recorded {
   report: Report | null;
   /** Called before that, when the handler has done its work. */
   bodyDone: (() => void) | null;
-  // What else the report says.
+  // Other facts in the report.
   secretPath: string | null;
   code: ErrorCode | null;
   requestId: string | null;

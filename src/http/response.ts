@@ -20,7 +20,7 @@ const constantHeaders: readonly string[] = [...helmetHeaders(), "Cache-Control",
 
 const json = "application/json; charset=utf-8";
 
-/** Those that matter for JSON: the others are for pages. */
+/** Helmet's headers that matter for JSON: the others are for pages. */
 function helmetHeaders(): string[] {
   const headers: string[] = [];
   class Recorder extends ServerResponse {

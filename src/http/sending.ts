@@ -77,7 +77,7 @@ function usualHead(text: string, second: number, isTagged: boolean): UsualHead |
     : { second, before, between, after };
 }
 
-/** Of a connection: responses that are being sent, of which what is left is wiped when it closes, and memory for small ones. */
+/** State of a connection: responses being sent, whose rest is wiped when it closes, and memory for small responses. */
 type Sendings = { readonly open: Set<Sending>; memory: Buffer | null };
 
 const sendingsOf = new WeakMap<Socket, Sendings>();

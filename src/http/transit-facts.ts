@@ -1,4 +1,4 @@
-/** What transit keys need at each port that has them: the same scope, and the same record. */
+/** Scopes and audit records of transit keys, the same at each port that has them. */
 import { change, read } from "../audit/record.js";
 import type { Endpoint } from "./endpoint.js";
 

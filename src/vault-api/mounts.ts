@@ -68,7 +68,7 @@ export const mountRows = [
     subject: none, body: null, conditional: false, reads: true,
     handle: async (call) => object({ secret: await visibleMounts(call), auth: {} }),
   }),
-  // What the command line of Vault asks before each command: which version of KV a path belongs to.
+  // Vault's command line asks before each command which version of KV a path belongs to.
   endpoint({
     operation: "showMountOfPath", at: "GET /v1/sys/internal/ui/mounts/:path", scope: "some", guard: "unlocked", audit: null,
     subject: mountOfPath, body: null, conditional: false, reads: true,
@@ -94,13 +94,13 @@ function mountAt(name: string) {
 
 type Asked = BasicCall & { readonly caller: Caller };
 
-/** Returns those that a caller may see, by their names with a slash. */
+/** Returns the mounts that a caller may see, by their names with a slash. */
 async function visibleMounts(call: Asked) {
   const names = [...new Set([wholeVault, transitMount, ...(await visibleFolders(call))])].sort();
   return Object.fromEntries(names.map((name) => [`${name}/`, mountAt(name)]));
 }
 
-/** A token that cannot list learns no names: it is shown those that its own paths have. */
+/** A token that cannot list learns no names: it is shown the folders of its own paths. */
 async function visibleFolders({ vault, caller, permit }: Asked): Promise<readonly string[]> {
   if (caller !== "root" && !caller.token.can.includes("list")) {
     return caller.token.paths.filter((path) => path.includes("/")).map(firstSegment);

@@ -62,7 +62,7 @@ const keyFolder: Subject<{ readonly folder: string }> = {
   pathOf: () => null,
 };
 
-/** What is behind the operation in a path without a key: a source, a number of bytes, an algorithm. */
+/** Segments after the operation in a path without a key: a source, a number of bytes, an algorithm. */
 const rest: Subject<{ readonly rest: string }> = {
   read: (text, target) => ({ rest: splitMount(text, target).rest }),
   pathOf: () => null,

@@ -1,4 +1,4 @@
-/** What Vault has and this port does not: each request for it is told so, and never looks like one for missing data. */
+/** Endpoints of Vault that this port lacks: each response says so, and never looks like missing data. */
 import { VaultError } from "../errors.js";
 import type { Target } from "../http/endpoint.js";
 
