@@ -1,5 +1,5 @@
 /**
- * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their values. Looking one up in a map is
+ * Bearer tokens that are valid, or were until recently, by the SHA-256 of their values. Looking one up in a map is
  * faster than comparing digests as buffers.
  */
 import { hash, timingSafeEqual } from "node:crypto";
@@ -16,7 +16,7 @@ export type ClientCaller = {
   readonly ranges: readonly NameRange[];
   /** Milliseconds since 1970; null: without end. */
   readonly until: number | null;
-  /** Of the review page: it exists only in memory. */
+  /** Marks a session of the review page, which exists only in memory. */
   readonly session?: true;
 };
 export type Caller = "root" | ClientCaller;
@@ -41,7 +41,7 @@ export type ParentValue = {
   readonly depth: number;
 };
 
-/** A value of a client token, or one that has ended. `digest` in base64url. */
+/** A valid or ended value of a client token. `digest` in base64url. */
 export type ClientEntry = Omit<Entry, "digest" | "caller" | "parent"> & {
   readonly digest: string;
   readonly owner: Pick<ClientCaller, "token" | "ranges"> | null;
@@ -50,7 +50,7 @@ export type ClientEntry = Omit<Entry, "digest" | "caller" | "parent"> & {
 export class Credentials {
   readonly #clock: Clock;
   readonly #root = new Map<string, Entry>();
-  /** Of the review page. */
+  /** Sessions of the review page. */
   readonly #sessions = new Map<string, Entry>();
   readonly #clients = new Map<string, Entry>();
 
@@ -59,7 +59,7 @@ export class Credentials {
     this.#root.set(keyOf(root), rootEntry(root, null));
   }
 
-  /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for one that has ended */
+  /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for an ended value */
   authenticate(text: string): Caller | null {
     const caller = this.#callerOf(keyOf(text));
     if (caller === null && isExpiredValue(text, this.#clock.now())) throw ended("expired");
@@ -135,7 +135,7 @@ export class Credentials {
     return key;
   }
 
-  /** Ends the token; its value is then known as one that was revoked. */
+  /** Ends the token; its value is then known as revoked. */
   endSession(key: string): void {
     const entry = this.#sessions.get(key);
     if (entry !== undefined) this.#sessions.set(key, { ...entry, caller: null, ending: "revoked" });
@@ -157,7 +157,7 @@ export class Credentials {
     return caller;
   }
 
-  /** Returns the entries of a value, of its parent, and so on; null stands for one that is unknown. */
+  /** Returns the entries of a value, of its parent, and so on; null stands for an unknown value. */
   #line(key: string): (Entry | null)[] {
     const line: (Entry | null)[] = [];
     for (let next: string | undefined = key; next !== undefined; ) {

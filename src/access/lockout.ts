@@ -20,7 +20,7 @@ export interface Lockout {
 }
 
 export type LockoutRules = {
-  /** What is counted, for the client and the log: "wrong tokens". */
+  /** Name of the counted failures, for the client and the log: "wrong tokens". */
   readonly failures: string;
   readonly credential: Credential;
   /** Returns what counts as one address. */

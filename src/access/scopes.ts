@@ -5,12 +5,13 @@ import { VaultError } from "../errors.js";
 export type Scope = (typeof scopes)[number];
 
 /**
- * What an endpoint needs: `open`: no token, since it tells only the state; `login`: its body has what is exchanged for a token; `any`: every valid token; `some`: one with at least one scope; `root`: only the root
- * token; `page`: that or the review page's; a list: any of these scopes, and the body decides.
+ * Access that an endpoint needs: `open`: no token, since it tells only the state; `login`: a body with the credential
+ * that is exchanged for a token; `any`: every valid token; `some`: a token with at least one scope; `root`: only the
+ * root token; `page`: that or the review page's; a list: any of these scopes, and the body decides.
  */
 export type Need = Scope | readonly Scope[] | "open" | "login" | "any" | "some" | "root" | "page";
 
-/** What each operation of a batch needs: all of these. */
+/** Scopes that each operation of a batch needs: all of these. */
 const batchNeeds = {
   get: ["get"],
   put: ["put"],
@@ -22,7 +23,7 @@ const batchNeeds = {
 
 export type BatchKind = keyof typeof batchNeeds;
 
-/** What is known of a client token. */
+/** Name and scopes of a client token. */
 type Holder = { readonly name: string; readonly can: readonly Scope[] };
 
 /** `session`: the review page's. @throws VaultError FORBIDDEN */

@@ -80,7 +80,7 @@ export class StoredTokens {
     this.#vault = vault;
   }
 
-  /** Whether the stored documents may differ from those that were read or written last: read them before the next change. */
+  /** Whether the stored documents may differ from the last ones read or written: read them before the next change. */
   get isStale(): boolean {
     return this.#isStale;
   }
@@ -113,7 +113,7 @@ export class StoredTokens {
 
   /**
    * Writes what has changed; returns false when another program has changed it too.
-   * @param makeRoom returns the document to write in place of one that is too large
+   * @param makeRoom returns the document to write in place of a document that is too large
    * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
    */
   async write(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {

@@ -6,9 +6,9 @@
  *
  *   after   the `id` of the document that it changes. With any other it says nothing: that one was written later
  *   closed  whether the next change must be in a new document, because a server is about to write it
- *   tokens  new tokens, and those that differ, in the same form as there
+ *   tokens  new and changed tokens, in the same form as there
  *   gone    tokens that are no longer there
- *   ended   those that are new
+ *   ended   entries that are new
  */
 import {
   type EndedToken,

@@ -40,7 +40,7 @@ export type UnsignedRecord = {
   readonly ttlSeconds: number;
   readonly expiresAt: number | null;
   readonly digest: string;
-  /** Those that are still valid first, otherwise newest first. */
+  /** Values that are still valid first, otherwise newest first. */
   readonly former: readonly FormerValue[];
   /** Only of child tokens. */
   readonly parent?: Parent;
@@ -200,7 +200,7 @@ export function withPaths(document: TokenDocument): TokenDocument {
 }
 
 /**
- * Returns the records by name; those that inherit paths with their parents'. Without a parent there is no record: the token has
+ * Returns the records by name, with the paths that they inherit. Without a parent there is no record: the token has
  * ended, and DANGER: no paths would mean all of them. Of the root token's children they do; no other token has its name.
  */
 function inherited(records: readonly TokenRecord[]): ReadonlyMap<string, TokenRecord> {
@@ -274,7 +274,7 @@ function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
   return Array.isArray(value) && value.every(isItem);
 }
 
-/** Of 32 bytes in base64url. */
+/** Whether the value is a digest of 32 bytes in base64url. */
 function isDigest(value: unknown): boolean {
   return isText(value, /^[A-Za-z0-9_-]{43}$/);
 }

@@ -24,7 +24,7 @@ import {
 } from "./token-record.js";
 import { rootName } from "./token-request.js";
 
-/** What client tokens need of the vault. */
+/** Members of the vault that client tokens need. */
 interface TokenVault extends RecordVault, DocumentVault {
   /** Resolves once the header that another server has made is loaded. */
   refresh(): Promise<void>;
@@ -75,7 +75,7 @@ export class TokenLedger {
     this.#genuine = new GenuineRecords(vault, log);
   }
 
-  /** Reads the document. One that cannot be read prevents neither a start nor an unlock, which tries again. */
+  /** Reads the document. An unreadable document blocks neither a start nor an unlock, which tries again. */
   static async open(options: LedgerOptions): Promise<TokenLedger> {
     const ledger = new TokenLedger(options);
     await ledger.#readOrLog();
@@ -87,7 +87,7 @@ export class TokenLedger {
     this.#onRevoked = listener;
   }
 
-  /** Those that exist for a user: an expired one does for 30 days more, a child token until it ends. */
+  /** Returns the tokens that exist for a user: an expired token for 30 days more, a child token until it ends. */
   existing({ tokens }: TokenDocument): readonly TokenRecord[] {
     const now = this.#clock.now();
     return tokens.filter((record) => !isExpiredChild(record, now) && !isForgotten(record.expiresAt, now));
@@ -332,7 +332,7 @@ export class TokenLedger {
   }
 }
 
-/** Returns the names of tokens that are gone; one that was revoked may have a namesake since. */
+/** Returns the names of tokens that are gone; a revoked token may have a namesake since. */
 function revokedNames(gone: readonly TokenRecord[], { tokens, ended }: TokenDocument): readonly string[] {
   const { digests } = indexOf(ended);
   const isRevoked = ({ digest }: TokenRecord) => digests.has(digest);
@@ -373,7 +373,7 @@ class GenuineRecords {
     return this.#known.has(record);
   }
 
-  /** Returns the records of a document, with those that are here already in place of their copies. */
+  /** Returns the records of a document, with the known records in place of their copies. */
   recognized(known: readonly TokenRecord[], read: readonly TokenRecord[]): readonly TokenRecord[] {
     const own = new Map(known.map((record) => [record.name, record]));
     return read.map((record) => {
@@ -432,7 +432,7 @@ const refusedHint = "added or changed outside the server, they are not accepted:
 
 const maxEnded = 10_000;
 
-/** Of child tokens and sessions, which programs end by the thousand: they must not displace what the owner has revoked. */
+/** Limit for ended child tokens and sessions: programs end thousands, which must not displace revoked tokens. */
 const maxEndedChildren = 2_000;
 
 /** Earlier values that a record keeps. */
@@ -458,7 +458,7 @@ function indexOf(ended: readonly EndedToken[]): EndedIndex {
 }
 
 /**
- * Adds the ended texts to those of the document, and drops their tokens. One that has expired stays, however long ago: were
+ * Adds ended values to those of the document, and drops their tokens. An expired token stays, however long ago: were
  * the clock ahead, the token would be lost for good. An expired child token is dropped. Costs little where little changes.
  */
 function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
@@ -589,8 +589,8 @@ function entryOfEnded({ digest, at, reason }: EndedToken): ClientEntry {
 }
 
 /**
- * Returns the values that a record keeps of those that rotations have replaced: first those that are still valid, then the
- * newest of the others; and those that it has no place for.
+ * Returns the replaced values that a record keeps: first the valid ones, then the newest of the others; and the values
+ * that it has no place for.
  * @throws VaultError BAD_REQUEST when too many are still valid
  */
 export function formerValues(all: readonly FormerValue[], name: string, now: number): [FormerValue[], EndedToken[]] {

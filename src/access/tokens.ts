@@ -84,13 +84,13 @@ export class ClientTokens {
     this.#ledger.onRevoked(listener);
   }
 
-  /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
+  /** Returns the tokens in ascending order of their names, including tokens that expired within the last 30 days. */
   list(): readonly ShownToken[] {
     const records = this.#ledger.existing(this.#ledger.state).filter((record) => this.#parentEnd(record) !== undefined);
     return records.map((record) => this.#shown(record)).sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The number of tokens, including those that expired within the last 30 days. */
+  /** The number of tokens, including tokens that expired within the last 30 days. */
   get count(): number {
     return this.#ledger.existing(this.#ledger.state).length;
   }
@@ -338,7 +338,7 @@ export class ClientTokens {
   }
 }
 
-/** Of a token's name, and of the part of it that a client chooses. */
+/** Maximum length of a token's name, and of the part of it that a client chooses. */
 const maxName = 64;
 const maxLabel = 24;
 

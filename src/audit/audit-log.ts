@@ -85,7 +85,7 @@ export class AuditLog {
     throw new VaultError("UNAVAILABLE", "the audit log cannot be written: free space on the server's disk");
   }
 
-  /** `audited`: the endpoint's, null for one that is not recorded. */
+  /** `audited`: the endpoint's event; null when it is not recorded. */
   requestFinished(audited: AuditedEvent | null, request: FinishedRequest): void {
     if (audited === null) return;
     const { writer, mode } = this.#options;

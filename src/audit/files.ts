@@ -108,7 +108,7 @@ export async function fileNumbers(files: Pick<FileOperations, "readdir">, direct
 
 /**
  * Returns the numbers of the log's files, ascending; and of files that only have such a name: their numbers are far from all
- * others. One that was put there, or restored, must not be taken for the log's end, or the log would continue behind it.
+ * others. A restored file, for example, must not be taken for the log's end, or the log would continue after it.
  */
 export async function logFilesIn(
   files: Pick<FileOperations, "readdir">,

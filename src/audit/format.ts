@@ -12,8 +12,8 @@
  *   chain n = SHA-256(chain n-1 ‖ all bytes of the group, its last line excepted)
  *   mac     = see `checkpointText`, and the key worker
  *
- * A checkpoint vouches for the records from `from` on: those that its server has written itself. One of an earlier version
- * has no `from`, and its MAC does not cover the reason. One with the reason "key" or "init" is a bridge: it vouches for what is
+ * A checkpoint vouches for the records from `from` on, which its server wrote. Those of an earlier version have no
+ * `from`, and their MAC does not cover the reason. With reason "key" or "init", it is a bridge: it vouches for what is
  * before it as its server knew it, although the checkpoints there were made under a key that is gone.
  *
  * Binary members are base64url without padding. `seq` counts the records from 1, without holes, over all files; in the first
@@ -99,7 +99,7 @@ export function chainOf(line: string): string | null {
 }
 
 /**
- * What a checkpoint says. `seq` and `time` are its own; `chain` is the value before its group, and so stands for all that
+ * A checkpoint's claim. `seq` and `time` are its own; `chain` is the value before its group, and so stands for all that
  * was written before. An earlier version's has neither `from` nor `reason`.
  */
 export type CheckpointClaim = LogHead & { readonly time: string; readonly from?: number; readonly reason?: string };

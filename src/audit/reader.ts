@@ -1,4 +1,4 @@
-/** Pages of an audit log: finds a record by its number, and reads those that follow. */
+/** Pages of an audit log: finds a record by its number, and reads the records after it. */
 import { constants } from "node:fs";
 import { join } from "node:path";
 import { type FileOperations, noFollow, type OpenFile } from "../files/durable.js";

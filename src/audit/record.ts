@@ -12,7 +12,7 @@ export type AuditedMode = Exclude<Settings["audit"], "off">;
 /** Why a checkpoint is made. */
 export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";
 
-/** What does not fit in the log of an earlier server. */
+/** Kind of mismatch in the log of an earlier server. */
 export type Mismatch = "chain" | "wrong" | "unknown";
 
 type RequestRecord = { readonly event: ChangeEvent | ReadEvent | BatchItem["kind"]; readonly status: number } & {
@@ -72,7 +72,7 @@ function textOfKey({ id, kind, label }: NonNullable<FinishedRequest["key"]>): st
   return `${text("name", id)}${text("kind", kind)}${text("label", label)}`;
 }
 
-/** What JSON does not escape. */
+/** Text that JSON does not escape. */
 const plain = /^[\w./:-]*$/;
 
 function text(name: string, value: string | null): string {

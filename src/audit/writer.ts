@@ -34,7 +34,7 @@ export type WriterOptions = {
 /** Records that wait for the disk at most: some 5 MiB. */
 export const maxWaiting = 16_384;
 
-/** What was wrong with the log of an earlier server: the record's reason, and what the server's log says of it. */
+/** Mismatches in the log of an earlier server: the record's reason, and the text for the server's log. */
 const mismatches: Readonly<Record<Mismatch, string>> = {
   chain: "records behind the newest checkpoint were changed, added or removed while no server ran",
   wrong: "the newest checkpoint does not fit the records before it: they were changed while no server ran",
@@ -101,7 +101,7 @@ export class AuditWriter {
     return this.#queue.losses;
   }
 
-  /** From now on checkpoints are made; with null, none is. `verify` checks those that an earlier server has left. */
+  /** From now on checkpoints are made; with null, none is. `verify` checks the checkpoints of an earlier server. */
   setSigner(signer: Signer | null, verify = this.#verify): void {
     this.#signing.signer = signer;
     this.#verify = verify;

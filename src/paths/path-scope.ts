@@ -30,7 +30,7 @@ export function narrowed(ranges: readonly NameRange[], prefix: string): readonly
   });
 }
 
-/** Of two equal scopes, the first covers the other. */
+/** When two scopes are equal, the first covers the other. */
 function covers({ prefix, exact }: NameRange, text: string, isFirst: boolean): boolean {
   return text === prefix ? isFirst : !exact && text.startsWith(prefix);
 }
