@@ -1,10 +1,10 @@
-/** What a batch asks for, checked: canonical paths, conditions, and no path changed twice. */
+/** Operations of a batch, checked: canonical paths, conditions, and no path changed twice. */
 import type { PlannedOperation, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { canonicalPath } from "../paths/secret-path.js";
 import { type Condition, type Tags, unconditional } from "./conditions.js";
 
-/** `condition` is on the secret at `path`; `target` is the one that a put, move or copy writes. */
+/** `condition` is on the secret at `path`; `target` is the path that a put, move or copy writes. */
 type Common = { readonly index: number; readonly path: string; readonly condition: Condition };
 export type GetStep = Common & { readonly kind: "get" };
 export type PutStep = Common & { readonly kind: "put"; readonly body: SharedBytes };
@@ -19,7 +19,7 @@ export type MoveStep = Common & {
 };
 export type Step = GetStep | PutStep | DeleteStep | TrashStep | MoveStep;
 
-/** What the sender of a batch may do: `kind` and `path` throw VaultError FORBIDDEN. */
+/** Permissions of a batch's sender: `kind` and `path` throw VaultError FORBIDDEN. */
 export type BatchPermit = {
   readonly kind: (kind: PlannedOperation["kind"]) => void;
   readonly path: (path: string) => void;

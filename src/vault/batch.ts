@@ -59,7 +59,7 @@ type StepResult = {
   readonly response: Bytes;
   readonly changes: readonly Change[];
   readonly sealed?: SealedBlob;
-  /** Of what goes to the trash. */
+  /** Bytes of the blobs that the step moves to the trash. */
   readonly sealedBytes?: number;
   readonly basis?: ReadVersion;
 };
@@ -252,8 +252,8 @@ type OfStep<C> = { readonly change: C; readonly step: Step | undefined };
 type BasedCommit = { readonly changes: readonly OfStep<Change>[]; readonly bases: readonly OfStep<ReadVersion>[] };
 
 /**
- * What a batch has read must be unchanged when it is committed, since other servers may change it: a path that is read and
- * changed is expected as it was read. @throws Conflict when it changed between two reads
+ * Blobs that a batch has read must be unchanged when it commits, as other servers may change them: a path that is read
+ * and changed is expected as it was read. @throws Conflict when it changed between two reads
  */
 function basedCommit(steps: readonly Step[], results: readonly StepResult[]): BasedCommit {
   const read = results.flatMap(({ basis }, i) => (basis === undefined ? [] : [{ change: basis, step: steps[i] }]));

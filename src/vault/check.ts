@@ -62,7 +62,7 @@ type ReadSecrets = {
   readonly intact: readonly Secret[];
   /** Paths whose file is no blob. */
   readonly foreign: readonly string[];
-  /** How many of the paths were read, with those that are gone. */
+  /** Number of paths that were read, missing ones included. */
   readonly count: number;
 };
 

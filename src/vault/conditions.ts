@@ -75,7 +75,7 @@ export function conflictAt(condition: Condition, path: string, index?: number): 
   return new Conflict("UNAVAILABLE", `another program keeps changing the secret at ${path}: try again`);
 }
 
-/** Of servers that compete for a path, one succeeds each time: with 4 of them, the chance of 200 losses in a row is 10^-25. */
+/** One of the servers that compete for a path always succeeds: for 4, the chance of 200 losses in a row is 10^-25. */
 const mostAttempts = 200;
 
 /** Runs a change until no other server's change comes in between. @throws Conflict after too many attempts */

@@ -62,7 +62,7 @@ export class Header {
   readonly #vaultReplaced: () => void;
   /** Null before init. */
   #bytes: Bytes | null = null;
-  /** Of the vault whose header it is: see `SharedStore`. */
+  /** Generation of the vault whose header it is: see `SharedStore`. */
   #generation: string | null = null;
   #rotation: string | null = null;
   /** Whether the key worker has the stored header. A damaged one is read again before each use: it works once it is repaired. */
@@ -201,7 +201,7 @@ export class Header {
   }
 
   /**
-   * Replaces the header with the one that the key worker has just proposed. DANGER: call it, or `discard`, after every
+   * Replaces the header with the key worker's latest proposal. DANGER: call it, or `discard`, after every
    * proposal: the key worker derives nothing else before. `permit` returns a document to write with it, if there is one; when
    * it throws, nothing is changed.
    * @throws VaultError UNAVAILABLE; the header is then the old one, or the vault is locked under either

@@ -41,7 +41,7 @@ const derivingOperations = [
 
 export type DerivingRequest = RequestOf<(typeof derivingOperations)[number]>;
 
-/** What an operation returns when it does not refuse. */
+/** Result of an operation that does not refuse. */
 export type Success<R extends Request> = Exclude<ResultOf<R["op"]>, Refusal>;
 
 /** The audit log's. `end` is called with the signature, or with null when the key worker ended before it could sign. */
@@ -55,7 +55,7 @@ export type KeyWorkerOptions = {
   readonly clock: Clock;
   /** Called when the thread has crashed and a new one, without a header, has replaced it. */
   readonly crashed: () => void;
-  /** Called with the milliseconds that each message took, except for those that may wait for a derivation. */
+  /** Called with the milliseconds that each message took, except for messages that may wait for a derivation. */
   readonly responded?: (ms: number) => void;
 };
 
@@ -482,7 +482,7 @@ function resolveOpens(opens: readonly Waiting[], ...[bytes, refusals]: Opened): 
   }
 }
 
-/** Wipes a body that was shared with the key worker, or did not reach it; one that was moved has no bytes left here. */
+/** Wipes a body that was shared with the key worker, or did not reach it; a moved body has no bytes left here. */
 export async function wipingAfter<T>(body: Uint8Array, work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -9,12 +9,12 @@ import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
 import type { RotationSweep } from "./rotation.js";
 
-/** What a change of the header is requested with: a passphrase, or the text of a key, is in the body. */
+/** Request for a change of the header: the body has a passphrase, or the text of a key. */
 type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" | "rotate" }>;
 
 const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created", rotate: "rotated" } as const;
 
-/** `key`: the one that was created or deleted; null when the result does not say so. */
+/** `key`: the created or deleted key; null when the result does not name it. */
 export type KeyChange = { readonly response: Bytes; readonly key: KeyDescription | null };
 
 export type KeySlotsOptions = {

@@ -26,7 +26,7 @@ export type Heads = Map<string, Head>;
 
 export type Described = Extract<ResultOf<"describe">, { ok: true }>;
 
-/** What is listed: see `SealedSpace`. */
+/** Source of a list: see `SealedSpace`. */
 type ListSource = {
   readonly namesWithHeads: (prefix: string, after: string, limit: number, heads: Heads) => Promise<readonly string[]>;
   readonly describe: (paths: readonly string[], listed: Heads, isFilling: boolean) => Promise<Described>;

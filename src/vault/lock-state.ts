@@ -55,7 +55,7 @@ export class LockState {
   readonly #audit: VaultAudit | null;
   readonly #idle: IdleDeadline;
   readonly #worker: KeyWorker;
-  /** Those that wait here or in the key worker, and the one that runs. */
+  /** Derivations that wait here or in the key worker, and the running one. */
   #derivations = 0;
   #unlocked = false;
   #lastLock: LastLock;

@@ -1,7 +1,7 @@
 /** Uses of transit keys with short bodies, packed in one buffer each way: see `Call` and `Used` for the forms. */
 import { type Bytes, type RequestOf, type Result, transitUses, type Used } from "../../workers/protocol.js";
 
-/** What is quick with most keys: the body is too short for a batch of many. */
+/** Uses that are quick with most keys: the body is too short for a batch of many. */
 const quickUses: readonly string[] = ["encrypt", "decrypt", "hmac"];
 const quickBodyBytes = 2048;
 

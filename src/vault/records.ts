@@ -5,7 +5,7 @@ import type { DocumentChange, NamedDocument, SecretStore, StoredDocument } from 
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 
-/** What keeps records in the vault's documents. */
+/** Store of records in the vault's documents. */
 export interface RecordStore {
   /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
   verify(): Promise<void> | undefined;

@@ -38,7 +38,7 @@ const otherSweepMs = 5_000;
 const retryMs = 1_000;
 const longestRetryMs = 60_000;
 
-/** What the master key seals, in the order of the sweep. */
+/** Spaces that the master key seals, in the order of the sweep. */
 const sweptSpaces = ["secrets", "trash", "keys"] as const;
 type SweptSpace = (typeof sweptSpaces)[number];
 

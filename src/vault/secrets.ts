@@ -206,7 +206,7 @@ export class VaultSecrets {
     await this.write(path, { kind: "setUses", add, removeHost }, unconditional, permit);
   }
 
-  /** Returns the bindings of secrets, none for one that is missing. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  /** Returns the bindings of secrets, none for a missing secret. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   usesOf(paths: readonly string[]): Promise<readonly (readonly Binding[])[]> {
     return this.space.whileUnlocked(async () => {
       const heads = await Promise.all(paths.map((path) => this.space.headOrNone(path)));

@@ -52,7 +52,7 @@ import type { LockState } from "./lock-state.js";
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
 export const headBytes = 32 * 1024;
 
-/** What a space has of its own. */
+/** Properties that differ between spaces. */
 export type SpaceKind = {
   readonly space: Space;
   readonly notFound: (path: string) => VaultError;
@@ -63,7 +63,7 @@ export type SpaceKind = {
   /** Name of the list in its response. */
   readonly listed: "entries" | "keys";
   readonly describe: (paths: readonly string[], heads: readonly Head[]) => RequestOf<"describe" | "listTransitKeys">;
-  /** What is stored around a sealed blob. */
+  /** Wrapper that is stored around a sealed blob. */
   readonly wrapper?: Wrapper;
 };
 
@@ -88,7 +88,7 @@ export type Made = { readonly result: Extract<WriteResult, { ok: true }>; readon
 /** Work on the blob at a path; null: there is none. */
 type Work<T> = (path: string, found: CachedBlob | null) => Promise<T>;
 
-/** What storage has returned for a path, or thrown. */
+/** Result or error of storage for a path. */
 type Read = PromiseSettledResult<Bytes | null>;
 
 /** Response to a write. `removed`: how many versions a prune has removed. */
@@ -217,8 +217,8 @@ export class SealedSpace {
   }
 
   /**
-   * Runs work on the whole blob, from memory or storage; one that it finds intact stays in memory. One that is damaged in
-   * memory is read again, since its file may have been repaired.
+   * Runs work on the whole blob, from memory or storage; an intact blob stays in memory. A blob that is damaged
+   * in memory is read again, since its file may have been repaired.
    */
   use<T>(path: string, work: Work<T>): Promise<T> {
     const found = this.#inMemory(path);
@@ -337,7 +337,7 @@ export class SealedSpace {
     return { response: result.response, tag: result.etag, removed };
   }
 
-  /** Stores a blob, or with null removes the one that is there. It must be the path's turn. @throws Conflict */
+  /** Stores a blob, or with null removes the stored one. It must be the path's turn. @throws Conflict */
   async replace(
     path: string,
     made: Pick<SealResult, "blob" | "headLength"> | null,
@@ -490,7 +490,7 @@ function isShared(body: Bytes | SharedBytes): body is SharedBytes {
   return body.buffer instanceof SharedArrayBuffer;
 }
 
-/** The copy is moved with the message. DANGER: one that is refused before it is sent would keep the value. */
+/** The copy is moved with the message. DANGER: a copy that is refused before it is sent would keep the value. */
 function askWithCopy<T>(body: Uint8Array, ask: (copy: Bytes) => Promise<T>): Promise<T> {
   const copy = new Uint8Array(new ArrayBuffer(body.length)); // unlike that of a short `slice`, it can be moved and wiped
   copy.set(body);

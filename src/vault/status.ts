@@ -37,7 +37,7 @@ export type VaultFigures = {
   /** Since the last activity. */
   readonly idleMs: number;
   readonly derivations: DerivationStats;
-  /** Threads that replaced one that had crashed. */
+  /** Threads that replaced a crashed thread. */
   readonly keyWorkerCrashes: number;
   readonly cache: CacheStats;
 };

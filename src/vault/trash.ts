@@ -44,7 +44,7 @@ type TrashChanges = { readonly changes: readonly Change[]; readonly sealedBytes:
 
 const sweptAtOnce = 256;
 
-/** What a sweep reports. `kept`: the time of a secret that is too young. `continues`: false ends it. */
+/** Callbacks of a sweep. `kept`: the time of a secret that is too young. `continues`: false ends it. */
 export type Sweep = {
   readonly destroyed: (path: string) => void;
   readonly kept: (deletedAt: number) => void;
@@ -66,7 +66,7 @@ export class VaultTrash {
   }
 
   /**
-   * Moves a secret to the trash, in place of one that is there; returns when, in milliseconds since 1970.
+   * Moves a secret to the trash, where it replaces an earlier one; returns when, in milliseconds since 1970.
    * @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE
    */
   move(path: string, condition = unconditional, permit = always): Promise<number> {
@@ -144,8 +144,8 @@ export class VaultTrash {
   }
 
   /**
-   * Reads a secret that is to be moved. One that is damaged is read again: had the disk misread it, the move would remove what
-   * is still good. What stays damaged moves as it is.
+   * Reads a secret that is to be moved. A damaged secret is read again: had the disk misread it, the move would remove
+   * an intact one. A secret that stays damaged moves as it is.
    */
   async #find(path: string, from: SealedSpace): Promise<Found | null> {
     const first = await this.#findOnce(path, from);

@@ -8,7 +8,7 @@ const slotCount = 2 ** 18;
 /** Few, so that requests in between hardly wait. */
 const wordsAtOnce = 1_000;
 
-/** Of last names, the most frequent. */
+/** Number of last names, the most frequent. */
 const mostLastNames = 10_000;
 
 let made: Promise<WordSlots> | null = null;
