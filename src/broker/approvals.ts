@@ -37,7 +37,7 @@ export type Asked = Pick<ShownApproval, "token" | "path" | "method" | "host" | "
   readonly findProgram: () => Promise<Program | null>;
 };
 
-/** What a person decides; `for`: seconds, or one of the names. */
+/** Decision of a person; `for`: seconds, or one of the names. */
 export type Decision = { readonly approve: boolean; readonly for: number | "request" | "session" };
 
 export type ApprovalOutcome = "approved" | "refused" | "late" | "full";

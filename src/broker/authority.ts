@@ -32,7 +32,7 @@ const before = hour;
 type Signer = { readonly keys: webcrypto.CryptoKeyPair; readonly certificate: X509Certificate };
 
 export class SessionAuthority {
-  /** Of all hosts' certificates: made with the authority, and as short-lived. */
+  /** Keys of all hosts' certificates: made with the authority, and as short-lived. */
   readonly #hostKeys: webcrypto.CryptoKeyPair;
   readonly #hostKeyPem: string;
   readonly #signers: readonly [Signer, ...Signer[]];
@@ -66,7 +66,7 @@ export class SessionAuthority {
     return new SessionAuthority(hostKeys, pem, [first, ...others], (host) => byHost.get(host) ?? first);
   }
 
-  /** What the session's programs must trust, PEM: a certificate, and one more where a host is a subdomain of another. */
+  /** Certificates that a session's programs must trust, PEM: one, and one more where a host is another's subdomain. */
   get certificate(): string {
     return this.#signers.map(({ certificate }) => `${certificate.toString("pem")}\n`).join("");
   }
@@ -152,7 +152,7 @@ function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
 }
 
-/** Of the authority's first certificate; others have a number behind it. A comma would begin another part of the name. */
+/** Name of the authority's first certificate; others add a number. A comma would begin another part of the name. */
 const name = "CN=Strongroom broker session";
 
 const nameConstraints = "2.5.29.30";
@@ -162,7 +162,7 @@ const [sequence, permitted, excluded, dnsName, ipAddress] = [0x30, 0xa0, 0xa1, 0
 
 /**
  * Permits exactly these hosts. A permitted DNS name permits its subdomains too, so they are excluded; and a kind of name
- * without any permitted one would be permitted altogether, so each kind has one that no certificate can match.
+ * without a permitted name would be permitted altogether, so each kind has a name that no certificate can match.
  */
 function onlyHosts(hosts: readonly string[]): Buffer {
   const names = hosts.filter((host) => isIP(host) === 0);

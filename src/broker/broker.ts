@@ -43,10 +43,10 @@ export type BrokerDependencies = {
   readonly limits: BrokerLimits;
 };
 
-/** What a session may reach beside the hosts of its bindings. */
+/** Hosts that a session may reach besides those of its bindings. */
 export type SessionRules = { readonly allowed: readonly string[]; readonly egress: "any" | "listed" };
 
-/** What a program needs to use the broker. */
+/** Access that a program needs to use the broker. */
 export type BrokerAccess = {
   readonly port: number;
   /** Certificates of the session's authority, PEM. */

@@ -37,7 +37,7 @@ export function fieldsFor(head: RequestHead, alsoDropped: ReadonlySet<string>): 
   return bytes;
 }
 
-/** What decides about the message is written by the broker itself, as it was understood. */
+/** Headers that frame the message: the broker writes them itself, as it understood them. */
 function ownFields({ body, hasBody, asksWebSocket, asksClose }: RequestHead): string[] {
   const length = body === "chunked" ? "Transfer-Encoding: chunked" : `Content-Length: ${body}`;
   return [
@@ -126,7 +126,7 @@ async function relayResponse(
   }
 }
 
-/** @throws HeadError when there is none, or one that two clients could read in two ways; nothing of it is sent then */
+/** @throws HeadError for no response, or a response that clients could read in two ways; nothing of it is sent then */
 async function nextResponse(upstream: ByteStream, { method, asksWebSocket }: RequestHead) {
   const raw = await upstream.readHead(maxResponseBytes);
   if (raw === null) throw new HeadError("the upstream closed the connection without a response");
@@ -140,7 +140,7 @@ async function relayBody(upstream: ByteStream, client: ByteStream, { body, close
   return isWhole && !closes ? "whole" : "cut";
 }
 
-/** Returns whether the body ended where it said; one that lasts until the connection closes does not. */
+/** Returns whether the body ended where it said; a body that lasts until the connection closes does not. */
 async function pump(from: ByteStream, to: ByteStream, reader: BodyReader): Promise<boolean> {
   while (!reader.ended) {
     const piece = await from.read();

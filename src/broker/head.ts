@@ -51,7 +51,7 @@ export class HeadError extends Error {
 /**
  * Returns the length of the head at the start of `bytes`, its blank line included, or null when more bytes are needed.
  * @param most longest head, in bytes
- * @param known how many of the bytes were searched before, for one that comes in pieces
+ * @param known how many of the bytes were searched before, for a head that comes in pieces
  * @throws HeadError for a head that is too long
  */
 export function headLength(bytes: Uint8Array, most = maxRequestBytes, known = 0): number | null {

@@ -30,8 +30,8 @@ export type BoundHost = {
 };
 
 /**
- * What one token may do at the broker. `id`: names the session in later messages; `tree`: the token that it descends from, or its
- * own: what is bounded is bounded for all of a tree, since a program can make child tokens.
+ * Rights of one token at the broker. `id`: names the session in later messages; `tree`: the token that it descends from,
+ * or its own: limits hold for all of a tree together, since a program can make child tokens.
  */
 export type Session = {
   readonly id: string;
@@ -47,7 +47,7 @@ export type Use = {
   readonly session: string;
   readonly host: string;
   readonly port: number;
-  /** Of the binding, where the program used its route. */
+  /** Name of the binding, where the program used its route. */
   readonly name: string | null;
   readonly method: string;
   readonly target: string;

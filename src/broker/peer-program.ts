@@ -6,7 +6,7 @@ export type Program = { readonly pid: number; readonly name: string };
 
 /**
  * Returns the program that has connected from one port of 127.0.0.1 to another; null where that cannot be seen: on other systems,
- * for other users' programs, and for one that has ended.
+ * for other users' programs, and for an ended program.
  */
 export async function findProgram(from: number, to: number): Promise<Program | null> {
   try {

@@ -36,7 +36,7 @@ export class Upstreams {
   readonly #secureContext: SecureContext;
 
   /**
-   * @param ca PEM of roots beside the public ones, or null. The public ones are Node's own, named here: those that
+   * @param ca PEM of roots beside the public ones, or null. The public ones are Node's own, named here: roots that
    * NODE_EXTRA_CA_CERTS or an OpenSSL configuration adds would be trusted with secrets otherwise.
    */
   constructor(resolve: Resolve, ca: string | null) {

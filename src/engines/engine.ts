@@ -1,4 +1,4 @@
-/** What an engine of a vault's storage is, to servers and to maintenance. All else knows its `SecretStore` only. */
+/** Interface of a storage engine for servers and maintenance. All other code knows its `SecretStore` only. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";

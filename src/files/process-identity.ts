@@ -10,7 +10,7 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, started: startTime(process.pid) ?? "" };
 }
 
-/** Returns whether the process of this pid is alive and is the one that `started` identifies. */
+/** Returns whether the process of this pid is alive and `started` identifies it. */
 export function isAlive(pid: number, started: string): boolean {
   try {
     process.kill(pid, 0);

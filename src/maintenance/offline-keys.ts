@@ -1,6 +1,6 @@
 /**
- * Key workers of maintenance, without a server: one without a key that checks structure and, given the passphrase, one that
- * opens the secrets of one vault. No value leaves them.
+ * Key workers of maintenance, without a server: a worker without a key checks structure and, given the passphrase, one
+ * with a key opens the secrets of one vault. No value leaves them.
  */
 import type {
   BlobFault,
@@ -69,7 +69,7 @@ export class Keys {
 
   /**
    * Opens all versions of the secret, or of the transit key, at this path of the unlocked vault. Returns when the secret
-   * expires, in milliseconds since 1970, or null for one that does not. Returns null if a version is damaged.
+   * expires, in milliseconds since 1970, or null when it does not. Returns null if a version is damaged.
    */
   async check(path: string, blob: Bytes, isKey = false): Promise<{ readonly expiresAt: number | null } | null> {
     const worker = this.#opener?.worker;

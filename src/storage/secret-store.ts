@@ -56,7 +56,7 @@ export type Listed = { readonly path: string; readonly head: Bytes };
 export type StoreProblem = { readonly message: string; readonly remedy: string };
 
 /**
- * What a vault needs of a store that other servers also change. All that such a store returns belongs to the vault, and the
+ * Members of a store that other servers also change. All that such a store returns belongs to the vault, and the
  * header, that `header` returned last or that this server has made since.
  */
 export interface SharedStore {
@@ -90,7 +90,7 @@ export interface SharedStore {
    */
   commitOn(changes: readonly Change[], bases: readonly ReadVersion[]): Promise<CommitResult>;
 
-  /** Returns the tags of small documents at one moment; null for one that is not there. @throws VaultError UNAVAILABLE */
+  /** Returns the tags of small documents at one moment; null for a missing document. @throws VaultError UNAVAILABLE */
   documentTags(names: readonly string[]): Promise<readonly (string | null)[]>;
 
   /** For doctor: an untrusted role owns tables, and could run code with a server's rights; null when none does. */

@@ -95,7 +95,7 @@ export class LineSet {
   }
 }
 
-/** What a checksum file lists, and its own SHA-256 in hex, which identifies the backup. */
+/** Lines of a checksum file, and its own SHA-256 in hex, which identifies the backup. */
 export type ListedSums = { readonly lines: LineSet; readonly digest: string };
 
 /** Reads a checksum file. Returns null when its format is wrong, and the name when a file is listed twice. */
@@ -114,7 +114,7 @@ export async function readSums(chunks: AsyncIterable<Uint8Array>): Promise<Liste
   return { lines, digest: hash.digest("hex") };
 }
 
-/** Yields lines with their newlines; one that is too long is cut. */
+/** Yields lines with their newlines; a line that is too long is cut. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = "";
   for await (const chunk of chunks) {

@@ -146,8 +146,8 @@ export async function* readTar(
     source.destroy();
     current?.destroy(error); // or its reader would wait for the rest
   });
-  // What follows the end costs the parser memory, as much as a hostile file likes. It says so while it still parses a chunk, and
-  // is ended after that.
+  // Bytes after the end cost the parser memory, as much as a hostile file likes. It reports the end while it still
+  // parses a chunk, and is ended after that.
   parser.once("eof", () => {
     source.unpipe(parser).destroy();
     setImmediate(() => parser.end());

@@ -220,7 +220,7 @@ async function outlineOf(inspection: Inspection, { space, file }: SecretFile): P
   return outline && innerOutline(space, outline);
 }
 
-/** Returns the outline of the sealed blob in what is stored in the space; of something else, one that is damaged. */
+/** Returns the outline of the sealed blob in the stored bytes; of other content, a damaged outline. */
 export function innerOutline(space: Space, { head, length }: BlobOutline): BlobOutline {
   const trashed = space === "trash" ? readTrashed(head) : null;
   return trashed === null ? { head, length } : { head: trashed.blob.slice(), length: length - trashedHeadBytes };

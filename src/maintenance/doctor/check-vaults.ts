@@ -220,7 +220,7 @@ async function findHeader(inspection: Inspection, directory: string): Promise<By
   return null;
 }
 
-/** Of a header that is not valid. */
+/** Returns the problem of an invalid header, and its remedy. */
 export function whatIsWrong(header: Bytes): { readonly message: string; readonly remedy: string } {
   if (isUnfinished(header)) {
     const message = "a migration or a restore into this vault has not ended: it cannot be used yet";

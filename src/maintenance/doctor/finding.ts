@@ -38,7 +38,7 @@ export type FindingCode = keyof typeof findingCodes;
 
 /** How `--fix` repairs a finding. */
 export type Fix = {
-  /** What was done, as text for people. */
+  /** Description of the fix, for people. */
   readonly did: string;
   /** Safe while a server runs. */
   readonly whileServed: boolean;
@@ -48,9 +48,9 @@ export type Fix = {
 export type Finding = {
   readonly code: FindingCode;
   readonly path: string;
-  /** What is wrong. */
+  /** Description of the problem. */
   readonly message: string;
-  /** What to do. */
+  /** Instruction that fixes it. */
   readonly remedy: string;
   /** Null: only a person can decide. */
   readonly fix: Fix | null;

@@ -86,7 +86,7 @@ export class PendingBatches {
     return this.#changes.size === 0 ? undefined : this.#changes.get(`${space}/${path}`)?.blob;
   }
 
-  /** True for a blob, and for one whose removal failed before it was durable; false for one that a pending batch removes. */
+  /** Whether there is a blob: true if its removal failed before it was durable, false if a pending batch removes it. */
   isPresent(space: Space, path: string): boolean {
     const { names } = this.tree;
     return names[space].has(path) || (!this.isPending(space, path) && this.tree.isUnconfirmed(space, path));

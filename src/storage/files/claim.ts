@@ -99,7 +99,7 @@ function heldBy(vaultPath: string, holder: Holder | null): StartError {
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
 
-/** Where the server listens; `socket` is null unless it is outside the home. `files`: secret ones that settings name. */
+/** Where the server listens; `socket` is null unless it is outside the home. `files`: the settings' secret files. */
 export type Announcement = {
   readonly url: string;
   readonly socket: string | null;

@@ -140,7 +140,7 @@ export interface Hold {
 
 /**
  * Group commit for directory fsyncs. Concurrent writers of a directory share one open descriptor. Changes that are
- * complete before an fsync begins share it; one that has already begun is never shared, because it may miss the change.
+ * complete before an fsync begins share it; an fsync that has begun is never shared, because it may miss the change.
  */
 export class DirectorySyncs {
   readonly #files: FileOperations;

@@ -28,7 +28,7 @@ const named = new Set(
   uselibpqcompat user`.split(/\s+/),
 );
 
-/** What is done anyway, and may be said: the server refuses a standby. */
+/** Allowed parameters that change nothing: the server refuses a standby anyway. */
 const harmless: Readonly<Record<string, readonly string[]>> = {
   target_session_attrs: ["any", "primary", "read-write"],
   sslnegotiation: ["postgres"],

@@ -19,7 +19,7 @@ export type Value = string | number | Uint8Array | readonly (string | number | n
 
 export type DatabaseOptions = {
   readonly target: ConnectionTarget;
-  /** Of each new connection. */
+  /** Password of each new connection. */
   readonly password?: string | Password;
   /** Maximum number of connections. */
   readonly poolSize: number;

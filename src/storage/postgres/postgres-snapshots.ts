@@ -33,7 +33,7 @@ const inTableOrder =
 
 const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/** `blob`: null for one that is read alone. */
+/** `blob`: null when it is read alone. */
 type BlobRow = { readonly path: string; readonly length: string; readonly blob: string | null };
 
 export class PostgresSnapshots {

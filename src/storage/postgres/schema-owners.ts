@@ -112,7 +112,7 @@ export async function readOwners(client: Pick<PoolClient, "query">): Promise<Sch
   return { schemaExists: schema === "t", hasVersionTable: version === "t", hasVaultTable: vault === "t", foreign };
 }
 
-/** What is wrong where a vault exists, and what to do. */
+/** Returns the problem and its remedy for a schema that holds a vault. */
 export function ownerProblem({ what, role, owner, database }: ForeignOwner): StoreProblem {
   return {
     message: `${problemOf(what, role)} could run with the rights of a server`,

@@ -27,7 +27,7 @@ export type Statement = {
   readonly isChange?: boolean;
 };
 
-/** Of rows `s`. */
+/** Condition that a row `s` is foreign. */
 const isForeign = `(s.blob IS NULL OR octet_length(s.blob) > ${maxBlobBytes}
   OR s.path IS NULL OR s.path = '' OR octet_length(s.path) > ${maxPathBytes}
   OR NOT EXISTS (SELECT FROM strongroom.vault v WHERE v.id = s.vault))`;
