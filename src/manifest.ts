@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { StartError, systemCode } from "./errors.js";
 
-/** What package.json says about the program. */
+/** Description of the program in package.json. */
 export type Manifest = { readonly version: string; readonly description: string; readonly license: string };
 
 /** @throws StartError */

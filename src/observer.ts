@@ -31,11 +31,11 @@ export type FinishedRequest = {
   readonly key: { readonly id: string; readonly kind: string; readonly label: string } | null;
   /** Version of the secret that was asked for. */
   readonly version: number | null;
-  /** Prefix of a list; "" for one that no path can begin with. */
+  /** Prefix of a list; "" for a prefix that no path can begin with. */
   readonly prefix: string | null;
   /** Secrets in a list, or in the part of it that was sent. */
   readonly count: number | null;
-  /** Of a batch, which is applied or refused as a whole. */
+  /** Operations of a batch, which is applied or refused as a whole. */
   readonly operations: readonly BatchItem[] | null;
   /** Milliseconds from the parsed head to the last byte of the response that was passed to the connection. */
   readonly durationMs: number;
@@ -91,7 +91,7 @@ export interface Observer {
   storageReturned?(call: StorageCall, durationMs: number, failed: boolean): void;
 }
 
-/** All observers of one server. One that throws is logged, and disturbs neither the request nor the others. */
+/** All observers of one server. An observer that throws is logged, and disturbs neither the request nor the others. */
 export class Observers implements Required<Observer> {
   readonly #log: Log;
   #all: Observer[] = [];

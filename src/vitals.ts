@@ -2,7 +2,7 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { FinishedRequest, Observer, Observers } from "./observer.js";
 
-/** What is asked each second. */
+/** Sources that are read each second. */
 export type VitalSources = {
   readonly derivations: () => { readonly running: number; readonly waiting: number };
   readonly connections: () => Promise<number>;

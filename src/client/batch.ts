@@ -100,7 +100,7 @@ export async function* readMany(
   }
 }
 
-/** Returns undefined for a missing secret. @throws StrongroomError for one that cannot be read */
+/** Returns undefined for a missing secret. @throws StrongroomError for an unreadable secret */
 export function secretOf(result: Read): Secret | undefined {
   if (result instanceof Secret) return result;
   if (result.code === "NOT_FOUND") return undefined;

@@ -491,7 +491,7 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
-   * Moves a secret with all its versions to the trash, in place of one that is there under the same path.
+   * Moves a secret with all its versions to the trash, where it replaces an earlier one of the same path.
    * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path
    * @example
    * ```ts

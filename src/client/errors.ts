@@ -35,11 +35,11 @@ export class StrongroomError extends Error {
   readonly retryAfter: number | undefined;
   /** Identifies the request in the server's log. */
   readonly requestId: string | undefined;
-  /** Of UNAUTHORIZED: whether the token or the passphrase was wrong. */
+  /** For UNAUTHORIZED: whether the token or the passphrase was wrong. */
   readonly credential: Refusal["credential"] | undefined;
-  /** Of UNAUTHORIZED: why a client token is no longer valid. */
+  /** For UNAUTHORIZED: why a client token is no longer valid. */
   readonly reason: Refusal["reason"] | undefined;
-  /** Of a batch: which operation was refused, counted from 0; undefined when the batch as a whole was. */
+  /** For a batch: which operation was refused, counted from 0; undefined when the batch as a whole was. */
   readonly index: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
@@ -55,7 +55,7 @@ export class StrongroomError extends Error {
   }
 }
 
-/** Returns the error for a code that the server sent. One that only a later server knows becomes PROTOCOL. */
+/** Returns the error for a code that the server sent. A code that only a later server knows becomes PROTOCOL. */
 export function errorOfCode(code: string, message: string, extras: Extras = {}): StrongroomError {
   if (isKnown(code)) return new StrongroomError(code, message, extras);
   return new StrongroomError(

@@ -61,7 +61,7 @@ export type PutOptions = ChangeOptions & {
   readonly replaceMetadata?: boolean | undefined;
 };
 
-/** What is not given stays; null removes it. */
+/** Members that are not given stay; null removes a member. */
 export type MetadataChange = {
   readonly type?: SecretType | null | undefined;
   /** For people. */
@@ -82,12 +82,12 @@ export type ListOptions = CallOptions & {
 };
 
 export type CheckOptions = Omit<ListOptions, "background"> & {
-  /** What to say of each value. Default: strength and reuse. */
+  /** Parts of the report on each value. Default: strength and reuse. */
   readonly parts?: CheckRequest["parts"] | undefined;
 };
 
 export type CreateTokenOptions = CallOptions & {
-  /** What the token may do. Default: list and get. */
+  /** Scopes of the token. Default: list and get. */
   readonly can?: TokenRequest["can"] | undefined;
   /** Secrets, or subtrees, which end in a slash. Default: all. */
   readonly paths?: TokenRequest["paths"] | undefined;

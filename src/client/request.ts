@@ -21,7 +21,7 @@ export function isRead({ method, readsOnly }: ApiRequest): boolean {
 /** No larger JSON can be decoded: V8's longest string. Lists of large vaults and values of 64 MiB come near it. */
 export const mostBytesOfContent = constants.MAX_STRING_LENGTH;
 
-/** Of a response that only says what was done, or why not. */
+/** Limit for a response that only says what was done, or why not. */
 const mostBytesOfReport = 2 ** 20;
 
 /** Returns how many bytes the server sends at most: secrets and lists go up to `mostOfContent`. */

@@ -5,7 +5,7 @@ import { findField } from "./fields.js";
 
 export class Secret {
   readonly path: string;
-  /** Of a binary value. */
+  /** Set for a binary value. */
   readonly encoding: "base64" | undefined;
   readonly metadata: Metadata;
   readonly createdAt: string;

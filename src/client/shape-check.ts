@@ -7,7 +7,7 @@
  */
 import { type Responses, shapes as responses } from "./shapes.js";
 
-/** What is wrong, to follow the name of the value; null for nothing. Never a part of the value, which may be secret. */
+/** Returns the fault, to follow the name of the value, or null. Never a part of the value, which may be secret. */
 type Check = (value: unknown) => string | null;
 
 /** Figures of one second; null where nothing happened. */
@@ -129,7 +129,7 @@ function checkOfMembers(check: Check): Check {
   };
 }
 
-/** The first of several is the one that is usual. */
+/** The first of several is the usual one. */
 function checkOfEither(either: readonly Check[]): Check {
   return (value) => {
     const [usual = null, ...others] = either.map((check) => check(value));

@@ -21,7 +21,7 @@ export const resultShapes = {
 export type TransitUse = keyof typeof resultShapes;
 
 export type CreateTransitKeyOptions = CallOptions & {
-  /** What the key can do. Default: aes256-gcm96. */
+  /** Type of the key, which decides its uses. Default: aes256-gcm96. */
   readonly type?: TransitKeyType | undefined;
   /** Whether the root token may export the private part. Default: false. */
   readonly exportable?: boolean | undefined;

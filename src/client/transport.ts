@@ -205,7 +205,7 @@ async function collect(response: IncomingMessage, most: number): Promise<Receive
 
 const notListening = ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL", "ETIMEDOUT"];
 
-/** Of getaddrinfo(3). */
+/** Error codes of getaddrinfo(3). */
 const unknownHost = ["ENOTFOUND", "EAI_AGAIN"];
 
 /** Returns the error for a request without a response: its code, and what the caller can do. */

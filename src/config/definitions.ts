@@ -48,7 +48,7 @@ export interface Settings {
   readonly auditOnFailure: (typeof auditFailures)[number];
   readonly reviewPage: boolean;
   readonly logLevel: LogLevel;
-  /** Of the API that Vault's clients speak. Null: it is off. */
+  /** Port of the API for Vault's clients. Null: it is off. */
   readonly vaultPort: number | null;
   /** Null: there is no broker. */
   readonly brokerPort: number | null;
@@ -57,11 +57,11 @@ export interface Settings {
   readonly approveWith: (typeof approvers)[number];
 }
 
-/** What the audit log records: nothing, all but reads and lists of secrets, or all. */
+/** Events that the audit log records: none, all but reads and lists of secrets, or all. */
 const auditModes = ["off", "changes", "all"] as const;
 const auditFailures = ["allow", "deny"] as const;
 
-/** What an approval of a request at the broker needs. */
+/** Credential that approves a request at the broker. */
 const approvers = ["token", "passphrase"] as const;
 
 export type Definition<T> = {

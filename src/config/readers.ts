@@ -105,7 +105,7 @@ export function readPath(text: string): string {
   return resolve(text);
 }
 
-/** Of unix(7), where the path's final NUL takes one byte more; macOS and the BSDs have 4 bytes less. */
+/** Limit of unix(7), where the path's final NUL takes one byte more; macOS and the BSDs have 4 bytes less. */
 export const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
 
 export function readSocketPath(text: string): string {

@@ -17,7 +17,7 @@ export type Family = {
   readonly samples: Iterable<Sample>;
 };
 
-/** Series of one metric by index. `shown`: whether one that was never observed is printed, as zero. */
+/** Series of one metric by index. `shown`: whether a series that was never observed is printed, as zero. */
 export type Series = { readonly count: number; readonly labels: (index: number) => Labels; readonly shown: boolean };
 
 /** Returns a series for each value of one label; all are printed. */

@@ -5,7 +5,7 @@ import type { SecretStore, SharedStore } from "../storage/secret-store.js";
 
 type Measure = <T>(call: StorageCall, work: () => Promise<T>) => Promise<T>;
 
-/** All members, those too that a store may leave out: one that is forgotten here does not compile. */
+/** All members, also the optional ones of a store: a member that is forgotten here does not compile. */
 type Own = { readonly [M in Exclude<keyof SecretStore, "shared">]-?: SecretStore[M] };
 type Shared = { readonly [M in keyof SharedStore]-?: SharedStore[M] };
 

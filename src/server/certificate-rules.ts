@@ -4,10 +4,10 @@ import { isIP } from "node:net";
 
 export const day = 24 * 3600 * 1000;
 
-/** Milliseconds of validity; one of ours that has less left is renewed. */
+/** Milliseconds of validity; our certificate is renewed when it has less left. */
 export const renewWhenLeft = 30 * day;
 
-/** Milliseconds of validity; of one that has less left the log, `status` and `doctor` say when it ends. */
+/** Milliseconds of validity; when a certificate has less left, the log, `status` and `doctor` say when it ends. */
 export const warnWhenLeft = 14 * day;
 
 /** The names in every certificate of the server. */
@@ -41,8 +41,8 @@ export function isPair(certificate: X509Certificate, privateKey: KeyObject): boo
 }
 
 /**
- * Nothing can be said here of one that another authority has signed. One that has our name once was made here: the other
- * name is damaged.
+ * A certificate that another authority has signed cannot be checked here. With our name once, it was made here, and the
+ * other name is damaged.
  */
 function isIntact(certificate: X509Certificate): boolean {
   const { subject, issuer, publicKey } = certificate;

@@ -80,7 +80,7 @@ function ofCache({ cache }: VaultFigures): Family[] {
   ];
 }
 
-/** Names without a prefix are those that Prometheus' own libraries give. */
+/** Names without a prefix are those of Prometheus' own libraries. */
 function ofProcess({ version }: Measured): Family[] {
   const { user, system } = process.cpuUsage();
   const { active, idle } = performance.eventLoopUtilization();

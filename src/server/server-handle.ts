@@ -9,7 +9,7 @@ import type { Observer } from "../observer.js";
 /** Longest time, in milliseconds, from the request to stop to the end. */
 export const stopMs = 5_000;
 
-/** What tests replace; by default the system's own. */
+/** Dependencies that tests replace. Default: the system's. */
 export type Dependencies = {
   readonly log: Log;
   readonly clock?: Clock;

@@ -115,7 +115,7 @@ async function openPorts(
   return { ...found, broker, lockouts };
 }
 
-/** What no sandboxed program may read, beside the home. */
+/** Files that no sandboxed program may read, besides the home. */
 function secretFiles({ tokenFile, tlsKey, storePasswordFile }: Settings): string[] {
   return [tokenFile, tlsKey, storePasswordFile].filter((file) => file !== null);
 }
@@ -221,7 +221,7 @@ function auditCheckOf(
   };
 }
 
-/** What the endpoints work with, as far as it is known before the server listens. */
+/** Returns the endpoints' dependencies that are known before the server listens. */
 function serviceOf(
   home: Home,
   settings: Settings,

@@ -15,7 +15,7 @@ export async function startStrongroom(settings: Settings, dependencies: Dependen
   try {
     const around = { clock: systemClock, files: systemFiles, ...dependencies };
     const home = await openHome(settings.home, around.files);
-    // Slow to load: a start that is refused does not wait for it, and one that reads many names loads it at the same time.
+    // Slow to load: a refused start does not wait for it, and a start that reads many names loads it at the same time.
     const claimed = () => void import("./service.js");
     const engine = await engineFor(settings.store ?? home.path);
     const opened = await engine.serve({ ...around, settings, home, claimed });

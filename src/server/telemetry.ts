@@ -1,4 +1,4 @@
-/** What watches a server: the metrics, which observe, and the audit log, which each step calls by name. */
+/** Telemetry of a server: the metrics, which observe, and the audit log, which each step calls by name. */
 import type { AuditLog } from "../audit/audit-log.js";
 import type { AuditedMode } from "../audit/record.js";
 import type { Settings } from "../config/definitions.js";
