@@ -22,9 +22,9 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<v
 /** Prints what failed; returns the exit code. */
 function report(error: unknown, asJson: boolean, io: Io): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage; // help was printed
-  const message = messageOf(error);
+  const message = failureMessage(error);
   if (message === null) throw error;
-  const name = exitOf(error);
+  const name = exitName(error);
   const object = {
     error: message,
     code: error instanceof CommandFailure ? error.code : errorCodeOf(name),
@@ -35,13 +35,13 @@ function report(error: unknown, asJson: boolean, io: Io): number {
   return object.exit;
 }
 
-function exitOf(error: unknown): ExitName {
+function exitName(error: unknown): ExitName {
   if (error instanceof CommandFailure) return error.exit;
   return error instanceof StartError && error.exitCode === exitCodes.usage ? "usage" : "unexpected";
 }
 
 /** Null for an unexpected error. */
-function messageOf(error: unknown): string | null {
+function failureMessage(error: unknown): string | null {
   if (error instanceof CommandFailure || error instanceof StartError) return error.message;
   const problem = problemOfFile(error);
   return problem === null ? null : printable(problem);

@@ -3,7 +3,7 @@
  * the error and its stack frames. Loaded before all other files of the program, and needs none of them.
  */
 
-/** Of the exit codes, `unexpected`. */
+/** The exit code `unexpected`. */
 const exitCode = 1;
 
 process.on("uncaughtException", (error: unknown) => {

@@ -16,7 +16,7 @@ import {
 import { exitCodesText } from "./kit/errors.js";
 import type { Io } from "./kit/io.js";
 
-/** What a command's file exports. */
+/** Exports of a command's file. */
 export type CommandFile = {
   /** Adds the command's arguments, flags and action, which has nothing of the world but `io`. */
   readonly define: (command: Command, io: Io) => void;
@@ -116,7 +116,7 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
   return new Set((named.some(({ needsAll }) => needsAll) ? rows : named).map(({ name }) => name));
 }
 
-/** What other programs call options are flags here, in errors as in the help. */
+/** Help that says flags where other programs say options, as errors do. */
 const helpFormat: Partial<Help> = {
   styleTitle: (title) => (title === "Options:" ? "flags:" : title.toLowerCase()),
   commandUsage(command) {

@@ -55,10 +55,15 @@ async function allowProject(io: Io, given: string | undefined, flags: Flags): Pr
   const { prefix, set } = sources;
   const envFiles = project.sources.envFiles.map(({ file }) => file);
   const done = { file, allowed: !flags.revoke, prefix, set, envFiles, ...(agent && { agent }) };
-  report(io, flags, done, flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${summaryOf(project)}`);
+  report(
+    io,
+    flags,
+    done,
+    flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${projectSummary(project)}`,
+  );
 }
 
-function summaryOf({ agent, sources: { prefix, set, envFiles } }: Project): string {
+function projectSummary({ agent, sources: { prefix, set, envFiles } }: Project): string {
   const parts = [
     ...(prefix === undefined ? [] : [`the secrets in ${prefix}`]),
     ...set.map(({ name, path }) => `${name} from ${path}`),

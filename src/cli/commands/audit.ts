@@ -116,8 +116,8 @@ async function verify(io: Io, flags: Flags): Promise<void> {
     ? await judgeOffline(io, home.path, log, flags)
     : await judgeByServer(io, home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
-  if (flags.json) printJson(io, { ok: problems.length === 0, ...factsOf(log, judged), problems });
-  else if (!flags.quiet) io.stdout.write(textOf(io, log, judged));
+  if (flags.json) printJson(io, { ok: problems.length === 0, ...logFacts(log, judged), problems });
+  else if (!flags.quiet) io.stdout.write(formatVerification(io, log, judged));
   io.exitCode = problems.length === 0 ? exitCodes.ok : exitCodes.findings;
 }
 
@@ -167,7 +167,7 @@ async function judgeByServer(io: Io, vaultPath: string, log: VerifiedLog, flags:
   });
 }
 
-function factsOf(
+function logFacts(
   { files, records, head, gaps, lost, unfinished, headIsTooOld, checkpoints }: VerifiedLog,
   judged: JudgedLog | null,
 ) {
@@ -175,7 +175,7 @@ function factsOf(
   return { ...facts, covered: judged?.covered ?? null, uncovered: judged?.uncovered ?? null };
 }
 
-function textOf(io: Io, log: VerifiedLog, judged: JudgedLog | null): string {
+function formatVerification(io: Io, log: VerifiedLog, judged: JudgedLog | null): string {
   const paint = painter(io);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
   const shown = problems.map(({ file, message }) => `${paint("red", "wrong")}  ${file}: ${printable(message)}\n`);
@@ -217,25 +217,25 @@ async function showRecords(io: Io, flags: ShowFlags): Promise<void> {
   const isFiltered = flags.token !== undefined || flags.path !== undefined || flags.since !== undefined;
   const limit = flags.limit ?? (isFiltered ? Number.POSITIVE_INFINITY : defaultLimit);
   const records = await withClient(io, flags, async (client) => {
-    const after = isFiltered ? 0 : Math.max(0, (await endOf(client)) - limit);
+    const after = isFiltered ? 0 : Math.max(0, (await lastSequenceNumber(client)) - limit);
     return latestMatching(client, after, limit, flags);
   });
   if (flags.json) return printJson(io, { records });
   for (const record of records) printRecord(io, record, flags);
 }
 
-/** The latest records, and with `follow` or `notify` those that come. */
+/** Prints the latest records, and with `follow` or `notify` also new records. */
 async function tailRecords(io: Io, flags: ShowFlags): Promise<void> {
   if (flags.notify && !isInPath("notify-send", io.env["PATH"] ?? "")) throw noNotifier(); // not at the first record
   return withClient(io, flags, async (client) => {
-    const begin = Math.max(0, (await endOf(client)) - (flags.limit ?? tailLimit));
+    const begin = Math.max(0, (await lastSequenceNumber(client)) - (flags.limit ?? tailLimit));
     let { last } = await printAfter(io, client, begin, flags);
     await breakable(async (signal) => {
       while ((flags.follow || flags.notify) && !signal.aborted) {
         await sleep(pollMs, undefined, { signal }).catch(() => {}); // interrupted
         const printed = await printAfter(io, client, last, flags);
         last = printed.last;
-        if (flags.notify && printed.records.length > 0) await notifyOf(io, printed.records);
+        if (flags.notify && printed.records.length > 0) await notifyRecords(io, printed.records);
       }
     });
   });
@@ -244,7 +244,7 @@ async function tailRecords(io: Io, flags: ShowFlags): Promise<void> {
 const mostShown = 5;
 
 /** Shows one notification for all new records. It has no value, as no record has one. @throws CommandFailure */
-async function notifyOf(io: Io, records: readonly AuditRecord[]): Promise<void> {
+async function notifyRecords(io: Io, records: readonly AuditRecord[]): Promise<void> {
   const lines = records.map(({ token, event, path, to, name, status }) =>
     [token ?? "-", event, path ?? name, to, status !== undefined && status >= 400 ? `(${status})` : undefined]
       .filter((part) => part !== undefined)
@@ -284,7 +284,7 @@ async function latestMatching(
   return found.slice(-limit);
 }
 
-/** Returns the number of the last record, and those that it has printed. */
+/** Returns the number of the last record, and the records that it has printed. */
 async function printAfter(
   io: Io,
   client: StrongroomClient,
@@ -302,7 +302,7 @@ async function printAfter(
   return { last, records };
 }
 
-async function endOf(client: StrongroomClient): Promise<number> {
+async function lastSequenceNumber(client: StrongroomClient): Promise<number> {
   return (await client.audit.read({ limit: 1 })).head?.seq ?? 0;
 }
 
@@ -339,11 +339,11 @@ function isWithin(path: string | undefined, wanted: string): boolean {
 /** Prints a record as one line. */
 function printRecord(io: Io, record: AuditRecord, { json }: OutputFlags): void {
   if (json) printJson(io, record);
-  else io.stdout.write(`${lineOf(record)}\n`);
+  else io.stdout.write(`${recordLine(record)}\n`);
 }
 
 /** Time, who, what, and the outcome; then what else there is. */
-function lineOf({ seq, time, event, token, address, path, status, code, ...rest }: AuditRecord): string {
+function recordLine({ seq, time, event, token, address, path, status, code, ...rest }: AuditRecord): string {
   const outcome = status === undefined ? [] : [code === undefined ? String(status) : `${status} ${code}`];
   const { to, prefix, requestId: _, etag: __, batch, key: ___, mac: ____, ...more } = rest;
   const what = [path, to === undefined ? undefined : `to ${to}`, prefix].filter((part) => part !== undefined);

@@ -22,7 +22,7 @@ export function define(command: Command, io: Io): void {
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .addHelpText("after", details)
     .action((shell: keyof typeof scripts) => {
-      const script = scripts[shell](specsOf(command.parent), leadingOptions().map(flagOf));
+      const script = scripts[shell](commandSpecs(command.parent), leadingOptions().map(flagSpec));
       const completesPaths = command.parent?.commands.some((each) => each.name() === completer);
       io.stdout.write(completesPaths ? script : script.replaceAll(`strongroom ${completer}`, "true"));
     });
@@ -36,32 +36,32 @@ const behindActions: Readonly<Record<string, readonly BehindAction[]>> = {
   trash: [{ actions: ["ls", "rm"], kind: "trashed", once: false }],
 };
 
-function specsOf(program: Command | null): CommandSpec[] {
+function commandSpecs(program: Command | null): CommandSpec[] {
   const visible = program?.createHelp().visibleCommands(program) ?? [];
   return visible.map((command) => ({
     names: [command.name(), ...command.aliases()],
     summary: command.summary() || command.description(),
-    flags: command.options.filter((option) => !(option instanceof EarlierOption)).map(flagOf),
-    argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
+    flags: command.options.filter((option) => !(option instanceof EarlierOption)).map(flagSpec),
+    argument: command.name() === "help" ? visible.map((each) => each.name()) : commandArgument(command),
     behindActions: behindActions[command.name()] ?? [],
   }));
 }
 
-function flagOf({ long, short, description, argChoices, flags, required, optional }: Option): FlagSpec {
-  const value = required || optional ? (argChoices ?? completableOf(flags)) : null;
+function flagSpec({ long, short, description, argChoices, flags, required, optional }: Option): FlagSpec {
+  const value = required || optional ? (argChoices ?? completableFor(flags)) : null;
   return { name: long ?? "", short: short ?? null, summary: description, value };
 }
 
-function argumentOf(command: Command): Completable {
+function commandArgument(command: Command): Completable {
   if (command.name() === "undo") return "restorable";
   const { registeredArguments } = command;
   const [first] = registeredArguments;
   if (first === undefined) return "any";
-  return first.argChoices ?? completableOf(`<${first.name()}>`);
+  return first.argChoices ?? completableFor(`<${first.name()}>`);
 }
 
 /** Derived from the placeholder that the help shows. */
-function completableOf(shown: string): Completable {
+function completableFor(shown: string): Completable {
   if (shown.includes("<NAME=path>")) return "named";
   if (/<(?:path|folder|from)[>.]/.test(shown)) return "paths";
   if (shown === "<command>") return "program";

@@ -38,7 +38,7 @@ async function describe(io: Io, path: string, { type, ...flags }: Flags): Promis
   if (Object.keys(change).length === 0) {
     const entry = await withClient(io, flags, (client) => mustLookAt(client, wanted));
     if (flags.json) return printJson(io, entry);
-    io.stdout.write(textOf(entry));
+    io.stdout.write(formatEntry(entry));
     return;
   }
   const {
@@ -60,7 +60,7 @@ async function mustLookAt(client: StrongroomClient, path: string): Promise<Secre
   throw new CommandFailure("findings", `${printable(path)} is damaged; see  strongroom doctor`);
 }
 
-function textOf({ path, encoding, metadata, createdAt, updatedAt, version }: SecretEntry): string {
+function formatEntry({ path, encoding, metadata, createdAt, updatedAt, version }: SecretEntry): string {
   const { type = "-", description = "-", expiresAt } = metadata;
   const rows = [
     ["type", type],

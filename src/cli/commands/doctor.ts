@@ -161,16 +161,17 @@ function asText(
     return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
   });
   const findings = diagnosis.findings.map(({ code, path, message, remedy, fix }) => {
-    const text = `${printable(message)} (${code})\n       ${printable(remedy)}${hintOf(fix, diagnosis.server !== null)}`;
+    const text = `${printable(message)} (${code})\n       ${printable(remedy)}${advice(fix, diagnosis.server !== null)}`;
     return `${paint("red", "wrong")}  ${printable(path)}\n       ${text}\n`;
   });
   const facts = served === null ? about(diagnosis, wanted) : aboutServed(diagnosis.home, served);
-  const last = served === null || diagnosis.findings.length > 0 ? verdict(diagnosis, paint, fix) : verdictOf(served);
+  const last =
+    served === null || diagnosis.findings.length > 0 ? verdict(diagnosis, paint, fix) : databaseVerdict(served);
   const port = vaultPort === null ? [] : [`clients of Vault are served on port ${vaultPort}\n`];
   return [...facts, ...port, ...fixed, ...findings, last].join("");
 }
 
-function hintOf(fix: Finding["fix"], served: boolean): string {
+function advice(fix: Finding["fix"], served: boolean): string {
   if (fix === null) return "";
   return served && !fix.whileServed
     ? "; or stop the server and run strongroom doctor --fix"
@@ -179,7 +180,7 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
 
 function about(diagnosis: Diagnosis, wanted: boolean): string[] {
   const { server, current, kept, secrets, opened, expiry } = diagnosis;
-  const place = printable(placeOf(diagnosis));
+  const place = printable(diagnosedPlace(diagnosis));
   if (current === null) return [`${place}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
@@ -196,7 +197,7 @@ function aboutServed(home: string, { vaultPath, secrets, problem }: ServedDataba
   return [`${where}\n`, ...(problem === null ? [] : [`the server cannot use the database: ${printable(problem)}\n`])];
 }
 
-function verdictOf({ initialized }: ServedDatabase): string {
+function databaseVerdict({ initialized }: ServedDatabase): string {
   if (!initialized) return "there is no vault in it: create one with  strongroom init\n";
   return "no problems found in the home; check the database with  strongroom doctor --store URL\n";
 }
@@ -205,7 +206,7 @@ function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>, fix: b
   const { findings, current, vaultPath } = diagnosis;
   if (findings.length > 0) return `${counted(findings.length, "finding")}\n`;
   if (current !== null) return `${paint("green", "no problems found")}\n`;
-  const place = printable(placeOf(diagnosis));
+  const place = printable(diagnosedPlace(diagnosis));
   if (fix && isStoreUrl(vaultPath)) {
     return `the tables in ${place} are ready: start a server on them, then create a vault with  strongroom init\n`;
   }
@@ -213,6 +214,6 @@ function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>, fix: b
 }
 
 /** Where the vault is looked for: the home, or the database. */
-function placeOf({ home, vaultPath }: Diagnosis): string {
+function diagnosedPlace({ home, vaultPath }: Diagnosis): string {
   return isStoreUrl(vaultPath) ? vaultPath : home;
 }

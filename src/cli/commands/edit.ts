@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Metadata, Secret, Stored, StrongroomClient } from "../../client/client.js";
-import { textOf } from "../kit/args/fields.js";
+import { secretText } from "../kit/args/fields.js";
 import { mustBePath } from "../kit/args/paths.js";
 import { isConflict } from "../kit/connection/changes.js";
 import { getIfThere } from "../kit/connection/secrets.js";
@@ -45,7 +45,7 @@ async function edit(io: Io, typed: string, flags: Flags): Promise<void> {
   const { secret, limits } = await withClient(io, flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });
-  const text = bytesOf(secret);
+  const text = valueBytes(secret);
   await editAndStore(io, path, secret, text, limits, flags).finally(() => text.fill(0));
 }
 
@@ -58,7 +58,7 @@ async function editAndStore(
   limits: ValueLimit,
   flags: Flags,
 ): Promise<void> {
-  const before = bytesOf(secret);
+  const before = valueBytes(secret);
   const { after, changed, hint } = await editUntilStorable(io, text, before, limits, flags).finally(() =>
     before.fill(0),
   );
@@ -81,8 +81,8 @@ async function editAndStore(
   }
 }
 
-function bytesOf(secret: Secret | null): Bytes {
-  const value = secret === null ? "" : textOf(secret);
+function valueBytes(secret: Secret | null): Bytes {
+  const value = secret === null ? "" : secretText(secret);
   const bytes = new Uint8Array(new ArrayBuffer(Buffer.byteLength(value)));
   new TextEncoder().encodeInto(value, bytes);
   return bytes;

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/json.js";
-import { textOf } from "../kit/args/fields.js";
+import { secretText } from "../kit/args/fields.js";
 import { folderPrefix } from "../kit/args/paths.js";
 import { explainEmptyFolder, listSecrets, noSecretsAt, secretsAt } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
@@ -130,7 +130,7 @@ async function asLines(
   const lines: string[] = [];
   const refused: string[] = [];
   for await (const secret of secretsOf(client, entries, bar)) {
-    const line = writers[format](names.get(secret.path) ?? "", textOf(secret));
+    const line = writers[format](names.get(secret.path) ?? "", secretText(secret));
     if (line === null) refused.push(printable(secret.path));
     else lines.push(line);
   }

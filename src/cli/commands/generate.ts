@@ -145,14 +145,14 @@ function randomCharacters(length: number, sets: readonly CharacterSet[]): Random
   do {
     for (let at = 0; at < length; at++) bytes[at] = alphabet.charCodeAt(randomInt(alphabet.length));
   } while (!sets.every((set) => bytes.some((byte) => characterSets[set].includes(String.fromCharCode(byte)))));
-  return { bytes, bits: bitsOf(length, alphabet.length) };
+  return { bytes, bits: entropyBits(length, alphabet.length) };
 }
 
 function randomWords(count: number, separator: string, list: readonly string[]): RandomValue {
   const words = Array.from({ length: count }, () => list[randomInt(list.length)]);
-  return { bytes: Buffer.from(words.join(separator)), bits: bitsOf(count, list.length) };
+  return { bytes: Buffer.from(words.join(separator)), bits: entropyBits(count, list.length) };
 }
 
-function bitsOf(length: number, choices: number): number {
+function entropyBits(length: number, choices: number): number {
   return Math.floor(length * Math.log2(choices));
 }

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Secret } from "../../client/client.js";
 import { EarlierOption, nonEmpty } from "../kit/args/args.js";
-import { fieldOf, textOf } from "../kit/args/fields.js";
+import { secretField, secretText } from "../kit/args/fields.js";
 import { mustBePath } from "../kit/args/paths.js";
 import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
@@ -48,7 +48,7 @@ async function getOne(io: Io, path: string, flags: Flags): Promise<void> {
   const secret = await withClient(io, flags, (client) => {
     return version === undefined ? mustGet(client, wanted) : mustGetVersion(client, wanted, version);
   });
-  const value = Buffer.from(bytesOf(io, secret, flags));
+  const value = Buffer.from(outputBytes(io, secret, flags));
   if (clipboard !== null) {
     const seconds = await copyAndClear(io, clipboard, value, flags);
     const text = `${secret.path} is in the clipboard${seconds === 0 ? "" : ` for ${seconds} s`}`;
@@ -64,10 +64,10 @@ async function getOne(io: Io, path: string, flags: Flags): Promise<void> {
 }
 
 /** @throws CommandFailure usage, for a binary value where only text can be; notFound, without the field */
-function bytesOf(io: Io, secret: Secret, { field, copy, json, output }: Flags): Uint8Array {
-  if (field !== undefined) return Buffer.from(fieldOf(secret, field));
+function outputBytes(io: Io, secret: Secret, { field, copy, json, output }: Flags): Uint8Array {
+  if (field !== undefined) return Buffer.from(secretField(secret, field));
   const needsText = copy || (output === undefined && !json && io.stdout.isTTY);
-  return needsText ? Buffer.from(textOf(secret)) : secret.revealBytes();
+  return needsText ? Buffer.from(secretText(secret)) : secret.revealBytes();
 }
 
 async function getSeveral(io: Io, given: readonly string[], flags: Flags): Promise<void> {
@@ -78,7 +78,7 @@ async function getSeveral(io: Io, given: readonly string[], flags: Flags): Promi
   const found = await withClient(io, flags, (client) => fetchSecrets(client, paths));
   const secrets = paths.flatMap((path) => found.get(path) ?? []);
   if (flags.json) return printJson(io, { secrets: secrets.map((secret) => asJson(secret)) });
-  const broken = secrets.filter((secret) => /[\r\n]/.test(textOf(secret))).map(({ path }) => printable(path));
+  const broken = secrets.filter((secret) => /[\r\n]/.test(secretText(secret))).map(({ path }) => printable(path));
   if (broken.length > 0) {
     const problem = `${broken.join(", ")}: cannot print multi-line values together`;
     throw new CommandFailure("usage", `${problem}: use --json, or get each alone`);
@@ -87,6 +87,6 @@ async function getSeveral(io: Io, given: readonly string[], flags: Flags): Promi
 }
 
 function asJson(secret: Secret, { field }: Pick<Flags, "field"> = {}): object {
-  if (field !== undefined) return { path: secret.path, field, value: fieldOf(secret, field) };
+  if (field !== undefined) return { path: secret.path, field, value: secretField(secret, field) };
   return { ...secret.toJSON(), value: secret.reveal() };
 }

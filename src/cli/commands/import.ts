@@ -208,16 +208,16 @@ function asText(
     ...(refused.length > 0 ? [`${refused.length} not imported`] : []),
   ];
   const lines = [
-    ...firstOf(remarks.map(printable)),
-    ...firstOf(leftOut.map((what) => `left out: ${printable(what)}`)),
-    ...firstOf(skipped.map((path) => `skipped, stored with another value: ${printable(path)}`)),
+    ...firstRows(remarks.map(printable)),
+    ...firstRows(leftOut.map((what) => `left out: ${printable(what)}`)),
+    ...firstRows(skipped.map((path) => `skipped, stored with another value: ${printable(path)}`)),
     ...(skipped.length > 0 ? ["--replace replaces the skipped secrets"] : []),
     `${counts.join(", ")}${dryRun ? " (a dry run: nothing was stored)" : ""}`,
   ];
   return `${lines.join("\n")}\n`;
 }
 
-function firstOf(rows: readonly string[]): string[] {
+function firstRows(rows: readonly string[]): string[] {
   const more = rows.length - maxNamed;
   return more > 0 ? [...rows.slice(0, maxNamed), `… and ${more} more; --json lists all`] : [...rows];
 }

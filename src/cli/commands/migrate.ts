@@ -67,7 +67,7 @@ async function copy(io: Io, { from, to, storePasswordFile }: Flags): Promise<Mig
     const checks = { isUsable: (header: Bytes) => keys.understands(header), refuseServed };
     return await breakable((signal) => migrate(source, target, checks, { tick: bar.show, signal }));
   } catch (error) {
-    throw failureOf(error);
+    throw migrationFailure(error);
   } finally {
     bar.end();
     await keys.stop();
@@ -87,7 +87,7 @@ const problems: Readonly<Record<MigrationProblem, ExitName>> = {
   aborted: "aborted",
 };
 
-function failureOf(error: unknown): unknown {
+function migrationFailure(error: unknown): unknown {
   if (error instanceof MigrationError) return new CommandFailure(problems[error.problem], error.message);
   return error instanceof VaultError ? failureOfVault(error) : error;
 }

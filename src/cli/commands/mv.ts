@@ -66,16 +66,19 @@ async function transfer(io: Io, kind: Kind, given: Pair, flags: Flags): Promise<
     ? `${given.from} would be ${verb} to ${what.to}: nothing was done`
     : `${what.from} ${verb} to ${what.to}`;
   const count = plan.folder === null ? "" : ` (${counted(plan.pairs.length, "secret")})`;
-  report(io, flags, { ...dry, ...names }, `${text}${count}${kind === "move" ? fateOf(plan, flags) : ""}`);
+  report(io, flags, { ...dry, ...names }, `${text}${count}${kind === "move" ? replacedNote(plan, flags) : ""}`);
 }
 
-/** What is in the trash where the secrets that a move replaces will be. */
+/** Returns the secrets already in the trash at the paths that a move replaces. */
 async function displacedBy(client: StrongroomClient, { existing }: Plan): Promise<readonly string[]> {
   return existing.size === 0 ? [] : pathsInTrash(client, [...existing.keys()]);
 }
 
 /** A move replaces a secret with its history. */
-function fateOf({ existing, displaced }: Plan & { readonly displaced: readonly string[] }, { dryRun }: Flags): string {
+function replacedNote(
+  { existing, displaced }: Plan & { readonly displaced: readonly string[] },
+  { dryRun }: Flags,
+): string {
   if (existing.size === 0 || dryRun) return "";
   const replaced = existing.size === 1 ? "the secret that it replaced is" : `the ${existing.size} that it replaced are`;
   return `; ${replaced} in the trash${fateInTrash(displaced)}`;
@@ -149,7 +152,7 @@ function refuseExisting(paths: readonly string[], { replace }: Pick<Flags, "repl
 }
 
 async function run(client: StrongroomClient, kind: Kind, plan: Plan, { replace }: Flags): Promise<void> {
-  const operations = kind === "move" ? movesOf(plan, replace) : await copiesOf(client, plan, replace);
+  const operations = kind === "move" ? moveOperations(plan, replace) : await copyOperations(client, plan, replace);
   try {
     await changeAll(client, operations);
   } catch (error) {
@@ -163,12 +166,12 @@ async function run(client: StrongroomClient, kind: Kind, plan: Plan, { replace }
   }
 }
 
-function movesOf({ pairs }: Plan, replace: true | undefined): BatchOperation[] {
+function moveOperations({ pairs }: Plan, replace: true | undefined): BatchOperation[] {
   return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !replace, trashReplaced: replace }));
 }
 
 /** A secret that is replaced keeps its versions: it gets the value by a put. */
-async function copiesOf(
+async function copyOperations(
   client: StrongroomClient,
   { pairs, existing }: Plan,
   replace: true | undefined,

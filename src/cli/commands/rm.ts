@@ -56,7 +56,7 @@ async function rm(io: Io, given: readonly string[], flags: Flags): Promise<void>
     const more = displaced.length === 0 ? "" : `, where it would destroy ${displaced.map(printable).join(", ")}`;
     return report(io, flags, { dryRun: true, ...result }, `would be ${done}: ${names}${more}: nothing was done`);
   }
-  if (flags.permanent) await mustConfirm(io, questionOf(shown, paths.length), flags);
+  if (flags.permanent) await mustConfirm(io, deletionQuestion(shown, paths.length), flags);
   await withClient(io, flags, (client) => deleteAll(client, paths, flags));
   report(io, flags, result, `${done}: ${names}${flags.permanent ? "" : `${wayBack(paths)}${fateInTrash(displaced)}`}`);
 }
@@ -66,7 +66,7 @@ function wayBack([path = "", another]: readonly string[]): string {
   return `; bring ${another === undefined ? "it" : "one"} back with  ${ways}`;
 }
 
-function questionOf(shown: readonly string[], count: number): string {
+function deletionQuestion(shown: readonly string[], count: number): string {
   return `Delete ${shown.map(printable).join(", ")} with ${count === 1 ? "its" : "their"} history?`;
 }
 

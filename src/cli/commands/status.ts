@@ -32,20 +32,20 @@ export function define(command: Command, io: Io): void {
 
 async function status(io: Io, flags: Flags): Promise<void> {
   const found = await withClient(io, { autostart: false, ...flags }, (client) => client.status());
-  const exit = stateOf(found);
+  const exit = vaultState(found);
   io.exitCode = exitCodes[found.storageAvailable === false ? "unexpected" : exit];
   if (flags.json) printJson(io, found);
-  else if (!flags.quiet) io.stdout.write(textOf(io, found, exit));
+  else if (!flags.quiet) io.stdout.write(formatStatus(io, found, exit));
 }
 
 type State = Extract<ExitName, "ok" | "locked" | "notInitialized">;
 
-function stateOf({ initialized, locked }: VaultStatus): State {
+function vaultState({ initialized, locked }: VaultStatus): State {
   if (!initialized) return "notInitialized";
   return locked ? "locked" : "ok";
 }
 
-function textOf(io: Io, status: VaultStatus, state: State): string {
+function formatStatus(io: Io, status: VaultStatus, state: State): string {
   const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
   const paint = painter(io);
   const first: { readonly [S in State]: string } = {

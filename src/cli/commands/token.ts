@@ -188,7 +188,7 @@ export async function createToken(io: Io, name: string, flags: ServedFlags): Pro
   await checkTarget(flags);
   if (dryRun) return report(io, flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
   const created = await withClient(io, flags, (client) =>
-    client.tokens.create(name, { paths, can, ttlSeconds: secondsOf(ttl) }),
+    client.tokens.create(name, { paths, can, ttlSeconds: wholeSeconds(ttl) }),
   );
   await deliver(io, created, flags, "created");
 }
@@ -199,7 +199,7 @@ async function rotateClientToken(io: Io, name: string, flags: ServedFlags): Prom
   if (dryRun)
     return report(io, flags, { dryRun: true, name }, `the token ${name} would get a new value: nothing was done`);
   const rotate = (client: StrongroomClient) =>
-    ofToken(name, client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) }));
+    ofToken(name, client.tokens.rotate(name, { overlapSeconds: wholeSeconds(overlap) }));
   await deliver(io, await withClient(io, flags, rotate), flags, "rotated");
 }
 
@@ -213,7 +213,7 @@ async function rotateRootToken(io: Io, flags: ServedFlags): Promise<void> {
       { dryRun: true, name: "root" },
       "the server would replace its token file: nothing was done",
     );
-  await withClient(io, flags, (client) => client.tokens.rotate("root", { overlapSeconds: secondsOf(overlap) }));
+  await withClient(io, flags, (client) => client.tokens.rotate("root", { overlapSeconds: wholeSeconds(overlap) }));
   report(io, flags, { name: "root" }, "the server has a new root token, and has written it into its token file");
 }
 
@@ -243,8 +243,8 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
     const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
     const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
     const parent = token.parent === undefined ? "" : `, child of ${token.parent}`;
-    const end = endOf(token, isOver ? "expired" : "ends");
-    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${end}, ${used}${parent}`;
+    const end = formatExpiry(token, isOver ? "expired" : "ends");
+    const row = `${token.name.padEnd(width)}  ${formatScope(token)}, ${end}, ${used}${parent}`;
     io.stdout.write(`${isOver ? paint("red", row) : row}\n`);
   }
 }
@@ -252,7 +252,7 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
 export async function showSelf(io: Io, flags: ServedFlags): Promise<void> {
   const token = await withClient(io, flags, (client) => client.tokens.self());
   if (flags.json) printJson(io, token);
-  else printLine(io, `${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
+  else printLine(io, `${token.name}: ${formatScope(token)}, ${formatExpiry(token)}`);
 }
 
 /** Prints only the token's value on standard output, or writes it to the file; everything else goes to standard error. */
@@ -260,14 +260,14 @@ async function deliver(io: Io, created: NewToken, flags: ServedFlags, what: stri
   const { token, ok: _, ...shown } = created;
   const { output, json, quiet } = flags;
   if (output !== undefined) await writeOut(io, [`${token}\n`], flags);
-  const said = `the token ${created.name} is ${what}: ${scopeOf(created)}, ${endOf(created)}`;
+  const said = `the token ${created.name} is ${what}: ${formatScope(created)}, ${formatExpiry(created)}`;
   if (output !== undefined) return report(io, flags, { ...shown, output }, `${said}; it is in ${output}`);
   if (json) return printJson(io, { ok: true, token, ...shown });
   printLine(io, token);
   if (!quiet) say(io, `${said}; this value is shown once\n`);
 }
 
-function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
+function formatScope({ can, paths }: Pick<Token, "can" | "paths">): string {
   const isFolder = (path: string) => path.endsWith("/");
   const folders = paths.filter(isFolder).map((path) => `in ${printable(path)}`);
   const secrets = paths.filter((path) => !isFolder(path)).map((path) => `of the secret ${printable(path)}`);
@@ -275,10 +275,10 @@ function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
   return `can ${can.join(", ")} ${[...folders, ...secrets].join(" and ") || "everywhere"}`;
 }
 
-function endOf({ expiresAt }: Pick<Token, "expiresAt">, verb = "ends"): string {
+function formatExpiry({ expiresAt }: Pick<Token, "expiresAt">, verb = "ends"): string {
   return expiresAt === null ? "never ends" : `${verb} ${localMinute(new Date(expiresAt))}`;
 }
 
-function secondsOf(ms: number | undefined): number | undefined {
+function wholeSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.ceil(ms / 1000);
 }

@@ -30,7 +30,7 @@ type Flags = OutputFlags & ConnectionFlags & { readonly interval?: number; reado
 
 const usualMs = 2_000;
 const minIntervalMs = 100;
-/** Of a terminal that does not say. */
+/** Rows of a terminal that does not report its size. */
 const usualRows = 24;
 
 export function define(command: Command, io: Io): void {

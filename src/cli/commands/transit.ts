@@ -166,7 +166,7 @@ function yesNo(value: boolean): string {
   return value ? "yes" : "no";
 }
 
-/** Of the newest version, as the agent offers it. */
+/** Prints the newest version's public key, as the agent offers it. */
 function printSshKey(io: Io, { name, type, latestVersion, versions }: TransitKey): void {
   const pem = versions[String(latestVersion)]?.publicKey;
   const blob = pem === undefined ? null : sshPublicKey(pem);

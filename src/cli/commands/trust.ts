@@ -91,7 +91,7 @@ async function writeBundle(io: Io, file: string, certificate: Uint8Array | strin
   report(io, flags, { file }, `${file} written: export SSL_CERT_FILE=${shown} REQUESTS_CA_BUNDLE=${shown}`);
 }
 
-/** Those that come with Node where the system has no file of its own. */
+/** Returns the system's certificates; Node's own where the system has no file of them. */
 async function systemCertificates(): Promise<string> {
   for (const file of systemBundles) {
     const found = await readFile(file, "latin1").catch(() => null);

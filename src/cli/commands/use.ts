@@ -49,7 +49,7 @@ export function define(command: Command, io: Io): void {
     .option("--basic <user>", "send it as the password of this user (Basic authentication)")
     .option("--port <number>", "the host's port; default: 443", readPort)
     .option("--method <list>", "only these methods, separated by commas", readMethods)
-    .option("--path <list>", "only these paths, separated by commas", listOf)
+    .option("--path <list>", "only these paths, separated by commas", splitList)
     .addOption(new Option("--ask <when>", "ask for approval: never, request, session, or once in a time such as 10m"))
     .option("--private", "allow private and loopback addresses")
     .option("--name <name>", "also serve it at the broker's route /r/NAME/, for programs that take a base URL")
@@ -65,7 +65,7 @@ export function define(command: Command, io: Io): void {
   );
 }
 
-function listOf(text: string): string[] {
+function splitList(text: string): string[] {
   return text.split(",").map((item) => item.trim());
 }
 
@@ -75,7 +75,7 @@ function readPort(text: string): number {
 }
 
 function readMethods(text: string): string[] {
-  return listOf(text).map((method) => method.toUpperCase());
+  return splitList(text).map((method) => method.toUpperCase());
 }
 
 async function use(
@@ -112,14 +112,14 @@ async function removeUse(client: StrongroomClient, path: string, host: string): 
 }
 
 async function addUse(io: Io, path: string, host: string, flags: Flags): Promise<void> {
-  const wanted = requestOf(host, flags);
+  const wanted = useRequest(host, flags);
   const added = await withClient(io, flags, (client) => client.setUse(path, wanted));
   const { ok: _, ...shown } = added;
   report(io, flags, shown, `${path} is bound to ${added.host}: ${sentAs(added)}`);
 }
 
 /** @throws CommandFailure usage */
-function requestOf(
+function useRequest(
   host: string,
   { bearer, header, format, basic, method, path, ask, port, name, ...rest }: Flags,
 ): UseRequest {
@@ -146,10 +146,10 @@ async function listUses(io: Io, prefix: string, extra: string | undefined, flags
   if (flags.json) return printJson(io, { uses });
   const width = Math.max(0, ...uses.map((each) => printable(each.path).length));
   for (const each of uses)
-    io.stdout.write(`${printable(each.path).padEnd(width)}  ${placeOf(each)}  ${sentAs(each)}\n`);
+    io.stdout.write(`${printable(each.path).padEnd(width)}  ${formatHost(each)}  ${sentAs(each)}\n`);
 }
 
-function placeOf({ host, port }: Use): string {
+function formatHost({ host, port }: Use): string {
   return port === 443 ? host : `${host}:${port}`;
 }
 

@@ -32,7 +32,7 @@ export type CommandSpec = {
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
   readonly argument: Completable;
-  /** What follows an action of the command; `once`: as one argument. */
+  /** Arguments after an action of the command; `once`: a single argument. */
   readonly behindActions: readonly BehindAction[];
 };
 
@@ -45,7 +45,7 @@ export type BehindAction = {
 /** `leading`: the flags that may come before the command's name. */
 export type Script = (commands: readonly CommandSpec[], leading: readonly FlagSpec[]) => string;
 
-/** What may be typed before a command's name, as a command without a name. */
+/** Returns the flags that may precede a command's name, as a command without a name. */
 export function withoutCommand(leading: readonly FlagSpec[]): CommandSpec {
   return { names: [""], summary: "", flags: leading, argument: "any", behindActions: [] };
 }
@@ -54,7 +54,7 @@ export function withValues(flags: readonly FlagSpec[]): string[] {
   return flags.filter(({ value }) => value !== null).map(({ name }) => name);
 }
 
-/** What bash and zsh do with the word at `at` while they look for the command's name. */
+/** Returns the branches of bash and zsh for the word at `at`, in the search for the command's name. */
 export function leadingBranches(leading: readonly FlagSpec[]): string {
   return `      ${withValues(leading).join("|")}) ((at += 2)) ;;
       -*) ((at += 1)) ;;
@@ -64,7 +64,10 @@ export function leadingBranches(leading: readonly FlagSpec[]): string {
 /** A branch for each command: its flags, and the kind of its argument. */
 export function branches(commands: readonly CommandSpec[], more: (command: CommandSpec) => string): string {
   return commands
-    .map((command) => `    ${command.names.join("|") || "''"}) kind=${kindOf(command.argument)}; ${more(command)} ;;`)
+    .map(
+      (command) =>
+        `    ${command.names.join("|") || "''"}) kind=${completionKind(command.argument)}; ${more(command)} ;;`,
+    )
     .join("\n");
 }
 
@@ -74,7 +77,7 @@ export function valueBranches(commands: readonly CommandSpec[]): string {
   for (const { names, flags } of commands) {
     for (const { name: long, short, value } of flags) {
       if (value === null) continue;
-      const kind = kindOf(value);
+      const kind = completionKind(value);
       const spelled = [long, ...(short === null ? [] : [short])];
       const rows = names.flatMap((name) => spelled.map((flag) => `${name}:${flag}`));
       byKind.set(kind, [...(byKind.get(kind) ?? []), ...rows]);
@@ -99,7 +102,7 @@ export function actionBranches(commands: readonly CommandSpec[], isNext: string)
 export const pathFlags = `    trashed) trash=(--trash only) ;;
     restorable) trash=(--trash too) ;;`;
 
-function kindOf(value: Completable): string {
+function completionKind(value: Completable): string {
   return typeof value === "string" ? value : lines(value);
 }
 

@@ -20,7 +20,7 @@ function login(username: string, password: string, url: string, notes?: string, 
   return { username, password, url, ...(notes !== undefined && { notes }), ...(totp !== undefined && { totp }) };
 }
 
-/** The first one that knows all columns of a file has written it. */
+/** Dialects in order: the first dialect that knows all columns of a file has written it. */
 export const dialects: readonly Dialect[] = [
   {
     format: "keepassxc",

@@ -13,14 +13,14 @@ import { referenceProblem } from "./keepass-references.js";
 /** Returns the columns of a text's first line that is not empty. */
 export function readHeader(text: string): string[] {
   try {
-    return parse(headerLine(text), { bom: true, delimiter: delimiterOf(text), relax_quotes: true })[0] ?? [];
+    return parse(headerLine(text), { bom: true, delimiter: findDelimiter(text), relax_quotes: true })[0] ?? [];
   } catch (error) {
     if (error instanceof CsvError) return [];
     throw error;
   }
 }
 
-/** Returns the dialect that knows all columns; else one that lacks only some of them; null for another file. */
+/** Returns the dialect that knows all columns; else a dialect that lacks only some of them; null for another file. */
 export function findDialect(header: readonly string[]): Dialect | null {
   const fits = dialects.filter(({ needed }) => needed.every((name) => header.includes(name)));
   const isKnown = (dialect: Dialect) => unknownIn(header, dialect).every((name) => name === "");
@@ -47,7 +47,7 @@ function headerLine(text: string): string {
 }
 
 /** Spreadsheets of many countries write semicolons. */
-function delimiterOf(text: string): string {
+function findDelimiter(text: string): string {
   const count = (delimiter: string) => headerLine(text).split(delimiter).length;
   return [";", "\t"].find((delimiter) => count(delimiter) > count(",")) ?? ",";
 }
@@ -72,7 +72,7 @@ export function readCsv(text: string, file: string, dialect: Dialect, options: C
     return new Map(header.map((name, i) => [name, options.dropped.includes(name) ? "" : (row[i] ?? "")]));
   });
   const hasOneRoot =
-    dialect.format === "keepassxc" && new Set(records.map((record) => groupOf(record, dialect)[0])).size === 1;
+    dialect.format === "keepassxc" && new Set(records.map((record) => groupSegments(record, dialect)[0])).size === 1;
   const read = records.map((record, i) => readRow(record, i + 1, hasOneRoot ? 1 : 0, dialect));
   const items = read.filter((row) => typeof row !== "string");
   return joinSources([{ leftOut: [...leftOut, ...read.filter((row) => typeof row === "string")] }, readSecrets(items)]);
@@ -93,7 +93,7 @@ function refuseUnreadable(
     throw new CommandFailure("usage", `${file} is not valid CSV: it ends within its last row; export it again`);
 }
 
-/** Returns the columns that are left out. @throws CommandFailure usage, for those that would be lost without a word */
+/** Returns the columns that are left out. @throws CommandFailure usage, for columns that would be lost silently */
 function leftOutColumns(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -126,7 +126,7 @@ function leftOutColumns(
 function readRow(record: Row, number: number, depth: number, dialect: Dialect): SourceItem | string {
   const title = record.get(dialect.title)?.trim() ?? "";
   const origin = `row ${number}${title === "" ? "" : ` (${title})`}`;
-  const folders = groupOf(record, dialect).slice(depth);
+  const folders = groupSegments(record, dialect).slice(depth);
   if (isGroup(record, dialect)) return `${origin}: it is a group without a secret`;
   if (dialect.format === "keepassxc" && recycleBins.has(folders[0] ?? "")) return `${origin}: it is in the recycle bin`;
   const all = Object.entries(dialect.secrets).map(([name, column]) => makeField(name, record.get(column) ?? ""));
@@ -157,7 +157,7 @@ function isGroup(record: Row, { secrets }: Dialect): boolean {
 function parseCsv(text: string, file: string): string[][] {
   try {
     return parse(text, {
-      ...{ bom: true, skip_empty_lines: true, record_delimiter: ["\r\n", "\n", "\r"], delimiter: delimiterOf(text) },
+      ...{ bom: true, skip_empty_lines: true, record_delimiter: ["\r\n", "\n", "\r"], delimiter: findDelimiter(text) },
       relax_column_count_less: true, // programs leave out empty fields at the end
     });
   } catch (error) {
@@ -169,7 +169,7 @@ function parseCsv(text: string, file: string): string[][] {
 
 type Row = ReadonlyMap<string, string>;
 
-function groupOf(record: Row, { group }: Dialect): string[] {
+function groupSegments(record: Row, { group }: Dialect): string[] {
   const text = group === undefined ? "" : (record.get(group.column) ?? "");
   return text === "" ? [] : text.split(group?.separator ?? "/");
 }

@@ -20,11 +20,11 @@ export function resolveDuplicates(entries: readonly ImportEntry[], action: Dupli
   if (paths.size === entries.length) return { entries, leftOut: [] };
   const refused = action === undefined ? entries.filter(({ item }) => item === undefined) : entries;
   if (action === "error" || action === undefined) refuseDuplicates(refused);
-  const groups = inOrderOfCreation(groupsOf(entries));
+  const groups = inOrderOfCreation(groupByItem(entries));
   return action === "skip" ? firstOfEach(groups) : { entries: renamed(groups, paths), leftOut: [] };
 }
 
-function groupsOf(entries: readonly ImportEntry[]): Group[] {
+function groupByItem(entries: readonly ImportEntry[]): Group[] {
   const groups = new Map<object, ImportEntry[]>();
   for (const entry of entries) {
     const key = entry.item ?? entry;
@@ -37,9 +37,11 @@ function groupsOf(entries: readonly ImportEntry[]): Group[] {
 
 /** So that a suffix stays with its item when the source is exported again, in another order or with more items. */
 function inOrderOfCreation(groups: readonly Group[]): Group[] {
-  const keyOf = ([first]: Group) => `${first?.item?.created ?? ""} ${first?.item?.id ?? ""}`;
+  const sortKey = ([first]: Group) => `${first?.item?.created ?? ""} ${first?.item?.id ?? ""}`;
   const isOwn = ([first]: Group) => Number(first?.item?.isRenamed ?? false); // an item's own name wins
-  return groups.toSorted((a, b) => isOwn(a) - isOwn(b) || (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))));
+  return groups.toSorted(
+    (a, b) => isOwn(a) - isOwn(b) || (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b))),
+  );
 }
 
 /** Leaves out an item as a whole: its user name alone would be misleading. */
@@ -81,7 +83,7 @@ function withSuffix(group: Group, suffixes: Suffixes): Group {
   return group.map((entry, i) => ({ ...entry, path: `${to}${tails[i]}`, item }));
 }
 
-/** Free numbers for paths. Those that a path has used up are not tried again: a source may have one path 100,000 times. */
+/** Free numbers for paths. Numbers used up by a path are not retried: a source may have one path 100,000 times. */
 class Suffixes {
   readonly #isUsed: (path: string) => boolean;
   /** By path; all lower numbers are used, and stay so. */
@@ -109,7 +111,7 @@ class Suffixes {
 
 const maxNamed = 20;
 
-function firstOf(names: readonly string[]): readonly string[] {
+function firstNames(names: readonly string[]): readonly string[] {
   return names.length > maxNamed ? [...names.slice(0, maxNamed), `${names.length - maxNamed} more`] : names;
 }
 
@@ -124,7 +126,7 @@ function refuseDuplicates(entries: readonly ImportEntry[]): void {
   if (clashes.length === 0) return;
   const rows = clashes
     .slice(0, maxNamed)
-    .map(([path, list]) => `\n  ${printable(path)}: ${firstOf(list.map(printable)).join(" and ")}`);
+    .map(([path, list]) => `\n  ${printable(path)}: ${firstNames(list.map(printable)).join(" and ")}`);
   const more = clashes.length > maxNamed ? `\n  and ${clashes.length - maxNamed} more` : "";
   const problem = "several entries have the same path, so nothing was imported";
   const remedy = "rename them in the source, or use --on-duplicate suffix or skip";

@@ -1,6 +1,6 @@
 /** Entries that every import format is parsed into. */
 
-/** What is stored with a value. */
+/** Metadata stored with a value. */
 export type Mark = {
   readonly type?: string | undefined;
   readonly description?: string | undefined;
@@ -14,7 +14,7 @@ export type ImportEntry = Mark & {
   readonly encoding?: "base64" | undefined;
   /** Place in the source, for messages. */
   readonly origin: string;
-  /** What this is a field of; one object for all fields. */
+  /** The item that this is a field of; one object for all fields. */
   readonly item?: Item | undefined;
 };
 

@@ -42,7 +42,7 @@ const foreign: readonly Foreign[] = [
   },
 ];
 
-/** Returns the name of the program whose export a JSON document is; null for one that none of these has written. */
+/** Returns the name of the program whose export a JSON document is; null for a document of another program. */
 export function foreignProgram(json: unknown): string | null {
   const [object, list] = [isObject(json) ? json : {}, objectsIn(json)];
   return foreign.find(({ recognizes }) => recognizes(object, list))?.program ?? null;

@@ -33,9 +33,9 @@ export function readKeePass(text: string, file: string): ParsedSource {
     throw new CommandFailure("usage", `${file} has no groups: it is not an XML export of KeePass`);
   }
   if (second !== undefined) throw new CommandFailure("usage", `${file} has several root groups: export it again`);
-  const meta = childOf(document, "Meta");
-  const hasBin = textOf(childOf(meta, "RecycleBinEnabled")) !== "False";
-  const bin = hasBin ? textOf(childOf(meta, "RecycleBinUUID")) : "";
+  const meta = findChild(document, "Meta");
+  const hasBin = elementText(findChild(meta, "RecycleBinEnabled")) !== "False";
+  const bin = hasBin ? elementText(findChild(meta, "RecycleBinUUID")) : "";
   const read: Read = { bin: /^A*=*$/.test(bin) ? null : bin, entries: [], leftOut: [] };
   readGroup(root, [], read);
   const kept = read.entries.filter(({ isDeleted }) => !isDeleted);
@@ -61,9 +61,9 @@ type Read = {
 };
 
 function readGroup(group: Element, folders: readonly string[], read: Read, isDeleted = false): void {
-  const notes = textOf(childOf(group, "Notes"));
+  const notes = elementText(findChild(group, "Notes"));
   if (notes !== "" && !isDeleted)
-    read.leftOut.push(`group ${folders.join("/") || textOf(childOf(group, "Name"))}: its notes`);
+    read.leftOut.push(`group ${folders.join("/") || elementText(findChild(group, "Name"))}: its notes`);
   for (const child of group.children) {
     if (child.name === "Entry") read.entries.push(makeEntry(child, folders, isDeleted));
     else if (child.name === "Group") readChildGroup(child, folders, read, isDeleted);
@@ -71,10 +71,10 @@ function readGroup(group: Element, folders: readonly string[], read: Read, isDel
 }
 
 function readChildGroup(group: Element, folders: readonly string[], read: Read, isDeleted: boolean): void {
-  const isBin = read.bin !== null && textOf(childOf(group, "UUID")) === read.bin;
+  const isBin = read.bin !== null && elementText(findChild(group, "UUID")) === read.bin;
   const count = isBin ? entriesIn(group) : 0;
   if (count > 0) read.leftOut.push(`the recycle bin (${count} ${count === 1 ? "entry" : "entries"})`);
-  readGroup(group, [...folders, textOf(childOf(group, "Name"))], read, isDeleted || isBin);
+  readGroup(group, [...folders, elementText(findChild(group, "Name"))], read, isDeleted || isBin);
 }
 
 function entriesIn({ children }: Element): number {
@@ -86,8 +86,10 @@ function entriesIn({ children }: Element): number {
 
 function makeEntry(element: Element, folders: readonly string[], isDeleted: boolean): Entry {
   const strings = element.children.filter(({ name }) => name === "String");
-  const all = strings.map((each) => [textOf(childOf(each, "Key")), childOf(each, "Value")?.text ?? ""] as const);
-  const id = Buffer.from(textOf(childOf(element, "UUID")), "base64")
+  const all = strings.map(
+    (each) => [elementText(findChild(each, "Key")), findChild(each, "Value")?.text ?? ""] as const,
+  );
+  const id = Buffer.from(elementText(findChild(element, "UUID")), "base64")
     .toString("hex")
     .toUpperCase();
   return { element, folders, all, id, isDeleted, strings: firstOfEachKey(all) };
@@ -114,9 +116,9 @@ function makeItem(
     const isFirst = all.findIndex(([other]) => other === key) === i;
     return [makeField(key, isFirst ? (strings.get(key) ?? "") : raw)];
   });
-  const created = textOf(childOf(childOf(element, "Times"), "CreationTime"));
-  const tags = standardField("tags", textOf(childOf(element, "Tags")));
-  const override = standardField("override-url", textOf(childOf(element, "OverrideURL")));
+  const created = elementText(findChild(findChild(element, "Times"), "CreationTime"));
+  const tags = standardField("tags", elementText(findChild(element, "Tags")));
+  const override = standardField("override-url", elementText(findChild(element, "OverrideURL")));
   const inEntry = (list: readonly Refused[]) => list.map((one) => ({ ...one, origin: `${origin}, ${one.origin}` }));
   return {
     ...{ origin, folders, title, created, id: entry.id },
@@ -147,14 +149,14 @@ function makeField(key: string, value: string): Field {
 
 function notImported(entry: Element): string[] {
   const has = (name: string, inside: string) =>
-    (childOf(entry, name)?.children ?? []).some((each) => each.name === inside);
-  const expires = textOf(childOf(childOf(entry, "Times"), "Expires")) === "True";
+    (findChild(entry, name)?.children ?? []).some((each) => each.name === inside);
+  const expires = elementText(findChild(findChild(entry, "Times"), "Expires")) === "True";
   return [
-    ...(childOf(entry, "Binary") !== undefined ? ["its attachments"] : []),
+    ...(findChild(entry, "Binary") !== undefined ? ["its attachments"] : []),
     ...(has("History", "Entry") ? ["its earlier versions"] : []),
     ...(has("AutoType", "Association") ? ["its auto-type settings"] : []),
     ...(has("CustomData", "Item") ? ["its plugin data"] : []),
-    ...(expires ? [`its date of expiry, ${textOf(childOf(childOf(entry, "Times"), "ExpiryTime"))}`] : []),
+    ...(expires ? [`its date of expiry, ${elementText(findChild(findChild(entry, "Times"), "ExpiryTime"))}`] : []),
   ];
 }
 
@@ -163,10 +165,10 @@ function hasEncryptedValue({ attributes, children }: Element): boolean {
   return attributes.includes('Protected="True"') || children.some(hasEncryptedValue);
 }
 
-function childOf(node: Element | undefined, name: string): Element | undefined {
+function findChild(node: Element | undefined, name: string): Element | undefined {
   return node?.children.find((child) => child.name === name);
 }
 
-function textOf(node: Element | undefined): string {
+function elementText(node: Element | undefined): string {
   return node?.text.trim() ?? "";
 }

@@ -27,14 +27,14 @@ export function readOnePassword(archive: Buffer, file: string): ParsedSource {
 
 /** A vault is a folder where there are several. */
 function readItems(vault: UnknownObject, isFolder: boolean): SourceItem[] {
-  const name = textIn(memberOf(vault, "attrs")["name"]) ?? "Private";
+  const name = textIn(objectMember(vault, "attrs")["name"]) ?? "Private";
   return objectsIn(vault["items"]).map((item, i) => {
-    const title = textIn(memberOf(item, "overview")["title"]) ?? "";
+    const title = textIn(objectMember(item, "overview")["title"]) ?? "";
     return {
       origin: `${name}, item ${i + 1}${title === "" ? "" : ` (${title})`}`,
       title,
       folders: [...(item["state"] === "archived" ? ["archive"] : []), ...(isFolder ? [name] : [])],
-      fields: fieldsOf(item),
+      fields: itemFields(item),
       leftOut: notImported(item),
       created: typeof item["createdAt"] === "number" ? String(item["createdAt"]).padStart(12, "0") : "",
       id: textIn(item["uuid"]) ?? "",
@@ -42,9 +42,9 @@ function readItems(vault: UnknownObject, isFolder: boolean): SourceItem[] {
   });
 }
 
-function fieldsOf(item: UnknownObject): Field[] {
-  const details = memberOf(item, "details");
-  const overview = memberOf(item, "overview");
+function itemFields(item: UnknownObject): Field[] {
+  const details = objectMember(item, "details");
+  const overview = objectMember(item, "overview");
   const urls = objectsIn(overview["urls"]).flatMap(({ url }) => textIn(url) ?? []);
   const tags = Array.isArray(overview["tags"]) ? overview["tags"].filter((tag) => typeof tag === "string") : [];
   return [
@@ -69,7 +69,7 @@ function sectionFields({ title, fields }: UnknownObject): Field[] {
   const section = textIn(title) ?? "";
   return objectsIn(fields).flatMap((field) => {
     const label = textIn(field["title"]) ?? textIn(field["id"]) ?? "";
-    return Object.entries(memberOf(field, "value")).flatMap(([kind, content]): Field[] => {
+    return Object.entries(objectMember(field, "value")).flatMap(([kind, content]): Field[] => {
       const place = section === "" ? [label] : [section, label];
       if (kind === "totp") return [standardField("totp", textIn(content) ?? "", place.join("/"))];
       return readValues(kind, content).map(([name, value]) => ({ name: [...place, ...name], value }));
@@ -80,7 +80,7 @@ function sectionFields({ title, fields }: UnknownObject): Field[] {
 /** A value is an object whose one member says what kind it is. */
 function readValues(kind: string, content: unknown): [name: string[], value: string][] {
   if (kind === "file") return [];
-  if (kind === "date") return [[[], dateOf(content)]];
+  if (kind === "date") return [[[], formatDate(content)]];
   if (kind === "sshKey" && isObject(content)) return [[[], textIn(content["privateKey"]) ?? ""]];
   if (Array.isArray(content)) return [[[], content.map(plainText).join("\n")]];
   if (!isObject(content)) return [[[], plainText(content)]];
@@ -88,7 +88,7 @@ function readValues(kind: string, content: unknown): [name: string[], value: str
 }
 
 /** 1Password keeps a date as seconds since 1970. */
-function dateOf(content: unknown): string {
+function formatDate(content: unknown): string {
   const date = new Date(typeof content === "number" ? content * 1000 : Number.NaN);
   return Number.isNaN(date.getTime()) ? plainText(content) : date.toISOString().slice(0, 10);
 }
@@ -98,10 +98,10 @@ function plainText(content: unknown): string {
 }
 
 function notImported(item: UnknownObject): string[] {
-  const details = memberOf(item, "details");
+  const details = objectMember(item, "details");
   const sections = objectsIn(details["sections"]).flatMap((section) => objectsIn(section["fields"]));
   const hasFile =
-    isObject(details["documentAttributes"]) || sections.some((field) => isObject(memberOf(field, "value")["file"]));
+    isObject(details["documentAttributes"]) || sections.some((field) => isObject(objectMember(field, "value")["file"]));
   return [
     ...(hasFile ? ["its files"] : []),
     ...(isObject(details["passkey"]) ? ["its passkey"] : []),
@@ -109,7 +109,7 @@ function notImported(item: UnknownObject): string[] {
   ];
 }
 
-function memberOf(object: UnknownObject, name: string): UnknownObject {
+function objectMember(object: UnknownObject, name: string): UnknownObject {
   const member = object[name];
   return isObject(member) ? member : {};
 }

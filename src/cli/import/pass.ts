@@ -58,7 +58,7 @@ export async function readPassStore(io: Io, root: string, options: GpgOptions): 
 /** `above`: the directories that are being read, as they are without links. */
 async function filesIn(root: string, folder: string, above: readonly string[]): Promise<StoreFile[]> {
   const files: StoreFile[] = [];
-  const entries = await entriesOf(join(root, folder));
+  const entries = await directoryEntries(join(root, folder));
   const inside = [...above, await realpath(join(root, folder))];
   for (const entry of entries) {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
@@ -83,7 +83,7 @@ async function linkedFiles(root: string, path: string, inside: readonly string[]
   return filesIn(root, path, inside);
 }
 
-async function entriesOf(directory: string): Promise<Dirent[]> {
+async function directoryEntries(directory: string): Promise<Dirent[]> {
   try {
     const entries = await readdir(directory, { withFileTypes: true });
     return entries.filter(({ name }) => !name.startsWith(".")).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -191,15 +191,15 @@ async function runGpg(args: readonly string[], { nonInteractive, env }: GpgOptio
   const child = spawn("gpg", args, { stdio: [nonInteractive ? "ignore" : "inherit", "pipe", "pipe", "pipe"], env });
   const ended = once(child, "close");
   const [bytes, log, status, [code]] = await Promise.all([
-    bytesOf(child.stdout),
-    bytesOf(child.stderr),
-    bytesOf(child.stdio[3] as Readable),
+    streamBytes(child.stdout),
+    streamBytes(child.stderr),
+    streamBytes(child.stdio[3] as Readable),
     ended.catch((error) => Promise.reject(systemCode(error) === "ENOENT" ? missing() : error)),
   ]);
   return { bytes, log: log.toString("utf8"), status: status.toString("utf8"), code: code as number | null };
 }
 
-function bytesOf(stream: Readable | null): Promise<Buffer> {
+function streamBytes(stream: Readable | null): Promise<Buffer> {
   return stream === null ? Promise.resolve(Buffer.alloc(0)) : buffer(stream);
 }
 

@@ -31,7 +31,7 @@ type Options = {
 export async function rewriteDotenv(client: StrongroomClient, file: string, options: Options): Promise<Rewritten> {
   const source = await readSource(file);
   const candidates = parseDotenv(source.text, file).filter(({ value }) => !isReference(value));
-  const stored = options.dryRun ? null : await valuesOf(client, candidates, options.pathOf);
+  const stored = options.dryRun ? null : await storedValues(client, candidates, options.pathOf);
   const { kept, edits } = planned(candidates, stored, options);
   if (edits.length > 0 && !options.dryRun) await replace(source, edited(source.text, edits));
   return { rewritten: edits.length, kept };
@@ -55,7 +55,7 @@ function planned(
   return { kept, edits };
 }
 
-async function valuesOf(
+async function storedValues(
   client: StrongroomClient,
   candidates: readonly Assignment[],
   pathOf: Options["pathOf"],

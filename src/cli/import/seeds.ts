@@ -51,7 +51,7 @@ const decoders = {
   base32: null,
 } as const;
 
-/** Returns the otpauth URL of a seed in several fields, which may still be one that cannot be computed. */
+/** Returns the otpauth URL of a seed in several fields; its codes may still be impossible to compute. */
 export function seedUrl({ secret, encoding, algorithm, digits, period, isSteam }: SeedFields): string | UnusableSeed {
   const decode = decoders[encoding];
   const bytes = decode?.(encoding === "utf8" ? secret : secret.replace(/\s/g, ""));

@@ -45,7 +45,7 @@ export async function storeAll(
   const storeBatch = async (batch: readonly ImportEntry[]) => {
     if (stopped !== null) return;
     try {
-      const fit = batch.filter((entry) => !store.refuses(entry, problemOf(entry, limits)));
+      const fit = batch.filter((entry) => !store.refuses(entry, entryProblem(entry, limits)));
       await store.compare(fit, (path) => existing.has(path));
       done += batch.length;
       tick(done);
@@ -129,7 +129,7 @@ class EntryStore {
   }
 
   #putOf({ path, value, encoding, type, description, expiresAt }: ImportEntry): PutOperation {
-    const known = type as PutOperation["type"]; // problemOf has checked it
+    const known = type as PutOperation["type"]; // entryProblem has checked it
     return { put: path, value, encoding, type: known, description, expiresAt, ifAbsent: !this.#options.replace };
   }
 }
@@ -146,7 +146,7 @@ function isSame(stored: Secret, { value, encoding, type, description, expiresAt 
   return isSameValue && isSameText && metadata.expiresAt === expiresAt;
 }
 
-function problemOf({ value, type, description }: ImportEntry, limits: Limits): string | null {
+function entryProblem({ value, type, description }: ImportEntry, limits: Limits): string | null {
   const tooLarge = problemOfSizes(Buffer.byteLength(value), description, limits);
   if (tooLarge !== null) return tooLarge;
   if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`))
@@ -165,7 +165,7 @@ function* batchesOf(entries: readonly ImportEntry[]): Generator<readonly ImportE
   let from = 0;
   let bytes = 0;
   for (const [at, entry] of entries.entries()) {
-    const size = bodyBytesOf(entry);
+    const size = bodyLength(entry);
     if (at > from && (at - from === maxOperations || bytes + size > maxBodyBytes)) {
       yield entries.slice(from, at);
       [from, bytes] = [at, 0];
@@ -175,12 +175,12 @@ function* batchesOf(entries: readonly ImportEntry[]): Generator<readonly ImportE
   if (from < entries.length) yield entries.slice(from);
 }
 
-function bodyBytesOf({ path, value, description = "" }: ImportEntry): number {
-  return overheadBytes + [path, value, description].reduce((sum, text) => sum + jsonBytesOf(text), 0);
+function bodyLength({ path, value, description = "" }: ImportEntry): number {
+  return overheadBytes + [path, value, description].reduce((sum, text) => sum + jsonLength(text), 0);
 }
 
 /** As the client writes it: a control character takes 6 bytes, a quote or backslash 2. */
-function jsonBytesOf(text: string): number {
+function jsonLength(text: string): number {
   const controls = text.match(/\p{Cc}/gu)?.length ?? 0;
   const escaped = text.match(/["\\]/g)?.length ?? 0;
   return Buffer.byteLength(text) + 5 * controls + escaped;

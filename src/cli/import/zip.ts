@@ -1,5 +1,5 @@
 /**
- * Reader of one member of a ZIP archive (APPNOTE.TXT 6.3). Not a library: those that are small skip the checksum or start
+ * Reader of one member of a ZIP archive (APPNOTE.TXT 6.3). Not a library: the small ones skip the checksum or start
  * threads, and an export needs no more than this: stored or deflated, neither encrypted nor Zip64.
  */
 import { crc32, inflateRawSync } from "node:zlib";
@@ -31,14 +31,14 @@ type Entry = {
 /** Returns the bytes of a member; null where there is none. `file` is for messages. @throws CommandFailure usage */
 export function readMember(archive: Buffer, name: string, maxBytes: number, file: string): Buffer | null {
   return readable(file, () => {
-    const entry = entriesOf(archive).find((each) => each.name === name);
-    return entry === undefined ? null : contentOf(archive, entry, maxBytes);
+    const entry = archiveEntries(archive).find((each) => each.name === name);
+    return entry === undefined ? null : entryContent(archive, entry, maxBytes);
   });
 }
 
 /** Returns the names of all members. @throws CommandFailure usage */
 export function memberNames(archive: Buffer, file: string): string[] {
-  return readable(file, () => entriesOf(archive).map(({ name }) => name));
+  return readable(file, () => archiveEntries(archive).map(({ name }) => name));
 }
 
 function readable<T>(file: string, read: () => T): T {
@@ -50,8 +50,8 @@ function readable<T>(file: string, read: () => T): T {
   }
 }
 
-function entriesOf(archive: Buffer): Entry[] {
-  const end = endOf(archive);
+function archiveEntries(archive: Buffer): Entry[] {
+  const end = endRecordOffset(archive);
   const [count, from] = [archive.readUInt16LE(end + 10), archive.readUInt32LE(end + 16)];
   if (count === 0xffff || from === 0xffffffff) throw refusal("it is a Zip64 archive, which is not read");
   const entries: Entry[] = [];
@@ -74,7 +74,7 @@ function entriesOf(archive: Buffer): Entry[] {
 }
 
 /** Returns where the end record is: a comment may follow it. */
-function endOf(archive: Buffer): number {
+function endRecordOffset(archive: Buffer): number {
   const last = archive.length - sizes.end;
   for (let at = last; at >= Math.max(0, last - maxCommentBytes); at--) {
     if (archive.readUInt32LE(at) === signatures.end) return at;
@@ -82,7 +82,7 @@ function endOf(archive: Buffer): number {
   throw new RangeError("no end record");
 }
 
-function contentOf(archive: Buffer, { flags, method, checksum, packed, size, at }: Entry, maxBytes: number): Buffer {
+function entryContent(archive: Buffer, { flags, method, checksum, packed, size, at }: Entry, maxBytes: number): Buffer {
   if ((flags & isEncrypted) !== 0) throw refusal("it is encrypted: export it without a password");
   if (size > maxBytes) throw refusal(`its content has more than ${maxBytes / 2 ** 20} MiB, which is not read`);
   if (size > Math.max(unsuspiciousBytes, maxRatio * packed)) {

@@ -1,5 +1,5 @@
 /**
- * What a command has of the world around it: streams, environment, and how it ends. A command touches no global, so that
+ * Surroundings of a command: streams, environment, and how it ends. A command touches no global, so that
  * tests run it in their own process, with streams of strings.
  */
 

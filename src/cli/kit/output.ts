@@ -49,7 +49,7 @@ function wrappedLine(line: string, columns: number): string {
   if (line.startsWith("  ")) return line;
   const lines: string[] = [];
   let last = "";
-  for (const unit of unitsOf(line)) {
+  for (const unit of wrapUnits(line)) {
     if (last !== "" && widthOf(last + unit) > columns) {
       lines.push(last);
       last = `  ${unit.trimStart()}`;
@@ -59,7 +59,7 @@ function wrappedLine(line: string, columns: number): string {
 }
 
 /** Returns what a line must not be broken in, each with the spaces before it: words, and commands, which stay whole. */
-function unitsOf(line: string): readonly string[] {
+function wrapUnits(line: string): readonly string[] {
   const units: string[] = [];
   let isInCommand = false; // between double spaces, or from "strongroom" to the end of the clause
   for (const [part, gap = "", word = ""] of line.matchAll(/( *)(\S+)/g)) {
@@ -115,7 +115,7 @@ export function painter({ stdout, env }: Pick<Io, "stdout" | "env">): Paint {
   return (colour, text) => (plain ? text : styleText(colour, text));
 }
 
-/** What controls a terminal, changes the order of what it shows, breaks its lines or is not seen. */
+/** Characters that control a terminal, reorder its text, break its lines or are invisible. */
 const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Escapes a text so that it is one line and cannot control a terminal. */
@@ -133,35 +133,35 @@ export function printableLines(text: string): string {
 
 /** Returns `14:05:09+01:00`, with the date unless it is today's: `2026-03-01 14:05:09+01:00`. */
 export function localTime(time: Date, now = new Date()): string {
-  const { date, clock, zone } = partsOf(time);
+  const { date, clock, zone } = localTimeParts(time);
   const shown = `${clock.slice(0, 8)}${zone}`;
-  return date === partsOf(now).date ? shown : `${date} ${shown}`;
+  return date === localTimeParts(now).date ? shown : `${date} ${shown}`;
 }
 
 /** Returns `2026-03-01 14:05+01:00`, which does not get shorter on the same day: for tables. */
 export function localMinute(time: Date): string {
-  const { date, clock, zone } = partsOf(time);
+  const { date, clock, zone } = localTimeParts(time);
   return `${date} ${clock.slice(0, 5)}${zone}`;
 }
 
 /** Returns `2026-03-01 14:05:09.123+01:00`. */
 export function localMillisecond(time: Date): string {
-  const { date, clock, zone } = partsOf(time);
+  const { date, clock, zone } = localTimeParts(time);
   return `${date} ${clock}${zone}`;
 }
 
 /** Returns `2026-03-01`. */
 export function localDate(time: Date): string {
-  return partsOf(time).date;
+  return localTimeParts(time).date;
 }
 
-function partsOf(time: Date) {
+function localTimeParts(time: Date) {
   const offset = -time.getTimezoneOffset();
   const [date = "", clock = ""] = new Date(time.getTime() + offset * 60_000).toISOString().slice(0, -1).split("T");
-  return { date, clock, zone: offset === 0 ? "Z" : zoneOf(offset) };
+  return { date, clock, zone: offset === 0 ? "Z" : formatZone(offset) };
 }
 
-function zoneOf(offset: number): string {
+function formatZone(offset: number): string {
   const minutes = Math.abs(offset);
   const [hour, minute] = [Math.floor(minutes / 60), minutes % 60].map((number) => String(number).padStart(2, "0"));
   return `${offset < 0 ? "-" : "+"}${hour}:${minute}`;

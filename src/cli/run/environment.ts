@@ -33,7 +33,7 @@ export type Sources = {
 export type EnvFile = { readonly file: string; readonly sha256?: string };
 
 export type Environment = {
-  /** Those that differ from our own environment. */
+  /** Variables that differ from our own environment. */
   readonly variables: ReadonlyMap<string, string>;
   /** Values from the vault, each with the variable that holds it. */
   readonly secrets: readonly { readonly name: string; readonly value: string }[];
@@ -51,14 +51,14 @@ const maxVariableBytes = 131_072;
 export async function buildEnvironment(sources: Sources, withClient: GetClient): Promise<Environment> {
   const variables = await listVariables(sources, withClient);
   const paths = variables.flatMap(({ parts }) => pathsIn(parts));
-  if (paths.length === 0) return { variables: valuesOf(variables, () => ""), secrets: [] }; // no server is needed
+  if (paths.length === 0) return { variables: filledValues(variables, () => ""), secrets: [] }; // no server is needed
   return withClient(async (client) => {
     const secrets = await fetchSecrets(client, paths);
     const reveal = (reference: Reference) => {
       const secret = secrets.get(reference.path);
       return secret === undefined ? "" : revealReference(secret, reference);
     };
-    return { variables: valuesOf(variables, reveal), secrets: secretsIn(variables, reveal) };
+    return { variables: filledValues(variables, reveal), secrets: secretsIn(variables, reveal) };
   });
 }
 
@@ -104,7 +104,7 @@ async function readEnvFile({ file, sha256 }: EnvFile): Promise<Variable[]> {
   });
 }
 
-/** What was given looks like a variable, as other programs take with -e. */
+/** Returns the failure for a variable given as a file, as other programs take with -e. */
 function noFile(given: string): CommandFailure {
   const name = given.slice(0, given.indexOf("="));
   const problem = "--env-file takes a file. For one variable, use";
@@ -134,7 +134,7 @@ function isFromVault({ parts }: Variable): boolean {
 
 type Reveal = (reference: Reference) => string;
 
-function valuesOf(variables: readonly Variable[], reveal: Reveal): Map<string, string> {
+function filledValues(variables: readonly Variable[], reveal: Reveal): Map<string, string> {
   const values = new Map<string, string>();
   for (const { name, parts, where } of variables) {
     const value = fillTemplate(parts, reveal).toString("utf8");

@@ -1,4 +1,4 @@
-/** What a program in the sandbox does not see: all that gives access to the vault, and other programs' sockets. */
+/** Paths hidden from a program in the sandbox: all that give access to the vault, and other programs' sockets. */
 import { lstatSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -45,7 +45,7 @@ function kept(path: string, kind: Hidden["kind"]): Hidden {
   return { path: resolve(path), kind, isKept: true };
 }
 
-/** The agent's directory has its other sockets and often keys; one that the program works in cannot be hidden. */
+/** The agent's directory has other sockets and often keys; a directory where the program works cannot be hidden. */
 function sshAgent(socket: string, writable: readonly string[]): readonly Hidden[] {
   if (socket === "" || !exists(socket)) return [];
   const directory = dirname(resolve(socket));

@@ -20,7 +20,7 @@ import {
 } from "../kit/programs/inherited.js";
 import type { Sources } from "./environment.js";
 
-/** What `run-environment` is asked for, as JSON in its argument. It holds no secret. */
+/** The request to `run-environment`, as JSON in its argument. It holds no secret. */
 export type LaunchRequest = {
   readonly sources: Sources;
   readonly connection: ConnectionFlags;

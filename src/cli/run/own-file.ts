@@ -15,7 +15,7 @@ export function digestOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** Such a file needs far less, and a hostile repository may contain one that would fill the memory. */
+/** Such a file needs far less, and a hostile repository may contain a file that would fill the memory. */
 const mostBytes = 1024 * 1024;
 
 /**

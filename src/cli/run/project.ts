@@ -35,7 +35,7 @@ import { type Named, type Naming, namings, problemOfName } from "./variables.js"
 
 export const projectFileName = ".strongroom.toml";
 
-/** What `agent run` uses; no path in `use`: every secret that is bound to a host. */
+/** Secrets and hosts for `agent run`; no path in `use`: every secret that is bound to a host. */
 export type ProjectAgent = {
   readonly use: readonly string[];
   readonly allowHosts: readonly string[];
@@ -47,7 +47,7 @@ export type Project = {
   readonly sources: Sources;
   /** Null without the table. */
   readonly agent: ProjectAgent | null;
-  /** What the user allows: the project file, and its env file. */
+  /** Files that the user allows: the project file, and its env file. */
   readonly files: readonly OwnFile[];
 };
 
@@ -93,11 +93,11 @@ export async function readProject(file: string): Promise<Project> {
   const [stray] = Object.keys(unknown);
   if (stray !== undefined)
     throw invalid(name, `${printable(stray)} is not one of prefix, name, env-file, set and agent`);
-  const envFiles = envFile === undefined ? [] : [resolve(dirname(file), textOf(envFile, `${name}: env-file`))];
+  const envFiles = envFile === undefined ? [] : [resolve(dirname(file), parseText(envFile, `${name}: env-file`))];
   const files = await Promise.all(envFiles.map(readOwnFile));
   const sources = {
-    prefix: prefix === undefined ? undefined : textOf(prefix, `${name}: prefix`),
-    naming: naming === undefined ? undefined : namingOf(naming, `${name}: name`),
+    prefix: prefix === undefined ? undefined : parseText(prefix, `${name}: prefix`),
+    naming: naming === undefined ? undefined : parseNaming(naming, `${name}: name`),
     set: namedIn(set, name),
     envFiles: files.map(({ file, bytes }) => ({ file, sha256: digestOf(bytes) })),
   };
@@ -123,7 +123,7 @@ function agentIn(table: unknown, file: string): ProjectAgent {
 }
 
 function textsIn(list: unknown, where: string): string[] {
-  if (Array.isArray(list)) return list.map((text) => textOf(text, where));
+  if (Array.isArray(list)) return list.map((text) => parseText(text, where));
   throw invalid(where, "it must be a list of strings");
 }
 
@@ -155,18 +155,18 @@ function namedIn(set: unknown, file: string): Named[] {
     const problem = problemOfName(name);
     if (problem !== null) throw invalid(file, problem);
     if (steersPrograms(name)) throw invalid(where, "it changes how programs run, and only --set may set it");
-    const { field, ...reference } = pathOrReference(textOf(path, where), where);
+    const { field, ...reference } = pathOrReference(parseText(path, where), where);
     return { name, ...reference, ...(field !== null && { field }) };
   });
 }
 
-function namingOf(value: unknown, where: string): Naming {
+function parseNaming(value: unknown, where: string): Naming {
   const found = namings.find((naming) => naming === value);
   if (found === undefined) throw invalid(where, `it must be one of ${namings.join(", ")}`);
   return found;
 }
 
-function textOf(value: unknown, where: string): string {
+function parseText(value: unknown, where: string): string {
   if (typeof value === "string" && value !== "") return value;
   throw invalid(where, "it must be a string");
 }
@@ -180,8 +180,8 @@ function invalid(where: string, problem: string): CommandFailure {
  * change of a file, or the same content elsewhere, is not allowed by it.
  */
 export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
-  const found = await lstat(markOf(files)).catch(() => null);
-  return found?.isFile() === true && isPrivate(found, writing) && (await findWeakPlace(markOf(files))) === null;
+  const found = await lstat(allowanceFile(files)).catch(() => null);
+  return found?.isFile() === true && isPrivate(found, writing) && (await findWeakPlace(allowanceFile(files))) === null;
 }
 
 /** @throws CommandFailure usage, when another user could make such marks */
@@ -190,11 +190,11 @@ export async function allow(files: readonly OwnFile[]): Promise<void> {
   if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(), weak)));
   await makeAllowedDirectory();
   for (const { file } of files.slice(0, 1)) await revokeFile(file); // what it said before must not come back
-  await writeFile(markOf(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
+  await writeFile(allowanceFile(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
 
 export async function revoke(files: readonly OwnFile[]): Promise<void> {
-  await rm(markOf(files), { force: true });
+  await rm(allowanceFile(files), { force: true });
 }
 
 /** Revokes whatever the project file has said. */
@@ -231,7 +231,7 @@ function directory(): string {
   return join(state, "strongroom", "allowed");
 }
 
-function markOf(files: readonly OwnFile[]): string {
+function allowanceFile(files: readonly OwnFile[]): string {
   const hash = createHash("sha256");
   for (const part of files.flatMap(({ file, bytes }) => [Buffer.from(file), bytes])) {
     hash.update(`${part.length}:`).update(part); // with its length, so that no two lists of parts agree

@@ -6,7 +6,7 @@ import { printable } from "../kit/output.js";
 import { type Identity, identityOf, readMounts } from "./path-walk.js";
 import type { Expected } from "./sandbox-plan.js";
 
-/** Outside: the files under the covers are those that were planned. @throws CommandFailure conflict */
+/** Checks outside that the files under the covers are the planned files. @throws CommandFailure conflict */
 export function checkOutside({ unchanged }: Expected): void {
   for (const [path, identity] of unchanged) if (identityAt(path) !== identity) throw changed(path);
 }

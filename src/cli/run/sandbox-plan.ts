@@ -24,7 +24,7 @@ import {
   walk,
 } from "./path-walk.js";
 
-/** `own`: an empty directory that the program can write; `empty`: one that it cannot; `blank`: in place of a file. */
+/** `own`: an empty directory that the program can write; `empty`: a read-only empty directory; `blank`: for a file. */
 type MountKind = "writable" | "readOnly" | "own" | "frame" | "empty" | "blank";
 
 export type Entry =
@@ -34,21 +34,21 @@ export type Entry =
 export type Mount = {
   readonly path: string;
   readonly kind: MountKind;
-  /** Of a frame; `isWritable`: they are bound so. */
+  /** Entries of a frame; `isWritable`: they are bound so. */
   readonly entries?: readonly Entry[];
   readonly isWritable?: boolean;
 };
 
 /** Conditions that must hold before the program starts. */
 export type Expected = {
-  /** Seen from outside: one that was moved may no longer be under its cover. Null: it is missing. */
+  /** Files as seen from outside: a moved file may no longer be under its cover. Null: it is missing. */
   readonly unchanged: readonly (readonly [path: string, identity: Identity | null])[];
   /** Inside, these directories are the host's. */
   readonly same: readonly (readonly [path: string, identity: Identity])[];
   readonly mounted: readonly string[];
   /** Inside, no entry of these directories is one of the hidden files. */
   readonly frames: readonly string[];
-  /** What is bound into them, unless it is gone: a link in its place would show what it leads to without any cover. */
+  /** Entries bound into them, unless gone: a link in an entry's place would show its target without any cover. */
   readonly entries: readonly (readonly [path: string, identity: Identity])[];
   /** Directories above what is hidden: no entry of another name is one of them. */
   readonly above: readonly (readonly [path: string, identity: Identity])[];
@@ -186,7 +186,7 @@ class Planner {
     return above.some(([, kind]) => kind === "empty");
   }
 
-  /** What the program can do with entries of a directory. */
+  /** Returns what the program can do with entries of a directory. */
   #regionOf(directory: string): "own" | "writable" | "readOnly" {
     const regions = [...this.#writable, ...this.#own].filter((path) => isWithin(directory, path));
     const nearest = regions.reduce((one, other) => (other.length > one.length ? other : one), "");

@@ -17,7 +17,7 @@ import { planStreams } from "./sandbox-streams.js";
 /** First line that the gate writes where the program may start; any other is the reason why it may not. */
 export const startAllowed = "start";
 
-/** What the sandbox is connected to from before the program's start to its end. */
+/** Endpoint that the sandbox is connected to from before the program's start to its end. */
 export type Gate = {
   /** Returns false where the program has not been started. */
   send(signal: NodeJS.Signals): boolean;
@@ -67,7 +67,7 @@ function findEnd(directory: string): () => boolean {
   return () => namespace !== null && readNamespace(pid) === namespace && process.kill(pid, "SIGKILL");
 }
 
-/** What bubblewrap tells of itself. */
+/** Members of bubblewrap's report on itself. */
 type Info = { readonly "child-pid": number };
 
 /** Returns the identity of a process's namespace of processes; null where it has ended. */

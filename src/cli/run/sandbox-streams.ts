@@ -13,7 +13,7 @@ import { findSystemProgram } from "./system-program.js";
 export type Streams = {
   /** The file of script(1); null where no stream is a terminal. */
   readonly terminal: string | null;
-  /** What starts script(1), or the sandbox itself. It is detached where it is not what Ctrl-C is for. */
+  /** Options to start script(1), or the sandbox itself; detached where Ctrl-C is not meant for it. */
   readonly options: { readonly stdio: StdioOptions; readonly detached: boolean };
   /** Which of them is a pipe that gets what is read from the standard input; null for none. */
   readonly fed: number | null;
@@ -47,7 +47,7 @@ export function planStreams(path: string | undefined): Streams {
       detached: !isInteractive,
     },
     fed: past[0] === "pipe" ? first : null,
-    redirections: redirectionsOf(
+    redirections: shellRedirections(
       past.map((each) => each !== "ignore"),
       isInteractive,
     ),
@@ -55,7 +55,7 @@ export function planStreams(path: string | undefined): Streams {
 }
 
 /** `isPast`: which streams lead past script(1). */
-function redirectionsOf(isPast: readonly boolean[], isInteractive: boolean): string {
+function shellRedirections(isPast: readonly boolean[], isInteractive: boolean): string {
   const [stdin, stdout, stderr] = isPast;
   const words = [
     stdin === true ? `<&${first}` : isInteractive ? "" : "</dev/null",

@@ -53,7 +53,7 @@ export const sessionFiles = {
   filter: "filter.bpf",
   /** The shell's that turns into bubblewrap. */
   script: "start.sh",
-  /** What bubblewrap says about its processes. */
+  /** bubblewrap's report on its processes. */
   info: "info.json",
 };
 
@@ -142,7 +142,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     ...(planStreams(environment["PATH"]).terminal === null ? ["--new-session"] : []),
     ...["--seccomp", filterDescriptor, "--info-fd", infoDescriptor],
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
-    ...mounts.filter(({ path }) => !system.includes(path)).flatMap(argumentsOf),
+    ...mounts.filter(({ path }) => !system.includes(path)).flatMap(mountArguments),
     ...needed.filter((path) => existsSync(path)).flatMap((path) => ["--ro-bind", path, path]),
     ...["--ro-bind", directory, directory],
     ...["--ro-bind", join(directory, sessionFiles.expected), sandboxMark],
@@ -152,7 +152,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
   return { command: words, expected, directory, filter };
 }
 
-function argumentsOf({ path, kind, entries = [], isWritable = false }: Mount): string[] {
+function mountArguments({ path, kind, entries = [], isWritable = false }: Mount): string[] {
   if (kind === "writable") return ["--bind", path, path];
   if (kind === "readOnly") return ["--ro-bind", path, path];
   if (kind === "blank") return ["--ro-bind", "/dev/null", path];

@@ -41,14 +41,14 @@ type Instruction = { readonly code: number; readonly value: number; readonly ski
 /** Returns the program as the kernel of a little-endian machine reads it. */
 export function seccompFilter(): Buffer {
   const cases = architectures.flatMap((each) => {
-    const rules = rulesOf(each);
+    const rules = architectureRules(each);
     return [{ code: ifEqual, value: each.audit, skip: rules.length }, ...rules];
   });
   const program = [{ code: load, value: offsets.architecture }, ...cases, { code: end, value: allow }];
   return Buffer.concat(program.map(encoded));
 }
 
-function rulesOf({ socket, ioctl, denied }: Architecture): Instruction[] {
+function architectureRules({ socket, ioctl, denied }: Architecture): Instruction[] {
   const familyRules = families.flatMap((family) => when(ifEqual, family, allow));
   const socketRules = [
     { code: load, value: offsets.firstArgument },

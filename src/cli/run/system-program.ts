@@ -13,7 +13,7 @@ import { ownUid } from "../../client/ownership.js";
 import { findProgram } from "../kit/programs/find-program.js";
 import { walk } from "./path-walk.js";
 
-/** `file` has no links in its path. `replaceable`: what this user can change, on the way to the one that was found. */
+/** `file` has no links in its path. `replaceable`: a path on the way to the program that this user can change. */
 export type SystemProgram =
   | { readonly file: string }
   | { readonly found: string; readonly replaceable: string }

@@ -35,7 +35,7 @@ export type Trust = { readonly variables: Readonly<Record<string, string>>; read
 
 /**
  * Writes the files into a directory, and returns the variables that name them. Each variable keeps what it said: its file has
- * the certificates of the one that it named before, or else the roots that the tool would have used.
+ * the certificates of the file that it named before, or else the roots that the tool would have used.
  * @param authority the session's certificates, PEM
  */
 export async function writeTrust(directory: string, authority: string, env: NodeJS.ProcessEnv): Promise<Trust> {

@@ -17,17 +17,17 @@ export function problemOfName(name: string): string | null {
   return isShellName(name) ? `${name} has a meaning of its own in shells` : null;
 }
 
-/** What a variable is named by: the last segment of its path, or the path within the folder. */
+/** Sources of a variable's name: the last segment of its path, or the path within the folder. */
 export const namings = ["last", "path"] as const;
 export type Naming = (typeof namings)[number];
 
 export type NameRules = {
   readonly naming: Naming;
-  /** What all the paths begin with. */
+  /** Prefix of all paths. */
   readonly folder: string;
   /** Names that are set otherwise: their paths are left out. */
   readonly taken: ReadonlySet<string>;
-  /** What to do about a name that cannot be used; ends the message. */
+  /** Remedy for a name that cannot be used; ends the message. */
   readonly remedy: string;
 };
 
@@ -37,8 +37,8 @@ export type NameRules = {
  * `DB1_PASSWORD`. @throws CommandFailure usage or conflict, with every path concerned and the remedy
  */
 export function namesFor(paths: readonly string[], { naming, folder, taken, remedy }: NameRules): Named[] {
-  const nameOf = (path: string) => nameFrom(naming === "path" ? path.slice(folder.length) : lastOf(path));
-  const named = paths.map((path) => ({ name: nameOf(path), path })).filter(({ name }) => !taken.has(name));
+  const variableName = (path: string) => nameFrom(naming === "path" ? path.slice(folder.length) : lastSegment(path));
+  const named = paths.map((path) => ({ name: variableName(path), path })).filter(({ name }) => !taken.has(name));
   const unusable = named.filter(({ name }) => !isVariableName(name));
   if (unusable.length > 0) {
     const rows = unusable.map(({ name, path }) => `${printable(path)} would be ${name}`);
@@ -55,7 +55,7 @@ export function namesFor(paths: readonly string[], { naming, folder, taken, reme
   throw new CommandFailure("conflict", `${clashes.join("; ")}: ${remedy}`);
 }
 
-function lastOf(path: string): string {
+function lastSegment(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 

@@ -38,7 +38,7 @@ type Watched = { readonly folder: string | null; readonly paths: readonly string
 export async function runWatched(io: Io, start: () => ChildProcess, options: WatchOptions): Promise<number> {
   const { sources, connection } = options;
   const watched = await watchedBy(io, sources, connection);
-  let etags = await withClient(io, connection, (client) => etagsOf(client, watched));
+  let etags = await withClient(io, connection, (client) => watchedEtags(client, watched));
   const ending = new AbortController();
   const end = () => ending.abort();
   for (const signal of endings) process.on(signal, end); // the child gets them from `runChild`
@@ -118,7 +118,7 @@ class WatchedRun {
 
 /** On Node before 22.15 the command is a child of our child, which a KILL does not reach through it. */
 function killAll(child: ChildProcess): void {
-  const descendants = child.pid === undefined ? [] : childrenOf(child.pid);
+  const descendants = child.pid === undefined ? [] : childPids(child.pid);
   for (const pid of descendants) {
     try {
       process.kill(pid, "SIGKILL");
@@ -130,7 +130,7 @@ function killAll(child: ChildProcess): void {
 }
 
 /** Only Linux lists them. */
-function childrenOf(pid: number): readonly number[] {
+function childPids(pid: number): readonly number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
   } catch {
@@ -166,7 +166,7 @@ class SecretWatcher {
       const isSettled = differing(last, etags).length === 0;
       last = etags;
       wait = paths.length === 0 ? this.#options.intervalMs : Math.min(settledMs, this.#options.intervalMs);
-      const gone = missingOf(this.#watched, etags);
+      const gone = missingPaths(this.#watched, etags);
       if (gone.length > 0 && gone.join() !== missing.join()) this.#warn(warningOfMissing(gone));
       missing = gone;
       if (paths.length > 0 && isSettled && gone.length === 0) return { etags, paths };
@@ -179,7 +179,7 @@ class SecretWatcher {
     let missing: readonly string[] = [];
     while (!signal.aborted) {
       const etags = await this.#look("the command waits for it");
-      const gone = etags === null ? [] : missingOf(this.#watched, etags);
+      const gone = etags === null ? [] : missingPaths(this.#watched, etags);
       if (etags !== null && gone.length === 0) return etags;
       if (gone.join() !== missing.join())
         this.#warn(`no secret at ${gone.map(printable).join(", ")}: the command waits for it`);
@@ -192,7 +192,7 @@ class SecretWatcher {
   /** Returns null while the server cannot be asked, and warns once; `consequence` ends the warning. */
   async #look(consequence = "the command keeps running"): Promise<Etags | null> {
     try {
-      const etags = await etagsOf(this.#client, this.#watched);
+      const etags = await watchedEtags(this.#client, this.#watched);
       this.#problem = null;
       return etags;
     } catch (error) {
@@ -232,7 +232,7 @@ async function watchedBy(io: Io, sources: Sources, connection: ConnectionFlags):
 }
 
 /** Looks that do not count as use of the vault, so that it still locks when it is not used. */
-async function etagsOf(client: StrongroomClient, { folder, paths }: Watched): Promise<Etags> {
+async function watchedEtags(client: StrongroomClient, { folder, paths }: Watched): Promise<Etags> {
   const found = new Map<string, string>();
   const note = ({ entries, damaged = [] }: SecretList) => {
     for (const { path, etag } of entries) found.set(path, etag);
@@ -253,6 +253,6 @@ function differing(before: Etags, after: Etags): readonly string[] {
 }
 
 /** Secrets that are named one by one: without them the command would not start. */
-function missingOf({ paths }: Watched, etags: Etags): readonly string[] {
+function missingPaths({ paths }: Watched, etags: Etags): readonly string[] {
   return paths.filter((path) => !etags.has(path));
 }

@@ -20,13 +20,13 @@ const marks = {
   launchctl: "<!-- Written by strongroom service install. -->\n",
 };
 
-function markOf({ program }: ServiceManager): string {
+function ownMark({ program }: ServiceManager): string {
   return program === "systemctl" ? marks.systemctl : marks.launchctl;
 }
 
 /** Returns the whole file. */
 export function serviceFile(manager: ServiceManager, plan: ServicePlan): string {
-  return `${manager.text(plan)}${markOf(manager)}`;
+  return `${manager.text(plan)}${ownMark(manager)}`;
 }
 
 /** @throws CommandFailure conflict for a file of another's, unexpected when the service manager refuses */
@@ -71,7 +71,7 @@ export async function uninstallService(io: Io, manager: ServiceManager): Promise
 export async function isInstalled(manager: ServiceManager): Promise<boolean> {
   const text = await missingAsNull(readFile(manager.file, "utf8"));
   if (text === null) return false;
-  if (text.endsWith(markOf(manager))) return true;
+  if (text.endsWith(ownMark(manager))) return true;
   const problem = `${manager.file} was not written by strongroom service install, or was changed`;
   throw new CommandFailure("conflict", `${problem}: move it away first`);
 }

@@ -26,7 +26,7 @@ export type ServiceManager = {
   readonly hint: string;
 };
 
-/** @throws CommandFailure usage on a system without one that is supported */
+/** @throws CommandFailure usage on a system without a supported service manager */
 export function serviceManager(platform: NodeJS.Platform = process.platform): ServiceManager {
   if (platform === "linux") return systemd();
   if (platform === "darwin") return launchd();
@@ -64,7 +64,7 @@ function launchd(): ServiceManager {
     install: [["launchctl", "bootstrap", domain, file]],
     beforeRemoval: [["launchctl", "bootout", target]],
     afterRemoval: [],
-    // What has ended stays loaded.
+    // A service that has ended stays loaded.
     isRunning: ["sh", "-c", `launchctl print ${target} | grep -q "state = running"`],
     isLoaded: ["launchctl", "print", target],
     links: [],

@@ -1,4 +1,4 @@
-/** What a service runs: this Node, this program, and the settings that this command sees, with absolute paths. */
+/** Command line of a service: this Node, this program, and the settings that this command sees, with absolute paths. */
 import { realpathSync } from "node:fs";
 import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
@@ -25,7 +25,7 @@ export function planService(io: Io, home: string | undefined, idleTimeout: strin
   const names = Object.keys(definitions) as (keyof Settings)[];
   const replaced = idleTimeout === undefined ? ["home"] : ["home", "idleTimeout", "idleTimeoutMs"];
   const given = names.filter((name) => !replaced.includes(name) && io.env[definitions[name].variable]);
-  const variables = given.map((name) => [definitions[name].variable, textOf(io, name, settings[name])]);
+  const variables = given.map((name) => [definitions[name].variable, settingText(io, name, settings[name])]);
   const environment = {
     STRONGROOM_HOME: settings.home,
     ...Object.fromEntries(variables),
@@ -53,6 +53,6 @@ export function withoutControls(plan: ServicePlan): ServicePlan {
 }
 
 /** A path has been made absolute when it was read; anything else stays as it was given. */
-function textOf(io: Io, name: keyof Settings, value: unknown): string {
+function settingText(io: Io, name: keyof Settings, value: unknown): string {
   return typeof value === "string" ? value : (io.env[definitions[name].variable] ?? "");
 }

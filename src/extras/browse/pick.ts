@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
-import { textOf } from "../../cli/kit/args/fields.js";
+import { secretText } from "../../cli/kit/args/fields.js";
 import { folderPrefix } from "../../cli/kit/args/paths.js";
 import { codeHereOrInside } from "../../cli/kit/connection/one-time-code.js";
 import { mustGet } from "../../cli/kit/connection/secrets.js";
@@ -65,7 +65,7 @@ async function pick(io: Io, folder = "", flags: Flags): Promise<void> {
   }
   const { path, value } = await withClient(io, flags, async (client) => {
     const chosen = await choosePath(io, client, menus[menu], folderPrefix(folder));
-    if (!flags.otp) return { path: chosen, value: textOf(await mustGet(client, chosen)) };
+    if (!flags.otp) return { path: chosen, value: secretText(await mustGet(client, chosen)) };
     const { path, code } = await codeHereOrInside(client, chosen);
     return { path, value: code };
   });

@@ -6,13 +6,13 @@
 import { isUtf8 } from "node:buffer";
 import { Argument, type Command } from "commander";
 import {
+  decodeSegment,
+  encodeSegment,
   eraseLogin,
   loginsIn,
   passwordOf,
   readHelperInput,
-  segmentOf,
   storePassword,
-  textOf,
 } from "../../cli/kit/connection/logins.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
@@ -83,7 +83,7 @@ async function store(client: StrongroomClient, input: Buffer): Promise<void> {
   const before = await loginsIn(client, registryFolder(registry), null);
   await storePassword(
     client,
-    registryFolder(registry) + segmentOf(user),
+    registryFolder(registry) + encodeSegment(user),
     password,
     `password of docker for ${registry}`,
   );
@@ -99,7 +99,7 @@ async function list(io: Io, client: StrongroomClient): Promise<void> {
   const users = new Map<string, string>();
   for await (const { entries } of client.pages({ prefix: folder, limit: 1000 })) {
     for (const { path } of entries) {
-      const [registry = null, user = null, ...deeper] = path.slice(folder.length).split("/").map(textOf);
+      const [registry = null, user = null, ...deeper] = path.slice(folder.length).split("/").map(decodeSegment);
       if (registry !== null && user !== null && deeper.length === 0) users.set(registry, user);
     }
   }
@@ -127,5 +127,5 @@ function isText(value: unknown): value is string {
 
 function registryFolder(registry: string): string {
   if (registry === "") throw new CommandFailure("usage", "no registry given on standard input");
-  return `${folder}${segmentOf(registry)}/`;
+  return `${folder}${encodeSegment(registry)}/`;
 }

@@ -5,12 +5,12 @@
  */
 import { Argument, type Command } from "commander";
 import {
+  encodeSegment,
   eraseLogin,
   type Login,
   loginsIn,
   passwordOf,
   readHelperInput,
-  segmentOf,
   storePassword,
 } from "../../cli/kit/connection/logins.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
@@ -98,7 +98,7 @@ async function store(_io: Io, client: StrongroomClient, folder: string, asked: A
   if (user === null || password === undefined || password.length === 0) return;
   if (isTrue.test(asked.get("ephemeral")?.toString() ?? "")) return; // for this operation alone
   const place = `https://${asked.get("host")?.toString()}`;
-  const path = folder + segmentOf(user);
+  const path = folder + encodeSegment(user);
   await storePassword(client, path, password, `password of git for ${place}`, expiryIn(asked));
   const refresh = asked.get(refreshToken);
   if (refresh === undefined || refresh.length === 0) return;
@@ -110,7 +110,7 @@ const isTrue = /^(?:1|true|yes|on)$/i;
 
 const refreshToken = "oauth_refresh_token";
 
-/** Not the path of any login: `segmentOf` encodes a plus sign. */
+/** Not the path of any login: `encodeSegment` encodes a plus sign. */
 function refreshTokenLogin(path: string): Login {
   return { path: `${path}/+${refreshToken}`, user: "" };
 }
@@ -162,5 +162,5 @@ function hostFolder(host: string, asked: Asked): string {
       ?.toString()
       .split("/")
       .filter((part) => part !== "") ?? [];
-  return ["git", host.toLowerCase(), ...repository].map(segmentOf).join("/").concat("/");
+  return ["git", host.toLowerCase(), ...repository].map(encodeSegment).join("/").concat("/");
 }

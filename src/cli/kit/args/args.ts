@@ -33,7 +33,7 @@ export function refuseRepeatedFlags(command: Command): void {
     if (!option.required || option instanceof RepeatableOption) continue;
     let given = false;
     command.on(`option:${option.name()}`, () => {
-      if (given) throw usageFailure(command, `${nameOf(option)} is given more than once`);
+      if (given) throw usageFailure(command, `${argumentName(option)} is given more than once`);
       given = true;
     });
   }
@@ -55,12 +55,12 @@ export function hideInvalidValues(command: Command): void {
 }
 
 function invalidValue(command: Command, target: Option | Argument, text: string, error: unknown): unknown {
-  if (error instanceof Problem) return usageFailure(command, `${nameOf(target)} must be ${error.message}`);
+  if (error instanceof Problem) return usageFailure(command, `${argumentName(target)} must be ${error.message}`);
   if (!(error instanceof InvalidArgumentError)) return error;
   const { argChoices } = target;
   const problem =
     argChoices === undefined ? error.message : `must be one of ${argChoices.join(", ")}${suggestion(text, argChoices)}`;
-  return usageFailure(command, `${nameOf(target)} ${problem}`);
+  return usageFailure(command, `${argumentName(target)} ${problem}`);
 }
 
 /** A flag of some actions is an error with the others: the action is the first argument. `takenBy`: actions by a flag's value. */
@@ -107,7 +107,7 @@ function hintFor(command: Command): string {
   return "usage: strongroom <command> [flags]; strongroom help lists the commands";
 }
 
-function nameOf(target: Option | Argument): string {
+function argumentName(target: Option | Argument): string {
   return target instanceof Option ? (target.long ?? target.flags) : `<${target.name()}>`;
 }
 
@@ -209,17 +209,17 @@ function withoutName({ parent, unknownFlag }: Parser): string | null {
 
 function missingArgument({ registeredArguments, args }: Command): string {
   const missing = registeredArguments[args.length];
-  return `<${missing?.name()}> is missing${oneOf(missing?.argChoices)}`;
+  return `<${missing?.name()}> is missing${choicesHint(missing?.argChoices)}`;
 }
 
 function missingFlag(command: Command): string {
   const isMissing = (option: Option) =>
     option.mandatory && command.getOptionValue(option.attributeName()) === undefined;
   const missing = command.options.find(isMissing);
-  return `${missing?.long} is missing${oneOf(missing?.argChoices)}`;
+  return `${missing?.long} is missing${choicesHint(missing?.argChoices)}`;
 }
 
-function oneOf(choices: readonly string[] | undefined): string {
+function choicesHint(choices: readonly string[] | undefined): string {
   if (choices === undefined) return "";
   return choices.length === 1 ? `: the only one is ${choices[0]}` : `: choose one of ${choices.join(", ")}`;
 }
@@ -235,7 +235,7 @@ function unknownCommand(program: Command): string {
   return `unknown command '${name}'${suggestion(name, namesOf(program.createHelp().visibleCommands(program)))}`;
 }
 
-/** What similar programs call our commands. */
+/** Names of our commands in similar programs. */
 const synonyms: Readonly<Record<string, string>> = {
   add: "put",
   cat: "get",
@@ -278,11 +278,11 @@ export function namesOf(commands: readonly Command[]): string[] {
 export function suggestion(wrong: string, names: readonly string[], common = 0): string {
   const near =
     closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length - common + 1) / 3) }) ??
-    names.find((name) => lettersOf(name) === lettersOf(wrong));
+    names.find((name) => sortedLetters(name) === sortedLetters(wrong));
   return near === undefined ? "" : `. Did you mean ${printable(near)}?`;
 }
 
 /** Returns the letters sorted: swapped letters count as two mistakes, too many for a short name. */
-function lettersOf(name: string): string {
+function sortedLetters(name: string): string {
   return [...name].sort().join("");
 }

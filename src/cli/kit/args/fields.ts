@@ -9,7 +9,7 @@ import { suggestion } from "./args.js";
 export type Reference = { readonly path: string; readonly field: string | null };
 
 /** @throws CommandFailure usage, for a binary value */
-export function textOf(secret: Secret): string {
+export function secretText(secret: Secret): string {
   if (secret.encoding === undefined) return secret.reveal();
   const shown = printable(secret.path);
   throw new CommandFailure(
@@ -20,12 +20,12 @@ export function textOf(secret: Secret): string {
 
 /** @throws CommandFailure usage, for a binary value; notFound, without such a field */
 export function revealReference(secret: Secret, { field }: Reference): string {
-  return field === null ? textOf(secret) : fieldOf(secret, field);
+  return field === null ? secretText(secret) : secretField(secret, field);
 }
 
 /** @throws CommandFailure usage, for a binary value; notFound, without such a field */
-export function fieldOf(secret: Secret, field: string): string {
-  const found = findField(textOf(secret), field);
+export function secretField(secret: Secret, field: string): string {
+  const found = findField(secretText(secret), field);
   if (found !== null && "text" in found) return found.text;
   const problem = `${printable(secret.path)} has no field ${printable(field)}`;
   if (found === null) throw new CommandFailure("notFound", `${problem}: its value is not a JSON object`);

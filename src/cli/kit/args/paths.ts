@@ -4,7 +4,7 @@ import { canonicalPath as canonicalSecretPath } from "../../../paths/secret-path
 import { CommandFailure } from "../errors.js";
 import { printable, shortened } from "../output.js";
 
-/** What a reference begins with. */
+/** The prefix of a reference. */
 export const scheme = "strongroom://";
 
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */

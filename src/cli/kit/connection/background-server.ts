@@ -30,7 +30,7 @@ export async function startInBackground(io: Io, flags: GivenFlags): Promise<Back
   const file = await open(log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | noFollow, 0o600);
   try {
     const { size: before } = await file.stat();
-    const args = ["--", entryFile, "serve", ...wordsOf(flags)];
+    const args = ["--", entryFile, "serve", ...flagArguments(flags)];
     const child = spawn(process.execPath, args, { detached: true, stdio: ["ignore", "pipe", file.fd], env: io.env });
     const { stdout } = child;
     if (stdout === null) throw new CommandFailure("unexpected", "the server's output cannot be read");
@@ -44,7 +44,7 @@ export async function startInBackground(io: Io, flags: GivenFlags): Promise<Back
   }
 }
 
-function wordsOf(flags: GivenFlags): string[] {
+function flagArguments(flags: GivenFlags): string[] {
   return Object.entries(flags).map(([name, text]) => `--${definitions[name as keyof Settings].flag}=${text}`);
 }
 
@@ -63,7 +63,7 @@ async function firstLine(stream: AsyncIterable<Buffer>): Promise<string | null> 
   return null;
 }
 
-/** What a server that ended has written for people: its log lines are JSON. */
+/** Returns the text for people that an ended server wrote: its log lines are JSON. */
 async function saidSince(log: string, offset: number): Promise<string> {
   const lines = (await readFile(log)).subarray(offset).toString("utf8").trim().split("\n");
   const said = lines

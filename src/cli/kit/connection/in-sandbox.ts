@@ -6,7 +6,7 @@ import { CommandFailure } from "../errors.js";
 /** Only the sandbox and root can write its directory. */
 export const sandboxMark = "/run/strongroom-sandbox";
 
-/** What a command finds there: no home, no socket, no token, and no network. */
+/** Errors of a command there, which has no home, no socket, no token, and no network. */
 const outOfReach = ["UNREACHABLE", "UNAUTHORIZED", "UNTRUSTED_HOME", "UNTRUSTED_CERTIFICATE", "TIMEOUT"];
 
 /** Returns the failure of a command that looked for the vault in the sandbox, else null. */

@@ -19,16 +19,16 @@ export async function readHelperInput(io: Io, isWhole?: (read: Uint8Array) => bo
 export type Login = { readonly path: string; readonly user: string };
 
 /** Returns a text as one segment of a path: `decodeURIComponent` reverses it. */
-export function segmentOf(text: string): string {
+export function encodeSegment(text: string): string {
   const encoded = encodeURIComponent(text).replaceAll("%40", "@").replaceAll("%3A", ":");
   return /^\.\.?$/.test(encoded) ? encoded.replaceAll(".", "%2E") : encoded;
 }
 
-/** Returns the text of a segment; null for one that `segmentOf` never returns. */
-export function textOf(segment: string): string | null {
+/** Returns the text of a segment; null for a segment that `encodeSegment` never returns. */
+export function decodeSegment(segment: string): string | null {
   try {
     const text = decodeURIComponent(segment);
-    return segmentOf(text) === segment ? text : null;
+    return encodeSegment(text) === segment ? text : null;
   } catch {
     return null;
   }
@@ -38,11 +38,11 @@ export function textOf(segment: string): string | null {
 export async function loginsIn(client: StrongroomClient, folder: string, user: string | null): Promise<Login[]> {
   const logins: Login[] = [];
   for await (const { entries } of client.pages({
-    prefix: user === null ? folder : folder + segmentOf(user),
+    prefix: user === null ? folder : folder + encodeSegment(user),
     limit: 1000,
   })) {
     for (const { path } of entries) {
-      const found = textOf(path.slice(folder.length));
+      const found = decodeSegment(path.slice(folder.length));
       if (found !== null && found !== "" && (user === null || found === user)) logins.push({ path, user: found });
     }
   }
@@ -56,7 +56,7 @@ export async function passwordOf(client: StrongroomClient, { path }: Login): Pro
 }
 
 /**
- * Stores a password unless it is the one that is there: programs report each login that worked.
+ * Stores a password unless it is already stored: programs report each login that worked.
  * @param expiresAt null keeps the time that a password has which is already there
  */
 export async function storePassword(
@@ -76,7 +76,7 @@ export async function storePassword(
   await client.put(path, password, { ...metadata, ...expiry, replaceMetadata: true });
 }
 
-/** Moves a login to the trash; with a password, only one that has it. */
+/** Moves a login to the trash; with a password, only a login that has it. */
 export async function eraseLogin(client: StrongroomClient, login: Login, password: Uint8Array | null): Promise<void> {
   const stored = password === null ? null : await passwordOf(client, login);
   const isOther = password !== null && stored?.equals(password) !== true;

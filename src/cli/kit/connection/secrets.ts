@@ -153,7 +153,7 @@ function commonStart([first = "", ...others]: readonly string[]): string {
   return start;
 }
 
-/** What to say of secrets that others have displaced in the trash: a path has one there. */
+/** Returns a message about secrets displaced in the trash, which holds one secret per path. */
 export function fateInTrash(paths: readonly string[]): string {
   if (paths.length === 0) return "";
   const [before, is] = paths.length === 1 ? ["the secret", "is"] : ["the secrets", "are"];
@@ -175,7 +175,7 @@ export async function explainEmptyFolder(client: StrongroomClient, name: string)
   }
   const near = await pathsNear(client, path);
   if (near.includes(path)) return `${nothing}: ${printable(path)} is a secret, not a folder`;
-  const folders = foldersOf(near);
+  const folders = parentFolders(near);
   return `${nothing}${suggestion(folder, folders) || elsewhere}`;
 }
 
@@ -196,7 +196,7 @@ async function pathsUnder(client: StrongroomClient, prefix: string): Promise<str
   }
 }
 
-function foldersOf(paths: readonly string[]): string[] {
+function parentFolders(paths: readonly string[]): string[] {
   const folders = paths.flatMap((path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index + 1)));
   return [...new Set(folders)];
 }
@@ -244,7 +244,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof StrongroomError && error.code === "NOT_FOUND";
 }
 
-/** What a list says of a secret; nothing, when that is damaged. */
+/** A secret as a list shows it; undefined when it is damaged. */
 type Present = { readonly entry: SecretEntry | undefined };
 
 /** Returns what is known of a secret without its value, or null without one. @throws CommandFailure usage, for an invalid path */

@@ -1,4 +1,4 @@
-/** What `strongroom top` shows of an interval, from two scrapes of Prometheus' text format. */
+/** Load that `strongroom top` shows for an interval, from two scrapes of Prometheus' text format. */
 
 /** Times in seconds; null where nothing was measured. */
 export type OperationLoad = {
@@ -15,12 +15,12 @@ export type ServerLoad = {
   readonly initialized: boolean;
   readonly unlocked: boolean;
   readonly uptime: number;
-  /** Of the interval. */
+  /** Length of the interval. */
   readonly seconds: number;
   /** Null while the storage does not respond. */
   readonly secrets: number | null;
   readonly residentBytes: number;
-  /** Of one processor; above 1 where several threads were busy. */
+  /** Share of one processor; above 1 where several threads were busy. */
   readonly cpu: number;
   readonly operations: readonly OperationLoad[];
   readonly derivations: { readonly running: number; readonly waiting: number; readonly p99: number | null };
@@ -79,16 +79,17 @@ export function loadOf(interval: Interval): ServerLoad {
 function operationsIn(interval: Interval): OperationLoad[] {
   const duration = "strongroom_http_request_duration_seconds";
   const loads = interval.labels(`${duration}_count`).map(({ method, route }) => {
-    const isOf = (labels: Readonly<Record<string, string>>) => labels["method"] === method && labels["route"] === route;
+    const isOperation = (labels: Readonly<Record<string, string>>) =>
+      labels["method"] === method && labels["route"] === route;
     const hasFailed = ({ status = "" }: Readonly<Record<string, string>>) => !/^[123]/.test(status);
-    const requests = (matches: typeof isOf) =>
+    const requests = (matches: typeof isOperation) =>
       interval.grown("strongroom_http_requests_total", matches) / interval.seconds;
     return {
       operation: `${method} ${route}`,
-      perSecond: requests(isOf),
-      failedPerSecond: requests((labels) => isOf(labels) && hasFailed(labels)),
-      p50: measured(interval.quantile(0.5, duration, isOf)),
-      p99: measured(interval.quantile(0.99, duration, isOf)),
+      perSecond: requests(isOperation),
+      failedPerSecond: requests((labels) => isOperation(labels) && hasFailed(labels)),
+      p50: measured(interval.quantile(0.5, duration, isOperation)),
+      p99: measured(interval.quantile(0.99, duration, isOperation)),
     };
   });
   return loads.filter(({ perSecond }) => perSecond > 0).sort((a, b) => b.perSecond - a.perSecond);
@@ -124,18 +125,20 @@ function parseLabels(text: string): Record<string, string> {
 type Labels = Readonly<Record<string, string>>;
 type Matches = (labels: Labels) => boolean;
 
-/** What happened from one scrape to the next; without an earlier one, since the server's start. */
+/** Changes from one scrape to the next; without an earlier scrape, since the server's start. */
 export class Interval {
   readonly #before: MetricSamples | null;
   readonly #after: MetricSamples;
   readonly seconds: number;
 
   constructor(before: MetricSamples | null, after: MetricSamples) {
-    const hasRestarted = before !== null && startOf(before) !== startOf(after);
+    const hasRestarted = before !== null && processStart(before) !== processStart(after);
     this.#before = hasRestarted ? null : before;
     this.#after = after;
     this.seconds =
-      this.#before === null ? Math.max(1, Date.now() / 1000 - startOf(after)) : (after.at - this.#before.at) / 1000;
+      this.#before === null
+        ? Math.max(1, Date.now() / 1000 - processStart(after))
+        : (after.at - this.#before.at) / 1000;
   }
 
   /** The labels of all series of a metric. */
@@ -164,7 +167,7 @@ export class Interval {
   }
 }
 
-function startOf({ byName }: MetricSamples): number {
+function processStart({ byName }: MetricSamples): number {
   return byName.get("process_start_time_seconds")?.[0]?.value ?? 0;
 }
 

@@ -1,4 +1,4 @@
-/** What the commands of transit keys share: input as a stream, and the flags that say how to sign. */
+/** Shared parts of the commands of transit keys: input as a stream, and the flags that say how to sign. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";

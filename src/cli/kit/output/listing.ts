@@ -48,7 +48,7 @@ export async function printList(
     count += entries.length;
     damaged.push(...(page.damaged ?? []));
     if (waits) kept.push(...entries);
-    else io.stdout.write(flags.long ? tableOf(io, asPaths(entries)) : pathsOf(entries));
+    else io.stdout.write(flags.long ? tableOf(io, asPaths(entries)) : pathLines(entries));
   }
   if (flags.json) printJson(io, { entries: kept, damaged });
   else if (waits) io.stdout.write(shownOnTerminal(io, arrange(kept), flags));
@@ -57,7 +57,7 @@ export async function printList(
   throw new CommandFailure("findings", `damaged, not shown: ${names}; see  strongroom doctor`);
 }
 
-function pathsOf(entries: readonly SecretEntry[]): string {
+function pathLines(entries: readonly SecretEntry[]): string {
   return entries.map(({ path }) => `${path}\n`).join("");
 }
 
@@ -101,7 +101,7 @@ export function treeOf<T extends { readonly path: string }>(items: readonly T[])
   const root: Node<T> = { children: new Map() };
   for (const item of items) {
     let node = root;
-    for (const name of item.path.split(/(?<=\/)/)) node = childOf(node, name);
+    for (const name of item.path.split(/(?<=\/)/)) node = childNode(node, name);
     node.item = item;
   }
   return [...root.children].flatMap(([name, node]) => {
@@ -110,7 +110,7 @@ export function treeOf<T extends { readonly path: string }>(items: readonly T[])
   });
 }
 
-function childOf<T>({ children }: Node<T>, name: string): Node<T> {
+function childNode<T>({ children }: Node<T>, name: string): Node<T> {
   const known = children.get(name);
   if (known !== undefined) return known;
   const made: Node<T> = { children: new Map() };

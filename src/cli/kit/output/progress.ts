@@ -7,7 +7,7 @@ export interface Progress {
   end(): void;
 }
 
-/** What is counted. */
+/** The unit counted. */
 export type ProgressUnit = "items" | "bytes";
 
 const width = 30;

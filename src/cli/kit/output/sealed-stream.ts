@@ -40,7 +40,7 @@ export async function* sealStream(
   yield head;
   let number = 0;
   for await (const { chunk, isLast } of chunksOf(source, chunkBytes)) {
-    const cipher = createCipheriv(algorithm, key, nonceOf(number++, isLast), options).setAAD(head);
+    const cipher = createCipheriv(algorithm, key, chunkNonce(number++, isLast), options).setAAD(head);
     yield Buffer.concat([cipher.update(chunk), cipher.final(), cipher.getAuthTag()]);
   }
 }
@@ -73,7 +73,7 @@ export async function* openStream(
   let number = 0;
   for await (const { chunk, isLast } of chunksOf(chunks, chunkBytes + tagBytes)) {
     if (chunk.length < tagBytes) throw new DamagedFile();
-    const decipher = createDecipheriv(algorithm, key, nonceOf(number++, isLast), options).setAAD(head);
+    const decipher = createDecipheriv(algorithm, key, chunkNonce(number++, isLast), options).setAAD(head);
     decipher.setAuthTag(chunk.subarray(chunk.length - tagBytes));
     const plaintext = decipher.update(chunk.subarray(0, chunk.length - tagBytes));
     try {
@@ -86,7 +86,7 @@ export async function* openStream(
   }
 }
 
-function nonceOf(number: number, isLast: boolean): Buffer {
+function chunkNonce(number: number, isLast: boolean): Buffer {
   const nonce = Buffer.alloc(12);
   nonce.writeBigUInt64BE(BigInt(number), 3);
   nonce[11] = isLast ? 1 : 0;

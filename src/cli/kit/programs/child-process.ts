@@ -77,11 +77,11 @@ function ended(child: ChildProcess): Promise<number> {
     child.on("error", (error) => {
       if (child.pid === undefined) reject(error); // else a signal could not be delivered
     });
-    child.on("exit", (code, signal) => resolve(statusOf(code, signal)));
+    child.on("exit", (code, signal) => resolve(exitStatus(code, signal)));
   });
 }
 
-function statusOf(code: number | null, signal: NodeJS.Signals | null): number {
+function exitStatus(code: number | null, signal: NodeJS.Signals | null): number {
   return signal === null ? (code ?? notFound) : signalBase + constants.signals[signal];
 }
 

@@ -62,11 +62,11 @@ function problemOfAccess(path: string): string | null {
  * the process: what is not known here is started as a child instead.
  */
 export function isSurelyExecutable(file: string, texts: readonly string[]): boolean {
-  return sizeOf(texts) < sizeLimit() && (isBinaryLikeOurs(file) || isScriptOfBinary(file));
+  return totalBytes(texts) < sizeLimit() && (isBinaryLikeOurs(file) || isScriptOfBinary(file));
 }
 
 /** As execve(2) counts: each text with its final NUL and a pointer. */
-function sizeOf(texts: readonly string[]): number {
+function totalBytes(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 9, 4096);
 }
 
@@ -83,12 +83,12 @@ function sizeLimit(): number {
 
 /** Whether a file has the format, processor and dynamic loader of the Node that runs this. */
 function isBinaryLikeOurs(file: string): boolean {
-  const [ours, its] = [process.execPath, file].map(headOf);
+  const [ours, its] = [process.execPath, file].map(readHead);
   if (ours === undefined || its === undefined || ours.length < 64 || its.length < 64) return false;
   if (!isElf64(ours)) return ours.subarray(0, 8).equals(its.subarray(0, 8)) || its.readUInt32BE(0) === universal;
   if (!ours.subarray(0, 6).equals(its.subarray(0, 6)) || ours.readUInt16LE(18) !== its.readUInt16LE(18)) return false;
-  const loader = loaderOf(its);
-  return loader === null || loader === loaderOf(ours);
+  const loader = elfLoader(its);
+  return loader === null || loader === elfLoader(ours);
 }
 
 /** Mach-O for several processors. */
@@ -99,7 +99,7 @@ function isElf64(head: Buffer): boolean {
 }
 
 /** The dynamic loader that an ELF file names; null for a static one, and "" where that is not in the head. */
-function loaderOf(head: Buffer): string | null {
+function elfLoader(head: Buffer): string | null {
   const [offset, size, count] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54), head.readUInt16LE(56)];
   for (let at = offset; at < offset + size * count; at += size) {
     if (at + 40 > head.length) return "";
@@ -112,12 +112,12 @@ function loaderOf(head: Buffer): string | null {
 
 /** A script with a line `#!/path/of/program`; without one, execvp gives it to a shell, and execve refuses it. */
 function isScriptOfBinary(file: string): boolean {
-  const [, interpreter] = /^#![ \t]*(\/[^\s]+)/.exec(headOf(file)?.toString("latin1", 0, 256) ?? "") ?? [];
+  const [, interpreter] = /^#![ \t]*(\/[^\s]+)/.exec(readHead(file)?.toString("latin1", 0, 256) ?? "") ?? [];
   return interpreter !== undefined && problemOfFile(interpreter) === null && isBinaryLikeOurs(interpreter);
 }
 
 /** Undefined where the file may be executed and not read. */
-function headOf(file: string): Buffer | undefined {
+function readHead(file: string): Buffer | undefined {
   try {
     const descriptor = openSync(file, "r");
     try {

@@ -1,7 +1,7 @@
 /**
- * What this process inherits and Node does not pass on: ignored signals, which Node resets at its start before any code runs,
- * descriptors beside the standard streams, which it marks to be closed, and text that is not UTF-8. `bin/strongroom.cjs`
- * looks while it is still a shell, and says what it sees in variables.
+ * State that this process inherits and Node does not pass on: ignored signals, which Node resets at its start before
+ * any code runs, descriptors beside the standard streams, which it marks to be closed, and text that is not UTF-8.
+ * `bin/strongroom.cjs` looks while it is still a shell, and says what it sees in variables.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const [hangUp, seen] = ["STRONGROOM_SIGHUP", "STRONGROOM_INHERITED"];
 
 const mostDescriptors = 256;
 
-/** Of this process. The variables say nothing of the programs that it starts. */
+/** State inherited by this process. The variables do not describe the programs that it starts. */
 export const inherited: Inherited = readInherited(process.env[hangUp], process.env[seen]);
 delete process.env[hangUp];
 delete process.env[seen];
@@ -106,7 +106,7 @@ export function explainLost(names: readonly string[]): string {
   return `warning: not UTF-8, and so not passed on to the command: ${names.join(", ")}\n`;
 }
 
-/** What Node reads in the place of bytes that are not UTF-8. */
+/** The character that Node reads in place of bytes that are not UTF-8. */
 const replacement = "\ufffd";
 
 /** Returns the first argument of the command line that is not UTF-8, counted from 1; null for none. */

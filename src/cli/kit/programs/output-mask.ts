@@ -8,7 +8,7 @@ import { Transform } from "node:stream";
 /** Shorter values are not masked: they would match everywhere. */
 export const minMaskedBytes = 4;
 
-/** Of a value of several lines, shorter lines are not masked alone: they are mostly no secret, such as `{` or `key:`. */
+/** Shorter lines of a multi-line value are not masked alone: they are mostly no secret, such as `{` or `key:`. */
 const minLineBytes = 8;
 
 const stars = Buffer.from("***");
@@ -25,7 +25,9 @@ export class Masker {
   #covered = 0;
 
   constructor(values: readonly Buffer[]) {
-    const long = values.flatMap((value) => [value, ...linesOf(value)]).filter(({ length }) => length >= minMaskedBytes);
+    const long = values
+      .flatMap((value) => [value, ...splitLines(value)])
+      .filter(({ length }) => length >= minMaskedBytes);
     for (const value of long.sort((a, b) => b.length - a.length)) {
       const key = value.readUInt32BE(0);
       this.#first[value.readUInt8(0)] = 1;
@@ -83,7 +85,7 @@ export class Masker {
 }
 
 /** Programs print lines one by one, with line ends and indentation of their own: both are left out here. */
-function linesOf(value: Buffer): Buffer[] {
+function splitLines(value: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0, end = 0; start < value.length; start = end + 1) {
     const newline = value.indexOf(0x0a, start);

@@ -36,7 +36,7 @@ export class OwnCommands {
     if (code === 0) return output;
     output.fill(0);
     const message = Buffer.from(problem).toString("utf8").trim().replaceAll("strongroom: ", "");
-    throw new CommandFailure(exitOf(code as number | null), message || `strongroom ${name} failed`);
+    throw new CommandFailure(exitName(code as number | null), message || `strongroom ${name} failed`);
   }
 
   /** Runs a command that uses the terminal; returns whether it succeeded. */
@@ -51,7 +51,7 @@ export class OwnCommands {
   }
 }
 
-function exitOf(code: number | null): ExitName {
+function exitName(code: number | null): ExitName {
   const found = Object.entries(exitCodes).find(([, each]) => each === code);
   return (found?.[0] as ExitName | undefined) ?? "unexpected";
 }

@@ -13,7 +13,7 @@ const generated = /sr[tc]_[A-Za-z0-9_-]{43}/;
 const leastPart = 16;
 
 /**
- * Returns the variables whose values hold no token: neither a generated one nor the one that this command uses.
+ * Returns the variables whose values hold no token: neither a generated token nor this command's own.
  * `vault-env`, for one, puts the root token into VAULT_TOKEN.
  */
 export function withoutTokens(environment: NodeJS.ProcessEnv, place: TokenPlace = {}): NodeJS.ProcessEnv {
@@ -48,12 +48,12 @@ function currentTokens(environment: NodeJS.ProcessEnv, { home, tokenFile }: Toke
     () => readOneSetting("tokenFile", tokenFile, environment),
     () => readOneSetting("tokenFile", undefined, environment),
   ];
-  const found = [environment["STRONGROOM_TOKEN"], ...files.map((file) => contentOf(file))];
+  const found = [environment["STRONGROOM_TOKEN"], ...files.map((file) => fileContent(file))];
   return found.filter((token) => token !== undefined && token !== "").map((token) => String(token));
 }
 
 /** Returns undefined for what cannot be read. A pipe can be read only once, and the client has done so. */
-function contentOf(file: () => string | null): string | undefined {
+function fileContent(file: () => string | null): string | undefined {
   try {
     const name = file();
     return name !== null && statSync(name).isFile() ? readFileSync(name, "utf8").trim() : undefined;

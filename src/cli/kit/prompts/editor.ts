@@ -20,7 +20,7 @@ export async function editBytes(io: Io, bytes: Uint8Array, onDisk: boolean): Pro
   try {
     scratch = Scratch.make(bytes, onDisk);
     child = start(io, editor, scratch.file);
-    refuse(editor, await endOf(child));
+    refuse(editor, await childExit(child));
     return scratch.read();
   } finally {
     scratch?.remove();
@@ -38,7 +38,7 @@ function start(io: Io, editor: string, file: string): ChildProcess {
   return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit", env });
 }
 
-function endOf(child: ChildProcess): Promise<number | NodeJS.Signals> {
+function childExit(child: ChildProcess): Promise<number | NodeJS.Signals> {
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("exit", (code, signal) => resolve(signal ?? code ?? 0));

@@ -57,7 +57,7 @@ export async function askPassphrase(io: Io, question: string, cancelled?: string
 }
 
 function mustBeValid(passphrase: Bytes): Bytes {
-  const problem = problemOf(passphrase);
+  const problem = passphraseProblem(passphrase);
   const mistyped = keyProblem(passphrase);
   if (problem === null && mistyped === null) return passphrase;
   passphrase.fill(0);
@@ -86,7 +86,7 @@ async function askLine(io: Io, text: string, cancelled?: string): Promise<Bytes 
   throw new CommandFailure("usage", severalLines);
 }
 
-function problemOf(passphrase: Bytes): string | null {
+function passphraseProblem(passphrase: Bytes): string | null {
   if (passphrase.length === 0) return "is empty";
   if (passphrase.length > maxPassphraseBytes) return `is longer than ${maxPassphraseBytes} bytes`;
   return isUtf8(passphrase) ? null : "is not valid UTF-8";
@@ -140,7 +140,7 @@ export async function readNewPassphrase(io: Io, source: NewPassphraseSource): Pr
 
 const again = { weak: "type another one", different: "the passphrases differ: type both again" } as const;
 
-/** What cannot be typed is most likely a mistake: a vault with it can never be unlocked at a prompt. */
+/** Refuses a passphrase that cannot be typed, a likely mistake: no prompt could ever unlock the vault with it. */
 async function readGiven(io: Io, source: NewPassphraseSource): Promise<Bytes> {
   const passphrase = await readPassphrase(io, source, "");
   const problem = source.raw ? null : untypable(passphrase);
@@ -164,7 +164,7 @@ function untypable(passphrase: Bytes): string | null {
   return passphrase.some(isControl) ? "a control character" : null;
 }
 
-/** Of ASCII, and of the C1 set, which UTF-8 begins with 0xc2; a tab can be typed. */
+/** Whether a byte begins a control character of ASCII or C1 (in UTF-8, 0xc2 comes first); a tab can be typed. */
 function isControl(byte: number, at: number, bytes: Bytes): boolean {
   if (byte < 0x20 || byte === 0x7f) return byte !== 0x09;
   return byte === 0xc2 && (bytes[at + 1] ?? 0xff) < 0xa0;

@@ -18,11 +18,11 @@ type HiddenQuestion = {
   readonly limit: number;
   /** Enter is a newline of the input, and Ctrl-D ends it. */
   readonly endsAtControlD?: boolean;
-  /** What to say when more came after the end, as from a paste of several lines. */
+  /** Message when more input came after the end, as from a paste of several lines. */
   readonly trailingInput: string;
-  /** What was typed before the question was shown is no reply to it. */
+  /** Discards input typed before the question was shown, which is no reply to it. */
   readonly discardsEarly?: true;
-  /** What to say after Ctrl-C. */
+  /** Message after Ctrl-C. */
   readonly cancelled?: string | undefined;
 };
 

@@ -60,7 +60,7 @@ export class Scratch {
     return bytes;
   }
 
-  /** Overwrites and removes the file, and those that the editor has left beside it. */
+  /** Overwrites and removes the file, and files that the editor has left next to it. */
   remove(): void {
     removeScratchDirectory(this.#directory);
   }

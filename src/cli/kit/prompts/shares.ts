@@ -45,7 +45,7 @@ export async function splitKey(key: string, shares: number, threshold: number): 
   return parts.map((part) => {
     const body = Buffer.concat([Uint8Array.of(threshold), set, part]);
     part.fill(0);
-    return `${prefix}-${grouped(lettersOf(Buffer.concat([body, checkOf(body)])))}`;
+    return `${prefix}-${grouped(lettersOf(Buffer.concat([body, shareCheck(body)])))}`;
   });
 }
 
@@ -54,10 +54,10 @@ function readShare(text: Uint8Array): Share | null {
   const letters = Buffer.from(text).toString("latin1").replace(/[\s-]/g, "");
   if (letters.slice(0, prefix.length).toUpperCase() !== prefix) return null;
   if (letters.length !== prefix.length + shareLetters) return null;
-  const bytes = bytesOf(letters.slice(prefix.length));
+  const bytes = decodeLetters(letters.slice(prefix.length));
   if (bytes === null) return null;
   const body = bytes.subarray(0, -checkBytes);
-  if (!checkOf(body).equals(bytes.subarray(-checkBytes))) return null;
+  if (!shareCheck(body).equals(bytes.subarray(-checkBytes))) return null;
   const threshold = body[0] ?? 0;
   const number = body.at(-1) ?? 0; // the library puts the share's coordinate last
   if (threshold < minThreshold || number === 0) return null; // correctly spelled, but made by no split
@@ -66,7 +66,7 @@ function readShare(text: Uint8Array): Share | null {
 }
 
 /** Returns the key's text, which the caller wipes. The shares must be different ones of one set, as many as its threshold. */
-async function keyOf(shares: readonly Share[]): Promise<Bytes> {
+async function combinedKey(shares: readonly Share[]): Promise<Bytes> {
   const key = await combine(shares.map(({ bytes }) => bytes)).finally(() => {
     for (const { bytes } of shares) bytes.fill(0);
   });
@@ -76,7 +76,7 @@ async function keyOf(shares: readonly Share[]): Promise<Bytes> {
   return text;
 }
 
-function checkOf(body: Uint8Array): Buffer {
+function shareCheck(body: Uint8Array): Buffer {
   return createHash("sha256").update(body).digest().subarray(0, checkBytes);
 }
 
@@ -84,7 +84,7 @@ function grouped(letters: string): string {
   return (letters.match(new RegExp(`.{1,${groupLetters}}`, "g")) ?? []).join("-");
 }
 
-function bytesOf(letters: string): Buffer | null {
+function decodeLetters(letters: string): Buffer | null {
   const values = Array.from(letters, (letter) => letterValue(letter.charCodeAt(0)));
   if (values.includes(-1)) return null;
   const bits = values.map((value) => value.toString(2).padStart(5, "0")).join("");
@@ -100,11 +100,11 @@ export async function askKeyFromShares(io: Io, nonInteractive: boolean | undefin
   while (shares.length === 0 || shares.length !== shares[0]?.threshold) {
     const of = shares[0] === undefined ? "" : ` of ${shares[0].threshold}`;
     const share = await askShare(io, `Share ${shares.length + 1}${of}: `, nonInteractive);
-    const problem = problemOf(share, shares);
+    const problem = shareProblem(share, shares);
     if (share !== null && problem === null) shares.push(share);
     else say(io, `${problem}\n`);
   }
-  return keyOf(shares);
+  return combinedKey(shares);
 }
 
 async function askShare(io: Io, text: string, nonInteractive: boolean | undefined): Promise<Share | null> {
@@ -120,7 +120,7 @@ function question(text: string) {
   return { text, limit: maxShareBytes, trailingInput, cancelled: "cancelled: the vault is still locked" };
 }
 
-function problemOf(share: Share | null, others: readonly Share[]): string | null {
+function shareProblem(share: Share | null, others: readonly Share[]): string | null {
   if (share === null) return "not a valid share; check it for typing mistakes";
   if (others.some(({ set }) => set !== share.set)) return "this share belongs to another key; enter another one";
   return others.some(({ number }) => number === share.number)

@@ -47,10 +47,10 @@ function readPem(pem: Buffer, passphrase: Uint8Array | null): FileKey {
     if (passphrase !== null) throw wrongPassphrase();
     throw new UnusableKey("format", "the file is no private key in OpenSSH's form or PEM");
   }
-  return { type: typeOf(key), der: key.export({ format: "der", type: "pkcs8" }), comment: "" };
+  return { type: fileKeyType(key), der: key.export({ format: "der", type: "pkcs8" }), comment: "" };
 }
 
-function typeOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): FileKeyType {
+function fileKeyType({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): FileKeyType {
   if (type === "ed25519") return "ed25519";
   if (type === "ec" && details?.namedCurve === "prime256v1") return "ecdsa-p256";
   if (type === "rsa" && details?.modulusLength === 2048) return "rsa-2048";
@@ -66,10 +66,10 @@ async function readOpenSsh(bytes: Buffer, askPassphrase: () => Promise<Uint8Arra
     if (reader.uint32() !== 1) throw new UnusableKey("format", "the file holds several keys");
     const publicKey = reader.bytes();
     const sealed = reader.bytes();
-    if (cipher === "none") return matching(keyOf(sealed), publicKey);
+    if (cipher === "none") return matching(parseFileKey(sealed), publicKey);
     const opened = decrypt(cipher, kdf, options, sealed, reader.rest(), await askPassphrase());
     try {
-      return matching(keyOf(opened), publicKey);
+      return matching(parseFileKey(opened), publicKey);
     } finally {
       opened.fill(0);
     }
@@ -115,7 +115,7 @@ function openWith(cipher: string, key: Buffer, iv: Buffer, sealed: Buffer, tag: 
   return Buffer.concat([decipher.update(sealed), decipher.final()]);
 }
 
-function keyOf(opened: Buffer): FileKey {
+function parseFileKey(opened: Buffer): FileKey {
   const reader = new WireReader(opened);
   const [check, again] = [reader.uint32(), reader.uint32()];
   if (check !== again) throw wrongPassphrase();
@@ -153,9 +153,16 @@ function curveKey(type: keyof typeof pkcs8Prefixes, digits: Buffer, reader: Wire
 function rsaKey(reader: WireReader): FileKey {
   const [n, e, d, qi, p, q] = [1, 2, 3, 4, 5, 6].map(() => reader.bytes());
   if (!n || !e || !d || !qi || !p || !q) throw damaged();
-  const numbers = { n: numberOf(n), e: numberOf(e), d: numberOf(d), qi: numberOf(qi), p: numberOf(p), q: numberOf(q) };
+  const numbers = {
+    n: parseNumber(n),
+    e: parseNumber(e),
+    d: parseNumber(d),
+    qi: parseNumber(qi),
+    p: parseNumber(p),
+    q: parseNumber(q),
+  };
   if (!isRsaKey(numbers)) throw damaged();
-  const [dp, dq] = [numbers.p, numbers.q].map((prime) => bytesOf(numbers.d % (prime - 1n)));
+  const [dp, dq] = [numbers.p, numbers.q].map((prime) => numberBytes(numbers.d % (prime - 1n)));
   const text = (digits: Buffer = Buffer.alloc(0)) => digits.subarray(digits[0] === 0 ? 1 : 0).toString("base64url");
   const parts = {
     n: text(n),
@@ -168,7 +175,7 @@ function rsaKey(reader: WireReader): FileKey {
     qi: text(qi),
   };
   const key = createPrivateKey({ key: { kty: "RSA", ...parts }, format: "jwk" });
-  return { type: typeOf(key), der: key.export({ format: "der", type: "pkcs8" }), comment: reader.text() };
+  return { type: fileKeyType(key), der: key.export({ format: "der", type: "pkcs8" }), comment: reader.text() };
 }
 
 type RsaNumbers = Readonly<Record<"n" | "e" | "d" | "qi" | "p" | "q", bigint>>;
@@ -179,11 +186,11 @@ function isRsaKey({ n, e, d, qi, p, q }: RsaNumbers): boolean {
   return n === p * q && areInverse(e, d, p - 1n) && areInverse(e, d, q - 1n) && areInverse(qi, q, p);
 }
 
-function numberOf(digits: Buffer): bigint {
+function parseNumber(digits: Buffer): bigint {
   return BigInt(`0x0${digits.toString("hex")}`);
 }
 
-function bytesOf(value: bigint): Buffer {
+function numberBytes(value: bigint): Buffer {
   const hex = value.toString(16);
   return Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex");
 }
