@@ -56,19 +56,19 @@ export class Credentials {
 
   constructor(root: string, clock: Clock) {
     this.#clock = clock;
-    this.#root.set(keyOf(root), rootEntry(root, null));
+    this.#root.set(valueKey(root), rootEntry(root, null));
   }
 
   /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for an ended value */
   authenticate(text: string): Caller | null {
-    const caller = this.#callerOf(keyOf(text));
+    const caller = this.#callerOf(valueKey(text));
     if (caller === null && isExpiredValue(text, this.#clock.now())) throw ended("expired");
     return caller;
   }
 
   /** As `authenticate`, with what a child of the value needs. @throws VaultError UNAUTHORIZED */
   parentValue(text: string): ParentValue | null {
-    const key = keyOf(text);
+    const key = valueKey(text);
     const caller = this.#callerOf(key);
     if (caller === null) return null;
     const digest = Buffer.from(key, "latin1").toString("base64url");
@@ -83,7 +83,7 @@ export class Credentials {
 
   /** Returns when the value of this digest ends, or one above it; null: never; undefined: it has ended. */
   endOf(digest: string): number | null | undefined {
-    const line = this.#line(mapKeyOf(digest));
+    const line = this.#line(digestKey(digest));
     return line.every((one) => this.#isLive(one)) ? earliest(line) : undefined;
   }
 
@@ -105,31 +105,31 @@ export class Credentials {
 
   /** Makes a further value of the root token valid, until it is replaced. */
   addRoot(text: string): void {
-    this.#root.set(keyOf(text), rootEntry(text, null));
+    this.#root.set(valueKey(text), rootEntry(text, null));
   }
 
   /** Forgets values of client tokens, then adds others. A value that has ended stays so until `forgetEnded`. */
   changeClients(forgotten: readonly string[], added: readonly ClientEntry[]): void {
     const hasEnded = (key: string) => this.#clients.get(key)?.caller === null;
-    for (const key of forgotten.map(mapKeyOf)) if (!hasEnded(key)) this.#clients.delete(key);
-    for (const [key, entry] of added.map(entryOf)) {
+    for (const key of forgotten.map(digestKey)) if (!hasEnded(key)) this.#clients.delete(key);
+    for (const [key, entry] of added.map(clientEntry)) {
       if (entry.caller === null || !hasEnded(key)) this.#clients.set(key, entry);
     }
   }
 
   forgetEnded(digests: readonly string[]): void {
-    for (const digest of digests) this.#clients.delete(mapKeyOf(digest));
+    for (const digest of digests) this.#clients.delete(digestKey(digest));
   }
 
   /** Returns the record of the client token that the value of this digest belongs to, which may have ended. */
   ownerOf(digest: string): TokenRecord | null {
-    const caller = this.#clients.get(mapKeyOf(digest))?.caller;
+    const caller = this.#clients.get(digestKey(digest))?.caller;
     return caller === undefined || caller === null || caller === "root" ? null : caller.token;
   }
 
   /** Makes a token valid that no document has, until it ends; returns the key of `endSession`. */
   addSession(text: string, token: TokenRecord, until: number): string {
-    const key = keyOf(text);
+    const key = valueKey(text);
     const caller: ClientCaller = { key, token, ranges: [], until, session: true };
     this.#sessions.set(key, { digest: Buffer.from(key, "latin1"), caller, until, ending: "expired" });
     return key;
@@ -178,23 +178,23 @@ function earliest(line: readonly (Entry | null)[]): number | null {
   return ends.length === 0 ? null : Math.min(...ends);
 }
 
-function keyOf(text: string): string {
+function valueKey(text: string): string {
   return hash("sha256", text, "binary");
 }
 
-function mapKeyOf(digest: string): string {
+function digestKey(digest: string): string {
   return Buffer.from(digest, "base64url").toString("latin1");
 }
 
-function entryOf({ digest: text, owner, until, ending }: ClientEntry): [string, Entry] {
+function clientEntry({ digest: text, owner, until, ending }: ClientEntry): [string, Entry] {
   const digest = Buffer.from(text, "base64url");
   const key = digest.toString("latin1");
-  const parent = owner?.token.parent && mapKeyOf(owner.token.parent.digest);
+  const parent = owner?.token.parent && digestKey(owner.token.parent.digest);
   return [key, { digest, caller: owner && { ...owner, key, until }, until, ending, ...(parent && { parent }) }];
 }
 
 function rootEntry(text: string, until: number | null): Entry {
-  return { digest: Buffer.from(keyOf(text), "latin1"), caller: "root", until, ending: "rotated" };
+  return { digest: Buffer.from(valueKey(text), "latin1"), caller: "root", until, ending: "rotated" };
 }
 
 const presented = Buffer.alloc(32);

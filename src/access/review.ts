@@ -31,20 +31,20 @@ export class ReviewAccess implements Observer {
   /** Makes a code; an earlier one no longer works. */
   createCode(): { readonly code: string; readonly expiresInSeconds: number } {
     const code = randomBytes(32).toString("base64url");
-    this.#code = { digest: digestOf(code), until: this.#clock.now() + codeSeconds * 1000 };
+    this.#code = { digest: codeDigest(code), until: this.#clock.now() + codeSeconds * 1000 };
     return { code, expiresInSeconds: codeSeconds };
   }
 
   /** Trades the code for a token; the page that was open before ends. @throws VaultError UNAUTHORIZED */
   trade(code: string): { readonly token: string; readonly expiresAt: string } {
     const expected = this.#code;
-    const isRight = expected !== null && timingSafeEqual(digestOf(code), expected.digest);
+    const isRight = expected !== null && timingSafeEqual(codeDigest(code), expected.digest);
     if (!isRight || this.#clock.now() >= expected.until) throw invalidCode();
     this.#code = null;
     this.end();
     const token = `srp_${randomBytes(32).toString("base64url")}`;
     const until = this.#clock.now() + tokenMs;
-    this.#session = { key: this.#credentials.addSession(token, recordOf(until), until), until, isOpen: false };
+    this.#session = { key: this.#credentials.addSession(token, sessionRecord(until), until), until, isOpen: false };
     const { key } = this.#session;
     this.#clock.after(unopenedMs, () => this.#endUnopened(key));
     return { token, expiresAt: new Date(until).toISOString() };
@@ -76,11 +76,11 @@ export class ReviewAccess implements Observer {
   }
 }
 
-function digestOf(text: string): Buffer {
+function codeDigest(text: string): Buffer {
   return Buffer.from(hash("sha256", text, "hex"), "hex");
 }
 
-function recordOf(expiresAt: number): TokenRecord {
+function sessionRecord(expiresAt: number): TokenRecord {
   const now = expiresAt - tokenMs;
   const times = { createdAt: now, ttlSeconds: tokenMs / 1000, expiresAt };
   return { name: reviewName, can: ["metrics", "audit", "lock"], paths: [], ...times, digest: "", former: [], mac: "" };

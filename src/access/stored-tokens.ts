@@ -124,7 +124,7 @@ export class StoredTokens {
   /** As `write`, with the last uses of all tokens. */
   async writeWhole(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {
     if (this.#whole.tag === null && isEmpty(document)) return true; // there is none, and none is needed
-    const [whole, bytes] = formOf(document, makeRoom);
+    const [whole, bytes] = storedForm(document, makeRoom);
     if (!(await this.#close())) return false;
     const tag = await this.#put(documentName, bytes, this.#whole.tag);
     if (tag === null) return false;
@@ -143,7 +143,7 @@ export class StoredTokens {
     this.#isStale = true;
     if (!isClosed)
       throw new VaultError("UNAVAILABLE", "another program changed the tokens at the same time: try again");
-    const [, bytes] = formOf(document, (whole) => whole);
+    const [, bytes] = storedForm(document, (whole) => whole);
     return { name: documentName, bytes, expected: this.#whole.tag };
   }
 
@@ -203,7 +203,10 @@ export class StoredTokens {
 const damaged = "the document of the client tokens is damaged: strongroom doctor shows where it is; move it away";
 
 /** @throws VaultError BAD_REQUEST for too many tokens */
-function formOf(document: TokenDocument, makeRoom: MakeRoom): readonly [Omit<Whole, "tag">, Uint8Array<ArrayBuffer>] {
+function storedForm(
+  document: TokenDocument,
+  makeRoom: MakeRoom,
+): readonly [Omit<Whole, "tag">, Uint8Array<ArrayBuffer>] {
   const id = randomBytes(16).toString("base64url");
   const all = writeDocument(document, id);
   if (all.length < longBytes) return [{ document, id: null, bytes: all.length }, writeDocument(document)];

@@ -141,10 +141,10 @@ export function tokenJson(record: TokenRecord, lastUsed: TokenDocument["lastUsed
 const endedTexts = new WeakMap<EndedToken | readonly EndedToken[], string>();
 
 export function endedJson(ended: readonly EndedToken[]): string {
-  return textOf(ended, () => `[${ended.map((one) => textOf(one, () => JSON.stringify(one))).join()}]`);
+  return cachedJson(ended, () => `[${ended.map((one) => cachedJson(one, () => JSON.stringify(one))).join()}]`);
 }
 
-function textOf(value: EndedToken | readonly EndedToken[], make: () => string): string {
+function cachedJson(value: EndedToken | readonly EndedToken[], make: () => string): string {
   const text = endedTexts.get(value) ?? make();
   endedTexts.set(value, text);
   return text;
@@ -165,7 +165,7 @@ export type Members = { readonly [name: string]: unknown };
 /** Returns no members for what is not JSON. */
 export function parseMembers(bytes: Uint8Array): Members {
   try {
-    return membersOf(JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(bytes)));
+    return entryMembers(JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(bytes)));
   } catch {
     return {};
   }
@@ -227,7 +227,7 @@ export const maxDepth = 8;
 const recordMembers = 10;
 
 function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt: number | null } {
-  const members = membersOf(entry);
+  const members = entryMembers(entry);
   const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, mac, nextMac, lastUsedAt } = members;
   const { parent, inherits, session } = members;
   const optional = ["parent", "nextMac", "session"].filter((member) => member in members);
@@ -247,22 +247,22 @@ function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt:
 }
 
 function isFormer(entry: unknown): boolean {
-  const { digest, until } = membersOf(entry);
+  const { digest, until } = entryMembers(entry);
   return isDigest(digest) && isTime(until);
 }
 
 function isParent(entry: unknown): entry is Parent {
-  const { name, digest } = membersOf(entry);
+  const { name, digest } = entryMembers(entry);
   return isText(name, tokenName) && isDigest(digest);
 }
 
 export function isEnded(entry: unknown): entry is EndedToken {
-  const { digest, name, reason, at } = membersOf(entry);
+  const { digest, name, reason, at } = entryMembers(entry);
   const isReason = endReasons.some((known) => known === reason);
   return isDigest(digest) && isText(name, tokenName) && isReason && isTime(at);
 }
 
-function membersOf(entry: unknown): Members {
+function entryMembers(entry: unknown): Members {
   return typeof entry === "object" && entry !== null ? (entry as Members) : {};
 }
 

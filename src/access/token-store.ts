@@ -462,9 +462,9 @@ function indexOf(ended: readonly EndedToken[]): EndedIndex {
  * the clock ahead, the token would be lost for good. An expired child token is dropped. Costs little where little changes.
  */
 function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
-  const all = endedOf(document.ended, ended);
+  const all = mergeEnded(document.ended, ended);
   const { oldest } = indexOf(all);
-  const remembered = knownRemembered.has(all) && !isForgotten(oldest, now) ? all : rememberedOf(all, now);
+  const remembered = knownRemembered.has(all) && !isForgotten(oldest, now) ? all : rememberedValues(all, now);
   return { ...document, tokens: living(document.tokens, all, remembered, now), ended: remembered };
 }
 
@@ -508,7 +508,7 @@ function living(
 }
 
 /** Returns one of the lists itself where it has all that the other has. */
-function endedOf(stored: readonly EndedToken[], ended: readonly EndedToken[]): readonly EndedToken[] {
+function mergeEnded(stored: readonly EndedToken[], ended: readonly EndedToken[]): readonly EndedToken[] {
   if (ended === stored) return stored;
   const { digests } = indexOf(stored);
   if (ended.every(({ digest }) => digests.has(digest))) return stored;
@@ -518,7 +518,7 @@ function endedOf(stored: readonly EndedToken[], ended: readonly EndedToken[]): r
 /** Lists within their limits. */
 const knownRemembered = new WeakSet<readonly EndedToken[]>();
 
-function rememberedOf(all: readonly EndedToken[], now: number): readonly EndedToken[] {
+function rememberedValues(all: readonly EndedToken[], now: number): readonly EndedToken[] {
   const kept = all.filter(({ at }) => !isForgotten(at, now));
   const [children, others] = [kept.filter(({ child }) => child), kept.filter(({ child }) => !child)];
   const remembered = [...others.slice(-maxEnded), ...children.slice(-maxEndedChildren)];

@@ -138,9 +138,9 @@ export class ClientTokens {
       if (name === rootName || this.#find(state, name) !== undefined) throw alreadyExists(name);
       const createdAt = this.#clock.now();
       this.#ledger.forgetUse(name); // of an earlier token
-      const times = { createdAt, ttlSeconds, expiresAt: endOf(createdAt, ttlSeconds) };
+      const times = { createdAt, ttlSeconds, expiresAt: expiryTime(createdAt, ttlSeconds) };
       text = session ? newChildValue(times.expiresAt) : newTokenValue("client");
-      const members = { name, can, paths, ...times, digest: digestOf(text), former: [] };
+      const members = { name, can, paths, ...times, digest: valueDigest(text), former: [] };
       return this.#signed(state, { ...members, ...(session && { session }) });
     });
     return { text, shown: this.#shown(record) };
@@ -160,12 +160,12 @@ export class ClientTokens {
       if (foreign !== undefined) throw beyondParent(parent.name, foreign);
       this.#limits.refuseTooMany(state.tokens, parent);
       const createdAt = this.#clock.now();
-      const expiresAt = earlier(endOf(createdAt, ttlSeconds), until);
+      const expiresAt = earlier(expiryTime(createdAt, ttlSeconds), until);
       const name = this.#childName(state, parent.name, label);
       const times = { createdAt, ttlSeconds, expiresAt };
       const members = { name, can: can ?? rights.can, paths: rights.paths, ...times, former: [], parent };
       value = newChildValue(expiresAt);
-      return this.#signed(state, { ...members, inherits: true, digest: digestOf(value) });
+      return this.#signed(state, { ...members, inherits: true, digest: valueDigest(value) });
     });
     return { text: value, shown: this.#shown(record) };
   }
@@ -185,10 +185,10 @@ export class ClientTokens {
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
       const [former, dropped] = formerValues([{ digest: old.digest, until }, ...old.former], name, now);
-      const end = endOf(now, old.ttlSeconds);
+      const end = expiryTime(now, old.ttlSeconds);
       const expiresAt = old.parent === undefined ? end : earlier(end, old.expiresAt);
       text = isShortLived(old) ? newChildValue(expiresAt) : newTokenValue("client");
-      const renewed = { expiresAt, digest: digestOf(text), former };
+      const renewed = { expiresAt, digest: valueDigest(text), former };
       return this.#signed({ ...state, ended: [...state.ended, ...dropped] }, { ...old, ...renewed });
     });
     return { text, shown: this.#shown(record) };
@@ -295,7 +295,7 @@ export class ClientTokens {
     if (value === null) throw new VaultError("UNAUTHORIZED", "the token is wrong", { credential: "token" });
     const { caller, digest, until, depth } = value;
     if (depth === maxDepth) throw new VaultError("BAD_REQUEST", `child tokens are at most ${maxDepth} deep`);
-    const rights = rightsOf(caller);
+    const rights = parentRights(caller);
     return { parent: { name: rights.name, digest }, rights, until };
   }
 
@@ -347,7 +347,7 @@ const notDurable =
 
 const unchecked = "this token cannot be checked before the vault is unlocked: unlock it first, or use the root token";
 
-function digestOf(text: string): string {
+function valueDigest(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
@@ -362,7 +362,7 @@ function withDescendants(ended: readonly TokenRecord[], all: readonly TokenRecor
 type Rights = Pick<TokenRecord, "name" | "can" | "paths">;
 
 /** @throws VaultError FORBIDDEN */
-function rightsOf(caller: ParentValue["caller"]): Rights {
+function parentRights(caller: ParentValue["caller"]): Rights {
   if (caller === "root") return { name: rootName, can: scopes, paths: [] };
   if (caller.session) throw new VaultError("FORBIDDEN", "the review page's token cannot create tokens");
   return caller.token;
@@ -372,7 +372,7 @@ function earlier(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
-function endOf(from: number, ttlSeconds: number): number | null {
+function expiryTime(from: number, ttlSeconds: number): number | null {
   return ttlSeconds === 0 ? null : from + ttlSeconds * 1000;
 }
 

@@ -98,11 +98,11 @@ function latestIn(bytes: Buffer, log: string): LatestInFile {
   const before = textOf(bytes.subarray(bytes.lastIndexOf(10, lineStart - 2) + 1, Math.max(0, lineStart - 1)));
   const isFirst = header !== null && parseHeaderLine(before) !== null;
   const chain = isFirst ? header.chain : chainOf(before);
-  const checkpoint = chain === null ? null : checkpointOf(line, log, chain);
+  const checkpoint = chain === null ? null : parseCheckpoint(line, log, chain);
   return { checkpoint, start: isFirst ? 0 : lineStart, chain: checkpoint === null ? null : chain };
 }
 
-function checkpointOf(line: string, log: string, chain: string): Checkpoint | null {
+function parseCheckpoint(line: string, log: string, chain: string): Checkpoint | null {
   try {
     return checkpointIn(JSON.parse(line) as object, log, chain);
   } catch {

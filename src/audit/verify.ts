@@ -377,7 +377,7 @@ export async function judgeCheckpoints(
     const message = problemIn(checkpoint, found.slice(0, i), found.slice(i + 1));
     return message === null
       ? []
-      : [problemOf(checkpoint.file, `the checkpoint in record ${checkpoint.seq} ${message}`)];
+      : [checkpointProblem(checkpoint.file, `the checkpoint in record ${checkpoint.seq} ${message}`)];
   });
   const covering = found.filter((one, i) => one.verdict === "valid" || isBridged(one, found.slice(i + 1), ["key"]));
   const covered = found.findLast(({ verdict }) => verdict === "valid")?.seq ?? 0;
@@ -432,6 +432,6 @@ function gapsBetween(covering: readonly FoundCheckpoint[], first: number, last: 
   return gaps;
 }
 
-function problemOf(file: string, message: string): AuditProblem {
+function checkpointProblem(file: string, message: string): AuditProblem {
   return { code: "checkpoint", file, message };
 }

@@ -17,14 +17,14 @@ export function parseSecretPath(raw: string): string {
 export function canonicalPath(text: string): string {
   if (isPlain(text)) return text;
   const path = text.normalize("NFC");
-  const problem = problemOf(path);
+  const problem = pathProblem(path);
   if (problem !== null) throw new VaultError("BAD_REQUEST", `the path ${problem}`);
   return path;
 }
 
 /** Whether a path found on disk is canonical and valid. */
 export function isSecretPath(path: string): boolean {
-  return isPlain(path) || (path.normalize("NFC") === path && problemOf(path) === null);
+  return isPlain(path) || (path.normalize("NFC") === path && pathProblem(path) === null);
 }
 
 /** Most paths: canonical and valid without further checks. With ".sealed", a segment makes 255 bytes at most. */
@@ -43,19 +43,19 @@ export function percentDecode(raw: string, what: string): string {
   }
 }
 
-function problemOf(path: string): string | null {
+function pathProblem(path: string): string | null {
   if (path === "") return "is empty";
   if (Buffer.byteLength(path) > maxPathBytes) return `is longer than ${maxPathBytes} bytes`;
   const segments = path.split("/");
   if (segments.length > maxSegments) return `has more than ${maxSegments} segments`;
   for (const segment of segments) {
-    const problem = problemOfSegment(segment);
+    const problem = segmentProblem(segment);
     if (problem !== null) return problem;
   }
   return null;
 }
 
-function problemOfSegment(segment: string): string | null {
+function segmentProblem(segment: string): string | null {
   if (segment === "") return "has an empty segment (a slash at an end, or two in a row)";
   if (segment === "." || segment === "..") return "has a segment that is . or ..";
   if (/[\p{Cc}\\]/u.test(segment)) return "has a control character or a backslash";

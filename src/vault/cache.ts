@@ -158,7 +158,7 @@ export class BlobCache {
 
   /** Caches what is certain to be current, as after the last change of the path. */
   keep(key: string, cached: CachedBlob): void {
-    const cost = costOf(cached);
+    const cost = entryCost(cached);
     if (cost > this.#limit / 8) return; // one large secret must not evict all others
     this.drop(key);
     this.#entries.set(key, cached);
@@ -173,7 +173,7 @@ export class BlobCache {
     try {
       return await read((key, cached, isFilling = false) => {
         if (changed.has(key) || this.#changing.has(key)) return;
-        if (!isFilling || this.#size + costOf(cached) <= this.#limit) this.keep(key, cached);
+        if (!isFilling || this.#size + entryCost(cached) <= this.#limit) this.keep(key, cached);
       });
     } finally {
       this.#readers.delete(changed);
@@ -200,7 +200,7 @@ export class BlobCache {
     const cached = this.#entries.get(key);
     if (cached === undefined) return;
     this.#entries.delete(key);
-    this.#size -= costOf(cached);
+    this.#size -= entryCost(cached);
   }
 
   /** Empties the cache. No reader may be running. */
@@ -224,6 +224,6 @@ export class BlobCache {
   }
 }
 
-function costOf({ blob, head }: CachedBlob): number {
+function entryCost({ blob, head }: CachedBlob): number {
   return blob.length + (head?.length ?? 0) + entryOverhead;
 }

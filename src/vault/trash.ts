@@ -28,13 +28,13 @@ const kind: SpaceKind = {
   headBytes: trashedHeadBytes + headBytes,
   listed: "entries",
   describe: (paths, heads) => {
-    const trashed = heads.map((head) => readTrashed(bytesOf(head)));
+    const trashed = heads.map((head) => readTrashed(decodeHead(head)));
     const inner = trashed.map((one): Head => (one === null ? "" : headOf(one.blob)));
     return { op: "describe", paths, heads: inner, deletedAt: trashed.map((one) => one?.deletedAt ?? 0) };
   },
   wrapper: {
     bytes: trashedHeadBytes,
-    unwrap: innerOf,
+    unwrap: readInnerBlob,
     wrap: (stored, blob) => trashedBlob({ deletedAt: readTrashed(stored)?.deletedAt ?? 0, blob }),
   },
 };
@@ -156,7 +156,7 @@ export class VaultTrash {
   async #findOnce(path: string, from: SealedSpace): Promise<Found | null> {
     const stored = await from.stored(path);
     if (stored === null) return null;
-    const blob = from === this.space ? innerOf(path, stored) : stored;
+    const blob = from === this.space ? readInnerBlob(path, stored) : stored;
     const intact = await this.#opens(path, blob);
     if (!this.#options.isRotating()) return { stored, blob, intact };
     const { blob: sealed } = await this.space.ask({ op: "reseal", path, blob });
@@ -176,7 +176,7 @@ export class VaultTrash {
   /** Returns when a secret was moved to the trash; what is damaged is left alone, as if that had been at the end of time. */
   async #deletedAt(path: string, listed: Heads): Promise<number> {
     const known = listed.get(path);
-    const head = known === undefined ? await this.space.storedOrDamaged(path, trashedHeadBytes) : bytesOf(known);
+    const head = known === undefined ? await this.space.storedOrDamaged(path, trashedHeadBytes) : decodeHead(known);
     return head === null ? 0 : (readTrashed(head)?.deletedAt ?? Number.POSITIVE_INFINITY);
   }
 
@@ -192,12 +192,12 @@ export class VaultTrash {
   }
 }
 
-function bytesOf(head: Head): Bytes {
+function decodeHead(head: Head): Bytes {
   return new Uint8Array(Buffer.from(head, "latin1"));
 }
 
 /** @throws VaultError INTEGRITY */
-function innerOf(path: string, stored: Bytes): Bytes {
+function readInnerBlob(path: string, stored: Bytes): Bytes {
   const trashed: Trashed | null = readTrashed(stored);
   if (trashed !== null) return trashed.blob;
   const remedy = "restore its file from a backup, or destroy it";

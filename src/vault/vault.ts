@@ -115,7 +115,7 @@ export class Vault {
       return vault;
     } catch (error) {
       await vault.#lockState.abandon();
-      throw new StartError(`${options.store.vaultPath}: ${problemOf(error, options.store)}, then start again`);
+      throw new StartError(`${options.store.vaultPath}: ${startProblem(error, options.store)}, then start again`);
     }
   }
 
@@ -238,7 +238,7 @@ export class Vault {
   }
 }
 
-function problemOf(error: unknown, { shared }: SecretStore): string {
+function startProblem(error: unknown, { shared }: SecretStore): string {
   const responded = error instanceof VaultError && error.code !== "INTERNAL";
   if (!responded) return "the key worker does not start: install strongroom again";
   if (error.code !== "INTEGRITY") return error.message;
