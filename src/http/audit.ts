@@ -32,13 +32,13 @@ export const auditRows = [
 function readPage(query: string): { readonly after: number; readonly limit: number } {
   const parameters = parseQuery(query, ["after", "limit"]);
   return {
-    after: numberOf(parameters.get("after"), "after", 0, 999_999_999_999_999) ?? 0,
-    limit: numberOf(parameters.get("limit"), "limit", 1, 1000) ?? defaultLimit,
+    after: readWholeNumber(parameters.get("after"), "after", 0, 999_999_999_999_999) ?? 0,
+    limit: readWholeNumber(parameters.get("limit"), "limit", 1, 1000) ?? defaultLimit,
   };
 }
 
 /** Returns null for a missing parameter. @throws VaultError BAD_REQUEST */
-function numberOf(text: string | undefined, name: string, min: number, max: number): number | null {
+function readWholeNumber(text: string | undefined, name: string, min: number, max: number): number | null {
   if (text === undefined) return null;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
@@ -49,9 +49,9 @@ const members = ["log", "time", "chain", "key", "mac"] as const;
 
 /** @throws VaultError BAD_REQUEST */
 function readCheckpoints(body: Uint8Array): readonly SignedCheckpoint[] {
-  const checkpoints = listOf(body);
+  const checkpoints = parseCheckpoints(body);
   if (checkpoints === null || checkpoints.length > maxCheckpoints) throw invalid();
-  return checkpoints.map(checkpointOf);
+  return checkpoints.map(readCheckpoint);
 }
 
 /** Commas and opening brackets of the longest list, with room for members that are ignored. */
@@ -67,7 +67,7 @@ function isComplex(body: Uint8Array): boolean {
 const [comma, bracket, brace] = Buffer.from(",[{");
 
 /** DANGER: the parser's own error would quote the body. */
-function listOf(body: Uint8Array): readonly unknown[] | null {
+function parseCheckpoints(body: Uint8Array): readonly unknown[] | null {
   if (isComplex(body)) return null;
   try {
     const parsed = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body)) as {
@@ -79,19 +79,19 @@ function listOf(body: Uint8Array): readonly unknown[] | null {
   }
 }
 
-function checkpointOf(value: unknown): SignedCheckpoint {
+function readCheckpoint(value: unknown): SignedCheckpoint {
   if (typeof value !== "object" || value === null) throw invalid();
   const given = value as { readonly [name: string]: unknown; seq?: unknown; from?: unknown; reason?: unknown };
-  const [log = "", time = "", chain = "", key = "", mac = ""] = members.map((name) => textOf(given[name]));
+  const [log = "", time = "", chain = "", key = "", mac = ""] = members.map((name) => requireText(given[name]));
   const { seq, from, reason } = given;
   if (typeof seq !== "number" || !Number.isSafeInteger(seq)) throw invalid();
   const claim = { log, seq, time, chain, key, mac };
   if (from === undefined) return signedOf(claim);
   if (typeof from !== "number" || !Number.isSafeInteger(from)) throw invalid();
-  return signedOf({ ...claim, from, reason: textOf(reason) });
+  return signedOf({ ...claim, from, reason: requireText(reason) });
 }
 
-function textOf(value: unknown): string {
+function requireText(value: unknown): string {
   if (typeof value === "string") return value;
   throw invalid();
 }

@@ -266,7 +266,7 @@ export class OpenConnections {
   }
 
   #add(socket: Socket): void {
-    const name = nameOf(socket);
+    const name = peerAddress(socket);
     this.#open.add(socket);
     this.#unauthenticated.add(socket);
     this.#unused.set(name, socket);
@@ -279,7 +279,7 @@ export class OpenConnections {
   }
 
   #secured(socket: Watched): void {
-    const name = nameOf(socket);
+    const name = peerAddress(socket);
     const underlying = this.#unused.get(name);
     if (underlying === undefined) return;
     const exempt = (is: boolean) => {
@@ -317,7 +317,7 @@ export class OpenConnections {
   }
 }
 
-function nameOf({ remoteAddress, remotePort }: Socket): string {
+function peerAddress({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 

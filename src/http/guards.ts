@@ -127,7 +127,8 @@ export class BearerCheck {
       .then((problem) => {
         this.#lockout.check(req); // others may have failed since
         const current = this.#callerOf(req, presented);
-        if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw refusalOf(problem);
+        if (problem !== null && current !== "root" && (current === null || !isLock(req)))
+          throw unavailableIfDamaged(problem);
         this.#admit(req, res, presented, current);
       });
   }
@@ -172,7 +173,7 @@ function warnOfEnd(res: Response, { until }: ClientCaller, now: number): void {
 }
 
 /** A damaged document of the tokens is no fault of what the request asks for: no operation can tell whether it may run. */
-function refusalOf(problem: unknown): unknown {
+function unavailableIfDamaged(problem: unknown): unknown {
   if (!(problem instanceof VaultError) || problem.code !== "INTEGRITY") return problem;
   return new VaultError("UNAVAILABLE", problem.message, { cause: problem });
 }

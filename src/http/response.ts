@@ -160,7 +160,7 @@ const waiting = new WeakMap<Socket, Set<() => void>>();
 /** Node emits `close` only for the response whose turn it is; those queued behind it end with their connection. */
 function onceGone(res: ServerResponse, work: () => void): void {
   const { socket } = res.req;
-  const works = waiting.get(socket) ?? workOf(socket);
+  const works = waiting.get(socket) ?? createWorks(socket);
   works.add(work);
   res.once("close", () => {
     works.delete(work);
@@ -168,7 +168,7 @@ function onceGone(res: ServerResponse, work: () => void): void {
   });
 }
 
-function workOf(socket: Socket): Set<() => void> {
+function createWorks(socket: Socket): Set<() => void> {
   const works = new Set<() => void>();
   waiting.set(socket, works);
   socket.once("close", () => {

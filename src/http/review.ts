@@ -151,7 +151,7 @@ function programFiles(): { readonly name: string; readonly sha256: string }[] {
 /** Checks a passphrase 16 times; a wrong one only once. The vault must be unlocked, so nothing is opened by it. */
 async function storm({ service, vault, body, permit }: BasicCall & { readonly body: SharedBytes }): Promise<Whole> {
   mustBeOn(service);
-  const copies = Array.from({ length: stormSize }, () => copyOf(body));
+  const copies = Array.from({ length: stormSize }, () => sharedCopy(body));
   try {
     vault.mustBeUnlocked();
     const [first, ...others] = copies;
@@ -164,7 +164,7 @@ async function storm({ service, vault, body, permit }: BasicCall & { readonly bo
   }
 }
 
-function copyOf(body: SharedBytes): SharedBytes {
+function sharedCopy(body: SharedBytes): SharedBytes {
   const copy = new Uint8Array(new SharedArrayBuffer(body.length));
   copy.set(body);
   return copy;

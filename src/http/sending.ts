@@ -40,14 +40,17 @@ export type ResponseStart = {
 export function sendOwned(res: ServerResponse, start: ResponseStart, pieces: readonly Uint8Array[]): boolean {
   const { socket } = res;
   if (socket === null || !socket.writable) return false;
-  const head = headOf(res, start);
+  const head = responseHead(res, start);
   if (head === null) return false;
   new Sending(res, socket, pieces).write(head);
   return true;
 }
 
 /** Returns the head, which the response takes for sent; null when Node keeps it elsewhere. */
-function headOf(res: ServerResponse & Head, { status, headers, type, length, etag }: ResponseStart): string | null {
+function responseHead(
+  res: ServerResponse & Head,
+  { status, headers, type, length, etag }: ResponseStart,
+): string | null {
   const second = Math.trunc(Date.now() / 1000);
   const isUsual = status === 200 && res.shouldKeepAlive && res.getHeaderNames().length === 0;
   const heads = etag === undefined ? usualHeads.untagged : usualHeads.tagged;

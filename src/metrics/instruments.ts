@@ -98,7 +98,7 @@ export async function print(families: readonly Family[]): Promise<string> {
   for (const { name, help, type, samples } of families) {
     texts.push(`${texts.length === 0 ? "" : "\n"}# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n`);
     for (const sample of samples) {
-      texts.push(lineOf(name, sample));
+      texts.push(formatSample(name, sample));
       if (++count % samplesAtOnce === 0) await nextTurn();
     }
     await nextTurn();
@@ -106,7 +106,7 @@ export async function print(families: readonly Family[]): Promise<string> {
   return texts.join("");
 }
 
-function lineOf(name: string, { suffix = "", labels, value }: Sample): string {
+function formatSample(name: string, { suffix = "", labels, value }: Sample): string {
   const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`);
   return `${name}${suffix}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}\n`;
 }

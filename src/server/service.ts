@@ -61,7 +61,9 @@ export async function serveStore(
   const { vault, credentials } = guarded;
   observed.vitals.setSources(vitalSources(vault, listeners, clock));
   const unserved = { close: () => closeUnserved(vault, listeners) };
-  const parts = await openOrRelease(unserved, async () => serviceOf(home, settings, guarded, observed, clock));
+  const parts = await openOrRelease(unserved, async () =>
+    serviceDependencies(home, settings, guarded, observed, clock),
+  );
   const { address, broker, lockouts, ...ports } = await openOrRelease(unserved, () =>
     openPorts(listeners, settings, guarded, observed, around),
   );
@@ -70,7 +72,7 @@ export async function serveStore(
   const service = {
     ...parts,
     ...{ ...lockouts, broker, log, ...ports },
-    review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
+    review: settings.reviewPage ? createReview(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock, around.files),
     certificate: served,
     stopSignal: stopper.signal,
@@ -179,7 +181,7 @@ async function openVault(
 }
 
 /** A lock or a stop ends the page's token. */
-function reviewOf({ credentials }: GuardedVault, { observers }: Telemetry, clock: Clock): ReviewAccess {
+function createReview({ credentials }: GuardedVault, { observers }: Telemetry, clock: Clock): ReviewAccess {
   const review = new ReviewAccess(credentials, clock);
   observers.add(review);
   return review;
@@ -188,16 +190,16 @@ function reviewOf({ credentials }: GuardedVault, { observers }: Telemetry, clock
 function vitalSources(vault: Vault, listeners: Listeners, clock: Clock): VitalSources {
   return {
     derivations: () => vault.report.derivations(),
-    connections: () => connectionsOf(allOf(listeners)),
+    connections: () => countConnections(allListeners(listeners)),
     now: () => clock.now(),
   };
 }
 
-function allOf({ secure, local, forVault }: Listeners): readonly Drainable[] {
+function allListeners({ secure, local, forVault }: Listeners): readonly Drainable[] {
   return [secure, local, ...(forVault ? [forVault.listener] : [])];
 }
 
-async function connectionsOf(listeners: readonly { readonly server: Server }[]): Promise<number> {
+async function countConnections(listeners: readonly { readonly server: Server }[]): Promise<number> {
   const counts = await Promise.all(
     listeners.map(
       ({ server }) => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count ?? 0))),
@@ -206,7 +208,7 @@ async function connectionsOf(listeners: readonly { readonly server: Server }[]):
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-function auditCheckOf(
+function createAuditCheck(
   home: Home,
   { vault }: GuardedVault,
   audit: Telemetry["audit"],
@@ -222,7 +224,7 @@ function auditCheckOf(
 }
 
 /** Returns the endpoints' dependencies that are known before the server listens. */
-function serviceOf(
+function serviceDependencies(
   home: Home,
   settings: Settings,
   guarded: GuardedVault,
@@ -236,7 +238,7 @@ function serviceOf(
     approveWith: settings.approveWith,
     vitals,
     lastProve: () => readLastProve(home.path),
-    checkAuditLog: auditCheckOf(home, guarded, audit, clock),
+    checkAuditLog: createAuditCheck(home, guarded, audit, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: openApiDocument(settings),
@@ -250,7 +252,7 @@ function serviceOf(
 
 /** After a start that failed: a listener that stays open would keep the process. */
 async function closeUnserved(vault: Vault, listeners: Listeners): Promise<void> {
-  await Promise.all([vault.close(), ...allOf(listeners).map((each) => drain(each, 0))]);
+  await Promise.all([vault.close(), ...allListeners(listeners).map((each) => drain(each, 0))]);
 }
 
 /** Locks first, and closes the audit log only after the running requests, so that it has them. */
@@ -264,7 +266,7 @@ function stopServing(
 ): Promise<void> {
   audit?.record({ event: "stop" });
   observers.vaultEvent({ event: "stop", at: clock.now() });
-  const drained = Promise.all(allOf(listeners).map((each) => drain(each, stopMs)));
+  const drained = Promise.all(allListeners(listeners).map((each) => drain(each, stopMs)));
   const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());
   const others = [drained, served.close(), broker?.stop() ?? Promise.resolve()];
   return awaitEnds([vault.close(lastRecords).finally(release), ...others], log);

@@ -23,7 +23,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
 };
 
 const errors: ErrorForm = (error, requestId) => {
-  const body = { errors: messagesOf(error, requestId) };
+  const body = { errors: errorMessages(error, requestId) };
   const isWarning = error instanceof Unsupported && error.isWarning;
   return { status: statusFor(error), body: isWarning ? { ...body, warnings: body.errors } : body, type: jsonType };
 };
@@ -34,7 +34,7 @@ function statusFor({ code, credential, allow }: VaultError): number {
 }
 
 /** Clients look for some of these texts, and take a 404 without any for missing data. */
-function messagesOf(error: VaultError, requestId: string | undefined): readonly string[] {
+function errorMessages(error: VaultError, requestId: string | undefined): readonly string[] {
   const { code, message, credential } = error;
   if (code === "NOT_FOUND") return error instanceof Unsupported ? [message] : [];
   if (code === "VAULT_LOCKED") return ["Vault is sealed"];

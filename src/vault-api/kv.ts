@@ -217,17 +217,17 @@ export async function keysIn(
     const names: readonly string[] = await secrets.names({ prefix, after, ...(within && { within }) }, pageNames);
     still();
     for (const name of names) {
-      const key = keyOf(name.slice(prefix.length));
+      const key = childKey(name.slice(prefix.length));
       if (key !== keys.at(-1)) keys.push(key);
     }
     // DANGER: a page must begin behind the one before, or a folder of names behind its own end would be read for ever.
-    after = names.length < pageNames ? undefined : later(names.at(-1) ?? "", endOf(`${prefix}${keys.at(-1)}`));
+    after = names.length < pageNames ? undefined : later(names.at(-1) ?? "", endOfFolder(`${prefix}${keys.at(-1)}`));
   }
   return keys;
 }
 
 /** Returns what sorts behind a name, and behind nearly all names in it if it is a folder. */
-function endOf(name: string): string {
+function endOfFolder(name: string): string {
   return name.endsWith("/") ? `${name}${behindMost}` : name;
 }
 
@@ -236,7 +236,7 @@ function later(one: string, other: string): string {
 }
 
 /** Returns the name in the folder, up to its first slash. */
-function keyOf(rest: string): string {
+function childKey(rest: string): string {
   const slash = rest.indexOf("/");
   return slash < 0 ? rest : rest.slice(0, slash + 1);
 }

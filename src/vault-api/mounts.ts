@@ -19,7 +19,7 @@ const transitMount = "transit";
 
 /** A mount, which is the whole parameter, or its first segment. */
 const mount: Subject<{ readonly mount: string }> = { read: (text) => ({ mount: wholeName(text) }), pathOf: () => null };
-const mountOfPath: typeof mount = { read: (text) => ({ mount: nameOf(text) }), pathOf: () => null };
+const mountOfPath: typeof mount = { read: (text) => ({ mount: firstMountName(text) }), pathOf: () => null };
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const mountRows = [
@@ -139,7 +139,7 @@ function firstSegment(path: string): string {
 }
 
 /** Returns the mount in a path, which is its first segment. */
-function nameOf(parameter: string): string {
+function firstMountName(parameter: string): string {
   return mustBeNamed(firstSegment(percentDecode(parameter, "the path")));
 }
 

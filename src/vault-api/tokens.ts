@@ -47,7 +47,7 @@ export const authRows = [
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
       checkIncrement(membersOf(call.body, "renewSelf"));
-      return object(null, { auth: authOf(call.service, shownOf(call), call.presented) });
+      return object(null, { auth: authOf(call.service, shownCaller(call), call.presented) });
     },
   }),
   endpoint({
@@ -98,7 +98,7 @@ type Asked = BasicCall & { readonly caller: Caller; readonly presented: string }
 
 function lookUpSelf(call: Asked & { readonly body: Uint8Array }): Whole {
   membersOf(call.body, "lookUpSelf");
-  return object(describe(call.service, shownOf(call), call.presented));
+  return object(describe(call.service, shownCaller(call), call.presented));
 }
 
 /** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
@@ -144,7 +144,7 @@ async function revokeCaller({ service, permit, recorded }: BasicCall, caller: Ca
 
 type Shown = ShownToken | "root";
 
-function shownOf({ service, caller }: Asked): Shown {
+function shownCaller({ service, caller }: Asked): Shown {
   return shownAs(service, caller);
 }
 
@@ -154,7 +154,7 @@ function shownAs({ tokens }: Service, caller: Caller): Shown {
 
 /** A renewal extends nothing: what it asks for must only be a duration. @throws VaultError BAD_REQUEST */
 function checkIncrement({ increment }: BodyMembers): void {
-  secondsOf("increment", increment);
+  readSeconds("increment", increment);
 }
 
 /**
@@ -210,12 +210,12 @@ function authOf({ tokens }: Service, shown: Shown, text: string): object {
 /** @throws VaultError BAD_REQUEST */
 function readChild(members: BodyMembers, isRoot: boolean): ChildRequest {
   const { display_name: label, policies, ttl, lease, explicit_max_ttl: most } = members;
-  const wanted = secondsOf("ttl", ttl) || secondsOf("lease", lease) || defaultSeconds;
-  const limit = secondsOf("explicit_max_ttl", most) || wanted;
-  return { label: labelOf(label), can: policiesOf(policies, isRoot), ttlSeconds: Math.min(wanted, limit) };
+  const wanted = readSeconds("ttl", ttl) || readSeconds("lease", lease) || defaultSeconds;
+  const limit = readSeconds("explicit_max_ttl", most) || wanted;
+  return { label: tokenLabel(label), can: policiesOf(policies, isRoot), ttlSeconds: Math.min(wanted, limit) };
 }
 
-function labelOf(label: unknown): string {
+function tokenLabel(label: unknown): string {
   const text = typeof label === "string" ? label.toLowerCase().replace(/[^a-z0-9_-]+/g, "-") : "";
   return text === "" ? "token" : text;
 }
@@ -250,7 +250,7 @@ function namesIn(policies: unknown): readonly string[] {
 const maxSeconds = 100 * 365 * 24 * 3600;
 
 /** Reads seconds, or a duration such as `1h30m`; 0 where there is none. @throws VaultError BAD_REQUEST */
-function secondsOf(name: string, value: unknown): number {
+function readSeconds(name: string, value: unknown): number {
   const seconds = goSeconds(value ?? "");
   if (seconds !== null && seconds >= 0 && seconds <= maxSeconds) return wholeSeconds(seconds);
   throw new VaultError("BAD_REQUEST", `${name} must be a number of seconds, or a duration such as 1h30m`);
