@@ -25,17 +25,17 @@ function manifestIn(text: string): Partial<Record<keyof Manifest, unknown>> {
 /** @throws StartError */
 export function readPackageFile(name: string): string {
   try {
-    return readFileSync(fileOf(name), "utf8");
+    return readFileSync(packageFile(name), "utf8");
   } catch (error) {
     if (systemCode(error) === "ENOENT") throw damaged(name);
     throw error;
   }
 }
 
-function fileOf(name: string): URL {
+function packageFile(name: string): URL {
   return new URL(`../../${name}`, import.meta.url);
 }
 
 export function damaged(name: string): StartError {
-  return new StartError(`${fileURLToPath(fileOf(name))} is missing or damaged: install strongroom again`);
+  return new StartError(`${fileURLToPath(packageFile(name))} is missing or damaged: install strongroom again`);
 }

@@ -65,14 +65,14 @@ export class Approvals {
 
   /** Resolves to whether the request may continue: at once where it was approved before. */
   async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<ApprovalOutcome> {
-    const key = keyOf(asked);
+    const key = approvalKey(asked);
     if (this.#isRemembered(key, ask)) return "approved";
     const waiting = [...this.#waiting.values()].filter((one) => one.asked.tree === asked.tree);
     if (waiting.length >= mostWaiting) return "full";
     const decision = await this.#wait(asked);
     if (decision === null) return "late";
     if (!decision.approve) return "refused";
-    const seconds = secondsOf(decision.for, ask);
+    const seconds = approvalSeconds(decision.for, ask);
     if (seconds > 0) this.#remembered.set(key, { at: this.#clock.elapsed(), seconds });
     return "approved";
   }
@@ -81,7 +81,7 @@ export class Approvals {
   #isRemembered(key: string, ask: string): boolean {
     const found = this.#remembered.get(key);
     if (found === undefined) return false;
-    return this.#clock.elapsed() < found.at + secondsOf(found.seconds, ask) * 1000;
+    return this.#clock.elapsed() < found.at + approvalSeconds(found.seconds, ask) * 1000;
   }
 
   /** @throws VaultError NOT_FOUND */
@@ -117,13 +117,13 @@ export class Approvals {
       const waiting: Waiting = { asked, shown: null, decide };
       this.#waiting.set(id, waiting);
       void asked.findProgram().then((program) => {
-        waiting.shown = shownOf(asked, { id, program, since });
+        waiting.shown = shownApproval(asked, { id, program, since });
       });
     });
   }
 }
 
-function shownOf(
+function shownApproval(
   { token, path, method, host, port, target: whole }: Asked,
   { id, program, since }: Pick<ShownApproval, "id" | "program" | "since">,
 ): ShownApproval {
@@ -133,12 +133,12 @@ function shownOf(
   return { id, token, path, method, scheme: "https", host, port, target, query, program, since };
 }
 
-function keyOf({ token, path, host, port }: Asked): string {
+function approvalKey({ token, path, host, port }: Asked): string {
   return [token, path, host, port].join("\n");
 }
 
 /** An approval never lasts longer than the binding's `ask` says. */
-function secondsOf(wanted: Decision["for"], ask: string): number {
+function approvalSeconds(wanted: Decision["for"], ask: string): number {
   if (ask === "request" || wanted === "request") return 0;
   const most = ask === "session" ? Number.POSITIVE_INFINITY : durationSeconds(ask);
   return Math.min(wanted === "session" ? Number.POSITIVE_INFINITY : wanted, most ?? 0);

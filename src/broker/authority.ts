@@ -56,7 +56,7 @@ export class SessionAuthority {
    * @param now milliseconds since 1970
    */
   static async make(hosts: readonly string[], now: number): Promise<SessionAuthority> {
-    const [atTop, ...below] = levelsOf(hosts);
+    const [atTop, ...below] = subdomainLevels(hosts);
     const first = await makeSigner(atTop, name, now);
     const others = await Promise.all(below.map((level, i) => makeSigner(level, `${name} ${i + 2}`, now)));
     const byHost = new Map(below.flatMap((level, i) => level.map((host) => [host, others[i]] as const)));
@@ -115,7 +115,7 @@ export class SessionAuthority {
  * another. Name constraints that permit `example.com` and nothing below it also exclude `api.example.com`, whatever else they
  * permit.
  */
-function levelsOf(hosts: readonly string[]): [string[], ...string[][]] {
+function subdomainLevels(hosts: readonly string[]): [string[], ...string[][]] {
   const all = new Set(hosts);
   const levels: [string[], ...string[][]] = [[]];
   for (const host of hosts) {

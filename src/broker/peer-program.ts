@@ -13,7 +13,7 @@ export async function findProgram(from: number, to: number): Promise<Program | n
     const inode = inodeOf(await readFile("/proc/net/tcp", "latin1"), from, to);
     const pids = inode === null ? [] : (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
     for (const pid of pids.sort((a, b) => Number(b) - Number(a))) {
-      if (await hasOpen(pid, `socket:[${inode}]`)) return { pid: Number(pid), name: await nameOf(pid) };
+      if (await hasOpen(pid, `socket:[${inode}]`)) return { pid: Number(pid), name: await readProcessName(pid) };
     }
     return null;
   } catch {
@@ -35,6 +35,6 @@ async function hasOpen(pid: string, wanted: string): Promise<boolean> {
   return links.includes(wanted);
 }
 
-async function nameOf(pid: string): Promise<string> {
+async function readProcessName(pid: string): Promise<string> {
   return (await readFile(`/proc/${pid}/comm`, "utf8")).trimEnd();
 }

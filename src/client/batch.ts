@@ -92,7 +92,7 @@ export async function* readMany(
 ): AsyncGenerator<readonly Read[], void, void> {
   for (let done = 0; done < paths.length; ) {
     const wanted = paths.slice(done, done + maxOperations);
-    const results = (await sendBatch(wanted.map((get) => ({ get })))).map(readOf);
+    const results = (await sendBatch(wanted.map((get) => ({ get })))).map(requireRead);
     const end = results.findIndex((result, at) => at > 0 && isRefused(result, "BAD_REQUEST"));
     const read = end === -1 ? results : results.slice(0, end);
     yield read;
@@ -111,7 +111,7 @@ function isRefused(result: Read, code: BatchRefusal["code"]): boolean {
   return !(result instanceof Secret) && result.code === code;
 }
 
-function readOf(result: BatchResult): Read {
+function requireRead(result: BatchResult): Read {
   if (result instanceof Secret || "error" in result) return result;
   throw unexpectedResults();
 }

@@ -15,7 +15,7 @@ export function findField(value: string, field: string): FoundField {
   if (typeof json !== "object" || json === null) return null;
   const found = memberAt(json, field);
   if (found === undefined) return { names: namesNear(json, field) };
-  return { text: typeof found === "string" ? found.slice(1) : jsonOf(found) };
+  return { text: typeof found === "string" ? found.slice(1) : formatJson(found) };
 }
 
 /** Parsed JSON in which a string begins with `s`, a number is a string that begins with `n`, and names begin with `s`. */
@@ -41,17 +41,17 @@ function markedJson(text: string): Marked {
 }
 
 function memberAt(value: Marked, field: string): Marked | undefined {
-  const whole = memberOf(value, field);
+  const whole = findMember(value, field);
   if (whole !== undefined) return whole;
   for (let dot = field.indexOf("."); dot >= 0; dot = field.indexOf(".", dot + 1)) {
-    const outer = memberOf(value, field.slice(0, dot));
+    const outer = findMember(value, field.slice(0, dot));
     const inner = outer === undefined ? undefined : memberAt(outer, field.slice(dot + 1));
     if (inner !== undefined) return inner;
   }
   return undefined;
 }
 
-function memberOf(value: Marked, name: string): Marked | undefined {
+function findMember(value: Marked, name: string): Marked | undefined {
   if (Array.isArray(value)) return /^(?:0|[1-9]\d*)$/.test(name) ? value[Number(name)] : undefined;
   if (typeof value !== "object" || value === null) return undefined;
   const object = value as { readonly [name: string]: Marked };
@@ -61,7 +61,7 @@ function memberOf(value: Marked, name: string): Marked | undefined {
 /** Returns what there is where a field is missing: the members of the innermost object on its way, with that way. */
 function namesNear(value: Marked, field: string, way = ""): string[] {
   const dot = field.indexOf(".");
-  const inner = dot < 0 ? undefined : memberOf(value, field.slice(0, dot));
+  const inner = dot < 0 ? undefined : findMember(value, field.slice(0, dot));
   if (typeof inner === "object" && inner !== null)
     return namesNear(inner, field.slice(dot + 1), `${way}${field.slice(0, dot)}.`);
   return typeof value === "object" && value !== null ? namesIn(value).map((name) => `${way}${name}`) : [];
@@ -71,10 +71,12 @@ function namesIn(value: object): string[] {
   return Array.isArray(value) ? value.map((_, i) => String(i)) : Object.keys(value).map((name) => name.slice(1));
 }
 
-function jsonOf(value: Marked): string {
+function formatJson(value: Marked): string {
   if (typeof value === "string") return value.startsWith("n") ? value.slice(1) : JSON.stringify(value.slice(1));
   if (typeof value !== "object" || value === null) return String(value);
-  if (Array.isArray(value)) return `[${value.map(jsonOf).join(",")}]`;
-  const members = Object.entries(value).map(([name, member]) => `${JSON.stringify(name.slice(1))}:${jsonOf(member)}`);
+  if (Array.isArray(value)) return `[${value.map(formatJson).join(",")}]`;
+  const members = Object.entries(value).map(
+    ([name, member]) => `${JSON.stringify(name.slice(1))}:${formatJson(member)}`,
+  );
   return `{${members.join(",")}}`;
 }

@@ -46,7 +46,7 @@ export type WeakPlace = {
  */
 export async function findWeakPlace(path: string, user = ownUid): Promise<WeakPlace | null> {
   if (user === null) return null;
-  return walk("/", partsOf(resolve(path)), { user, trusted: [user, await uidOfRoot()] }, mostLinks);
+  return walk("/", pathSegments(resolve(path)), { user, trusted: [user, await uidOfRoot()] }, mostLinks);
 }
 
 const mostLinks = 40;
@@ -65,10 +65,10 @@ async function walk(at: string, parts: readonly string[], trust: Trust, links: n
   if (!found.isSymbolicLink()) return walk(next, rest, trust, links);
   if (!trust.trusted.includes(found.uid) || links === 0) return { path: next, why: "foreign" };
   const target = await readlink(next);
-  return walk(target.startsWith("/") ? "/" : at, [...partsOf(target), ...rest], trust, links - 1);
+  return walk(target.startsWith("/") ? "/" : at, [...pathSegments(target), ...rest], trust, links - 1);
 }
 
-function partsOf(path: string): string[] {
+function pathSegments(path: string): string[] {
   return path.split("/").filter((part) => part !== "");
 }
 

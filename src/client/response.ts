@@ -16,7 +16,7 @@ export type Received = { readonly status: number; readonly headers: IncomingHttp
 export function decoderOf<N extends keyof Shaped>(shape: N) {
   return (received: Received, location: ServerLocation, request: ApiRequest): Shaped[N] => {
     const content = parseBody(received);
-    if (received.status !== 200) throw errorOf(received, content, location);
+    if (received.status !== 200) throw responseError(received, content, location);
     const problem = problemOf(shape, content);
     if (problem === null) return content as Shaped[N];
     const what = `the response is not of the API: response${problem}`;
@@ -24,7 +24,7 @@ export function decoderOf<N extends keyof Shaped>(shape: N) {
   };
 }
 
-function errorOf(received: Received, content: unknown, location: ServerLocation): StrongroomError {
+function responseError(received: Received, content: unknown, location: ServerLocation): StrongroomError {
   return isError(content) ? errorFrom(received, content, location) : unknownServer(received, location);
 }
 
@@ -38,7 +38,7 @@ export function decodeText(received: Received, location: ServerLocation): string
   const { status, headers, body } = received;
   if (status === 200 && /^(?:text\/plain|application\/x-ndjson)/.test(headers["content-type"] ?? ""))
     return body.toString("utf8");
-  throw errorOf(received, parseBody(received), location);
+  throw responseError(received, parseBody(received), location);
 }
 
 /** The code may be one of a later server. */

@@ -43,7 +43,7 @@ export class ServerHome {
     try {
       const { url, socket, files } = JSON.parse(text ?? "{}") as Record<string, unknown>;
       const named = Array.isArray(files) ? files.filter((file) => typeof file === "string") : [];
-      return { url: textOf(url), socket: textOf(socket), files: named };
+      return { url: optionalText(url), socket: optionalText(socket), files: named };
     } catch {
       return { files: [] };
     }
@@ -113,6 +113,6 @@ function untrusted(message: string): StrongroomError {
   return new StrongroomError("UNTRUSTED_HOME", message);
 }
 
-function textOf(value: unknown): string | undefined {
+function optionalText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }

@@ -57,7 +57,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /** Returns what is wrong with a value that must have this shape, such as ".entries[3].etag is missing"; null for nothing. */
 export function problemOf(shape: string, value: unknown): string | null {
-  return checkOf(shape)(value);
+  return cachedCheck(shape)(value);
 }
 
 /** RFC 3339, of which `Date` understands all. */
@@ -75,7 +75,7 @@ const checks = new Map<string, Check>([
   ["object", (value) => (isObject(value) ? null : " is not an object")],
 ]);
 
-function checkOf(shape: string): Check {
+function cachedCheck(shape: string): Check {
   const known = checks.get(shape);
   if (known !== undefined) return known;
   const check = makeCheck(shape);
@@ -84,15 +84,15 @@ function checkOf(shape: string): Check {
 }
 
 function makeCheck(shape: string): Check {
-  if (shape.startsWith("[]")) return checkOfList(checkOf(shape.slice(2)));
-  if (shape.startsWith("{}")) return checkOfMembers(checkOf(shape.slice(2)));
-  if (shape.includes("|")) return checkOfEither(shape.split("|").map(checkOf));
+  if (shape.startsWith("[]")) return checkOfList(cachedCheck(shape.slice(2)));
+  if (shape.startsWith("{}")) return checkOfMembers(cachedCheck(shape.slice(2)));
+  if (shape.includes("|")) return checkOfEither(shape.split("|").map(cachedCheck));
   return checkOfShape(Object.entries(shapes[shape] ?? {}));
 }
 
 function checkOfShape(entries: readonly (readonly [member: string, shape: string])[]): Check {
   const members = entries.map(([member, shape]): readonly [name: string, check: Check] => {
-    const check = checkOf(shape);
+    const check = cachedCheck(shape);
     if (!member.endsWith("?")) return [member, (value) => (value === undefined ? " is missing" : check(value))];
     return [member.slice(0, -1), (value) => (value === undefined ? null : check(value))];
   });

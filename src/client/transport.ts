@@ -175,12 +175,12 @@ function receive(
       if (location.socket !== null && "syscall" in error && error.syscall === "connect")
         reject(new SocketUnavailable());
       const stale = sent.reusedSocket && !responding && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
-      reject(stale && isRead(request) ? new StaleConnection() : failureOf(error, sent, request, location));
+      reject(stale && isRead(request) ? new StaleConnection() : requestFailure(error, sent, request, location));
     });
     sent.on("response", (response) => {
       responding = true;
       const most = mostResponseBytes(request, response.statusCode ?? 0, maxResponseBytes);
-      collect(response, most).then(resolve, (error) => reject(failureOf(error, sent, request, location)));
+      collect(response, most).then(resolve, (error) => reject(requestFailure(error, sent, request, location)));
     });
   });
 }
@@ -209,7 +209,12 @@ const notListening = ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAV
 const unknownHost = ["ENOTFOUND", "EAI_AGAIN"];
 
 /** Returns the error for a request without a response: its code, and what the caller can do. */
-function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, location: ServerLocation): StrongroomError {
+function requestFailure(
+  error: Error,
+  sent: ClientRequest,
+  request: ApiRequest,
+  location: ServerLocation,
+): StrongroomError {
   if (error instanceof StrongroomError) return error;
   const code = systemCode(error);
   const at = nameOf(location);

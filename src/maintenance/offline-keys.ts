@@ -34,7 +34,7 @@ export class Keys {
 
   /** Whether the header is valid. */
   async understands(header: Bytes): Promise<boolean> {
-    return (await unlessDamaged(this.#judge.call({ op: "load", header: copyOf(header) }))) !== null;
+    return (await unlessDamaged(this.#judge.call({ op: "load", header: copyBytes(header) }))) !== null;
   }
 
   async faultsOf(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
@@ -52,7 +52,7 @@ export class Keys {
     const worker = before?.worker ?? startWorker();
     this.#opener = { generation, header, worker };
     try {
-      await worker.call({ op: "load", header: copyOf(header) });
+      await worker.call({ op: "load", header: copyBytes(header) });
       const body = passphraseBody(this.#passphrase);
       await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed
     } catch (error) {
@@ -132,7 +132,7 @@ async function unlessDamaged<T>(call: Promise<T>): Promise<T | null> {
 }
 
 /** Bytes sent to the key worker are transferred. */
-function copyOf(bytes: Bytes): Bytes {
+function copyBytes(bytes: Bytes): Bytes {
   return bytes.slice();
 }
 

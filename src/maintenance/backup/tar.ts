@@ -159,7 +159,7 @@ export async function* readTar(
       current = entry.on("error", () => {}); // thrown by its reader, if it has one
       done += headerBytes + entry.startBlockSize;
       tick(done, total);
-      if (entry.type !== "Directory") yield contentOf(entry, () => failure);
+      if (entry.type !== "Directory") yield readTarEntry(entry, () => failure);
       entry.resume();
     }
   } finally {
@@ -167,7 +167,7 @@ export async function* readTar(
   }
 }
 
-function contentOf(entry: ReadEntry, failure: () => Error | null): TarEntry {
+function readTarEntry(entry: ReadEntry, failure: () => Error | null): TarEntry {
   const { path: name, type, size } = entry;
   if (!Number.isSafeInteger(size) || size < 0) throw new InvalidTar();
   const chunks = async function* () {

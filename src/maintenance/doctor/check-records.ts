@@ -34,7 +34,7 @@ export async function examineTokenDocuments(
   if (readTokens(tokens.bytes, null) === null) return reportDamaged(inspection, tokens.path, "it");
   const document = readTokens(tokens.bytes, changes?.bytes ?? null);
   if (document === null) return reportDamaged(inspection, changes?.path ?? tokens.path, `it and ${tokens.path}`);
-  for (const entry of document.refused) reportRefused(inspection, tokens.path, nameOf(entry));
+  for (const entry of document.refused) reportRefused(inspection, tokens.path, formatTokenName(entry));
   const forged = isOpened ? await forgedAmong(inspection, document.tokens) : [];
   for (const { name } of forged) reportRefused(inspection, tokens.path, name);
 }
@@ -56,7 +56,7 @@ function reportRefused(inspection: Inspection, path: string, name: string): void
   inspection.report({ code: "token-refused", path, message, remedy, fix: null });
 }
 
-function nameOf(entry: unknown): string {
+function formatTokenName(entry: unknown): string {
   const name = typeof entry === "object" && entry !== null && "name" in entry ? entry.name : undefined;
   return typeof name === "string" ? JSON.stringify(name).slice(1, -1) : "without a name";
 }

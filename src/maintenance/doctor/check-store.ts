@@ -81,7 +81,7 @@ async function examineBlob(
   const blob = await readable(() => store.read(path, undefined, space));
   if (blob === null) return; // deleted since
   if (typeof blob === "string") return report("unreadable", blob);
-  const [fault] = await inspection.keys.faultsOf([innerOutline(space, outlineOf(blob))]);
+  const [fault] = await inspection.keys.faultsOf([innerOutline(space, blobOutline(blob))]);
   if (fault) report("blob-damaged", faultMessages[fault]);
   else if (isOpened && !(await opensNotingExpiry(inspection, space, path, blob))) report("secret-damaged", unopened);
 }
@@ -97,7 +97,7 @@ async function readable<T>(read: () => Promise<T>): Promise<T | string> {
   }
 }
 
-function outlineOf(blob: Bytes) {
+function blobOutline(blob: Bytes) {
   return { head: blob.slice(0, trashedHeadBytes + headBytes), length: blob.length };
 }
 

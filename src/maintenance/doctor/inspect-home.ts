@@ -149,12 +149,12 @@ type InspectedHome = Omit<Inspection, "report" | "expires" | "progress">;
 async function inspectReliably(inspected: InspectedHome, options: DoctorOptions): Promise<Seen> {
   const first = await inspectOnce(inspected, options);
   if (!inspected.served || first.findings.length === 0) return first;
-  const known = new Set(first.findings.map(keyOf));
+  const known = new Set(first.findings.map(findingKey));
   const second = await inspectOnce(inspected, options);
-  return { ...second, findings: second.findings.filter((finding) => known.has(keyOf(finding))) };
+  return { ...second, findings: second.findings.filter((finding) => known.has(findingKey(finding))) };
 }
 
-function keyOf({ code, path }: Finding): string {
+function findingKey({ code, path }: Finding): string {
   return `${code} ${path}`;
 }
 
@@ -165,7 +165,7 @@ async function inspectOnce(inspected: InspectedHome, { onProgress, store = null 
     ...inspected,
     report: (finding) => findings.push(finding),
     expires: (time) => expiries.push(time),
-    progress: progressOf(onProgress),
+    progress: createProgress(onProgress),
   };
   const nothing: VaultFacts = { current: null, kept: [], secrets: 0 };
   const { path } = inspection.home;
@@ -187,7 +187,7 @@ async function examineSocket(inspection: Inspection): Promise<void> {
   if (found !== null && !found.isSocket()) reportWrongKind(inspection, path, found.isSymbolicLink(), "a socket");
 }
 
-function progressOf(onProgress: DoctorOptions["onProgress"]): Progress {
+function createProgress(onProgress: DoctorOptions["onProgress"]): Progress {
   let done = 0;
   let total = 0;
   return {

@@ -43,7 +43,7 @@ export async function claimVault(vaultPath: string, files = systemFiles): Promis
     await lock?.release();
     throw error;
   }
-  return claimOf(vaultPath, lock);
+  return createClaim(vaultPath, lock);
 }
 
 /** With the lock held, the pid file only informs: secrets stay readable on a disk that cannot take it. */
@@ -63,7 +63,7 @@ function invalidPidFile(vaultPath: string): StartError {
   return new StartError(`${join(vaultPath, "server.pid")} is not a plain file: move it away, then start again`);
 }
 
-function claimOf(vaultPath: string, lock: Lock | null): Claim {
+function createClaim(vaultPath: string, lock: Lock | null): Claim {
   let released = false;
   let announced = Promise.resolve();
   return {

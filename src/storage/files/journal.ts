@@ -67,7 +67,7 @@ const digestBytes = 32;
 export function encodeJournal(changes: readonly BlobChange[]): Buffer {
   const version = changes.every(({ space }) => space === "secrets") ? 1 : 2;
   const parts = [magic, Buffer.of(version), ...changes.flatMap((change) => encodeChange(change, version))];
-  const journal = Buffer.concat([...parts, digestOf(parts)]);
+  const journal = Buffer.concat([...parts, journalDigest(parts)]);
   if (journal.length > maxJournalBytes) throw new Error(`a journal has more than ${maxJournalBytes} bytes`);
   return journal;
 }
@@ -86,7 +86,7 @@ function encodeChange({ space, path, blob }: BlobChange, version: number): Uint8
 /** Returns null when the journal is damaged or of a later version. */
 export function decodeJournal(bytes: Bytes): readonly BlobChange[] | null {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, Math.max(0, bytes.length - digestBytes));
-  if (!digestOf([body]).equals(bytes.subarray(body.length))) return null;
+  if (!journalDigest([body]).equals(bytes.subarray(body.length))) return null;
   if (!body.subarray(0, magic.length).equals(magic)) return null;
   const version = body[magic.length];
   return version === 1 || version === 2 ? decodeChanges(body.subarray(magic.length + 1), version) : null;
@@ -107,7 +107,7 @@ function decodeChanges(body: Buffer, version: number): readonly BlobChange[] | n
   return changes;
 }
 
-function digestOf(parts: readonly Uint8Array[]): Buffer {
+function journalDigest(parts: readonly Uint8Array[]): Buffer {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return hash.digest();

@@ -245,7 +245,7 @@ export async function scanTrees(files: FileOperations, directory: string): Promi
 }
 
 async function scanDirectory(scan: Scan, directory: string, prefix: string): Promise<void> {
-  for await (const entry of await entriesOf(scan, directory)) {
+  for await (const entry of await readEntries(scan, directory)) {
     if (entry.isDirectory()) await scanSubdirectory(scan, directory, entry, prefix);
     else if (entry.isFile() && isTempName(entry.name))
       await ignoring(scan.files.unlink(join(directory, entry.name)), "EROFS");
@@ -253,7 +253,7 @@ async function scanDirectory(scan: Scan, directory: string, prefix: string): Pro
   }
 }
 
-async function entriesOf({ files }: Scan, directory: string): Promise<Iterable<Dirent> | AsyncIterable<Dirent>> {
+async function readEntries({ files }: Scan, directory: string): Promise<Iterable<Dirent> | AsyncIterable<Dirent>> {
   const { size } = await files.lstat(directory);
   if (size > largeDirectoryBytes) return files.opendir(directory, { bufferSize: 1024 });
   return files.readdir(directory, { withFileTypes: true });

@@ -111,8 +111,8 @@ function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions 
   const mode = parameters.get("sslmode") ?? (isLocal ? "disable" : "verify-full");
   if (!modes.includes(mode)) throw refused("its sslmode is unknown", `use one of ${modes.join(", ")}`);
   if (mode === "disable" || host.startsWith("/")) return false;
-  const files = { ca: fileOf(parameters, "sslrootcert"), cert: fileOf(parameters, "sslcert") };
-  const key = fileOf(parameters, "sslkey");
+  const files = { ca: readParameterFile(parameters, "sslrootcert"), cert: readParameterFile(parameters, "sslcert") };
+  const key = readParameterFile(parameters, "sslkey");
   const given = {
     rejectUnauthorized: true, // the default, except with NODE_TLS_REJECT_UNAUTHORIZED=0
     ...(files.ca && { ca: files.ca }),
@@ -125,7 +125,7 @@ function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions 
   return { ...given, checkServerIdentity: () => undefined };
 }
 
-function fileOf(parameters: Parameters, name: string): Buffer | undefined {
+function readParameterFile(parameters: Parameters, name: string): Buffer | undefined {
   const file = parameters.get(name);
   if (file === undefined || file === "system") return undefined;
   try {

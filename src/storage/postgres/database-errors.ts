@@ -44,7 +44,7 @@ function isTimeout(error: unknown): boolean {
 export function databaseUnavailable(cause: unknown): VaultError {
   if (cause instanceof VaultError) return cause;
   if (cause instanceof StartError) return new VaultError("UNAVAILABLE", cause.message, { cause }); // see `Sessions.check`
-  const refusal = refusalOf(sqlState(cause), remedies);
+  const refusal = refusalText(sqlState(cause), remedies);
   if (refusal !== null) return new VaultError("UNAVAILABLE", refusal, { cause });
   const problem = "the database does not answer or refuses";
   return new VaultError("UNAVAILABLE", `${problem}: try again, and check the server's log and the database`, { cause });
@@ -80,7 +80,7 @@ const startRemedies: Remedies = {
   "42P07": changedTables, // as 42723, of a table
 };
 
-function refusalOf(state: string | null, texts: Remedies): string | null {
+function refusalText(state: string | null, texts: Remedies): string | null {
   const text = state === null ? undefined : texts[state];
   return text === undefined ? null : `the database cannot be used (${state}): ${text}`;
 }
@@ -88,7 +88,7 @@ function refusalOf(state: string | null, texts: Remedies): string | null {
 /** Says why a start cannot use the database, without any part of its URL. */
 export function databaseStartError(error: unknown): StartError {
   if (error instanceof StartError) return error;
-  const refusal = refusalOf(sqlState(error), startRemedies);
+  const refusal = refusalText(sqlState(error), startRemedies);
   if (refusal !== null) return new StartError(refusal);
   const code = systemCode(error) ?? (isTimeout(error) ? "no answer in time" : undefined);
   const remedy = "check that it runs, its address and its TLS settings";

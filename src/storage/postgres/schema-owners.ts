@@ -115,7 +115,7 @@ export async function readOwners(client: Pick<PoolClient, "query">): Promise<Sch
 /** Returns the problem and its remedy for a schema that holds a vault. */
 export function ownerProblem({ what, role, owner, database }: ForeignOwner): StoreProblem {
   return {
-    message: `${problemOf(what, role)} could run with the rights of a server`,
+    message: `${ownershipText(what, role)} could run with the rights of a server`,
     remedy: `as a superuser, run  REASSIGN OWNED BY ${role} TO ${owner}  in it; or, if you trust the role, ALTER DATABASE ${database} OWNER TO ${role}`,
   };
 }
@@ -124,10 +124,10 @@ export function ownerProblem({ what, role, owner, database }: ForeignOwner): Sto
 export function foreignOwnerError({ what, role, owner, database }: ForeignOwner): StartError {
   const remedy = `as a superuser, run  DROP SCHEMA strongroom CASCADE  in it, and create it with  AUTHORIZATION ${owner}`;
   return new StartError(
-    `${problemOf(what, role)} would run with the rights of this user: ${remedy}; or, if you trust the role, ALTER DATABASE ${database} OWNER TO ${role}`,
+    `${ownershipText(what, role)} would run with the rights of this user: ${remedy}; or, if you trust the role, ALTER DATABASE ${database} OWNER TO ${role}`,
   );
 }
 
-function problemOf(what: string, role: string): string {
+function ownershipText(what: string, role: string): string {
   return `${what} in the database belongs to the role ${role}, whose code`;
 }

@@ -140,21 +140,21 @@ function statementsOf(space: Space) {
     count: `SELECT c.epoch, (${count}) FROM strongroom.current c`,
     read: `SELECT c.epoch, (SELECT ${blob} ${ofVault} AND s.path = $1) FROM strongroom.current c`,
     readHead: `SELECT c.epoch, (SELECT ${first} ${ofVault} AND s.path = $1) FROM strongroom.current c`,
-    list: listOf(page),
-    listBelow: listOf(pageBelow),
-    listHeads: headsOf(page, "$4"),
-    listHeadsBelow: headsOf(pageBelow, "$5"),
+    list: listStatement(page),
+    listBelow: listStatement(pageBelow),
+    listHeads: headsStatement(page, "$4"),
+    listHeadsBelow: headsStatement(pageBelow, "$5"),
   };
   const named = Object.entries(texts).map(([name, text]) => [name, { name: `${name} ${space}`, text }]);
   return Object.fromEntries(named) as Readonly<Record<keyof typeof texts, Statement>>;
 }
 
-function listOf(paths: string): string {
+function listStatement(paths: string): string {
   return `SELECT c.epoch, to_json(ARRAY(SELECT s.path ${paths})) FROM strongroom.current c`;
 }
 
 /** Heads in hexadecimal digits, separated by commas, in the order of the paths. */
-function headsOf(paths: string, most: string): string {
+function headsStatement(paths: string, most: string): string {
   return `SELECT c.epoch, p.paths, p.heads FROM strongroom.current c CROSS JOIN LATERAL (
   SELECT json_agg(s.path ORDER BY s.path) AS paths, string_agg(encode(s.head, 'hex'), ',' ORDER BY s.path) AS heads
   FROM (SELECT s.path, COALESCE(strongroom.head(s.blob, ${most}::integer), '') AS head ${paths}) s) p`;
