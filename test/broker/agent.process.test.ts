@@ -1,11 +1,12 @@
 /** `strongroom use`, `agent run` and `approve`: the command line of the broker. */
+import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { brokerRig, value } from "../../tools/rig/broker-rig.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { run } from "../../tools/rig/process.js";
+import { collect, environment, mainFile, node, run } from "../../tools/rig/process.js";
 import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 
@@ -109,6 +110,17 @@ describe("the command line of the broker", () => {
       expect(stdout).to.contain("GH_TOKEN=strongroom-broker-placeholder");
       expect(stderr.trimEnd().split("\n")).to.have.length(2);
       expect(upstream.seen[seen]?.headers).to.include({ authorization: `Bearer ${value}` });
+    });
+
+    it("leaves out a variable that is not UTF-8, and says so", async function () {
+      needs(this, process.platform === "linux", "Linux");
+      const { server } = rig();
+      const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, Y: "caf\u00e9 \ufffd" });
+      const command = `"$@" agent run -q --no-sandbox --use app/ -- sh -c 'echo "\${X-none} $Y"'`;
+      const script = `X="$(printf 'a\\351')"; export X; ${command}`;
+      const { code, stdout, stderr } = await collect(spawn("sh", ["-c", script, "sh", node, mainFile], { env })).ended;
+      expect({ code, stdout }, stderr).to.deep.equal({ code: 0, stdout: "none caf\u00e9 \ufffd\n" });
+      expect(stderr).to.equal("strongroom: warning: not UTF-8, and so not passed on to the command: X\n");
     });
 
     it("returns the program's status, and revokes its token at the end", async () => {

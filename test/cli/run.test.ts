@@ -2,8 +2,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -185,6 +185,26 @@ describe("strongroom run, through the real command", () => {
       expect(out).to.equal("none caf\u00e9 \ufffd\n");
       expect(errors).to.equal("strongroom: warning: not UTF-8, and so not passed on to the command: X\n");
       expect((await shell(`"$@" printf %s 'caf\u00e9 \ufffd'`)).out).to.equal("caf\u00e9 \ufffd");
+    });
+
+    it("leaves out a variable that is not UTF-8 for every other program of the user, with the same warning", async () => {
+      const seen = join(temporaryDirectory(), "seen");
+      const show = join(temporaryDirectory(), "show");
+      writeFileSync(show, `#!/bin/sh\necho "\${X-none} $Y" >'${seen}'\n`, { mode: 0o755 });
+      const directory = dirname(show);
+      const commands: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+        [`"$1" edit app/pin`, { VISUAL: show, XDG_RUNTIME_DIR: directory }],
+        [`"$1" ssh-agent -- '${show}'`, {}],
+      ];
+      for (const [command, more] of commands) {
+        const env = { ...more, PATH: `${directory}:${process.env["PATH"]}`, Y: "caf\u00e9 \ufffd" };
+        const { errors } = await shell(`X="$(printf 'a\\351')" ; export X; ${command}`, env);
+        expect(errors, command).to.contain("strongroom: warning: not UTF-8, and so not passed on to the command: X\n");
+        expect(readFileSync(seen, "utf8"), command).to.equal("none caf\u00e9 \ufffd\n");
+        rmSync(seen);
+      }
+      const { errors } = await shell(`X="$(printf 'a\\351')" exec "$1" mcp --use app/`);
+      expect(errors).to.contain("passed on to the command: X\n");
     });
 
     it("gives the command the variables that the program's own shell uses for itself", async () => {

@@ -16,6 +16,7 @@ import { printable, say } from "../kit/output.js";
 import { runChild, startProgram } from "../kit/programs/child-process.js";
 import { canStart } from "../kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../kit/programs/held-signals.js";
+import { readableEnvironment } from "../kit/programs/inherited.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { findProject } from "../run/project.js";
 import { canWriteHome, mustHaveSandbox, sandboxed, sessionFiles, startRelay } from "../run/sandbox.js";
@@ -178,7 +179,7 @@ type Run = SessionCommand & { readonly session: Agent; readonly directory: strin
 async function runSession(io: Io, { program, args, session, directory, flags, release }: Run): Promise<number> {
   const { variables, missing } = await writeTrust(directory, session.certificate, io.env);
   for (const name of missing) say(io, `warning: ${name} names no readable certificate: the default roots are used\n`);
-  const env = agentEnvironment(io.env, session, variables, flags.placeholder ?? [], flags);
+  const env = agentEnvironment(readableEnvironment(io), session, variables, flags.placeholder ?? [], flags);
   if (!flags.quiet) say(io, opening(session, flags));
   const command = [program, ...args];
   if (flags.sandbox === false) {

@@ -6,6 +6,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/connect
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printLine } from "../kit/output.js";
+import { readableEnvironment } from "../kit/programs/inherited.js";
 import { withoutTokens } from "../kit/programs/without-tokens.js";
 
 type Flags = ConnectionFlags & { readonly printUrl?: true };
@@ -25,7 +26,7 @@ async function review(io: Io, flags: Flags): Promise<void> {
   const { url } = await withClient(io, flags, (client) => client.createReview());
   if (flags.printUrl) return printLine(io, url);
   const opener = process.platform === "darwin" ? "open" : "xdg-open";
-  const child = spawn(opener, [url], { stdio: "ignore", detached: true, env: withoutTokens(io.env) });
+  const child = spawn(opener, [url], { stdio: "ignore", detached: true, env: withoutTokens(readableEnvironment(io)) });
   const isOpened = await Promise.race([once(child, "spawn").then(() => true), once(child, "error").then(() => false)]);
   child.unref();
   if (!isOpened)

@@ -8,14 +8,12 @@ import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
 import type { ConnectionFlags } from "../kit/connection/server.js";
 import type { Io } from "../kit/io.js";
-import { say } from "../kit/output.js";
 import { notStarted } from "../kit/programs/child-process.js";
 import {
   closeInherited,
-  explainLost,
   type Inherited,
   inherited,
-  readableVariables,
+  readableEnvironment,
   withDescriptors,
 } from "../kit/programs/inherited.js";
 import type { Sources } from "./environment.js";
@@ -40,8 +38,7 @@ type Launch = Pick<LaunchRequest, "sources" | "connection" | "quiet"> & {
 
 /** @throws CommandFailure usage */
 export function launch(io: Io, command: readonly string[], { mask, isRepeated, ...request }: Launch): ChildProcess {
-  const { env, lost } = readableVariables(io.env);
-  if (lost.length > 0) say(io, `strongroom: ${explainLost(lost)}`);
+  const env = readableEnvironment(io);
   const { descriptors } = inherited;
   const maskPipe = mask ? firstFree(descriptors) : null;
   const json = JSON.stringify({

@@ -21,6 +21,7 @@ import {
   mustFindClipboard,
 } from "../../cli/kit/output/clipboard.js";
 import { type OutputFlags, printable, report, withOutput } from "../../cli/kit/output.js";
+import { readableEnvironment } from "../../cli/kit/programs/inherited.js";
 import { type CommandLine, isInPath } from "../../cli/kit/programs/programs.js";
 import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
@@ -101,7 +102,7 @@ async function choosePath(
   const chosen = new AbortController();
   const pages = client.pages({ prefix, limit: 1000, signal: chosen.signal });
   const first = await pages.next(); // a locked vault is unlocked before the menu takes the terminal
-  const env = withoutTokens(io.env);
+  const env = withoutTokens(readableEnvironment(io));
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env });
   const ended = once(child, "close");
   child.stdin.on("error", () => {}); // it is closed as soon as a line is chosen

@@ -13,6 +13,7 @@ import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { runChild, startProgram } from "../../cli/kit/programs/child-process.js";
 import { findProgram } from "../../cli/kit/programs/find-program.js";
+import { readableEnvironment } from "../../cli/kit/programs/inherited.js";
 import { entryFile } from "../../cli/kit/programs/own-commands.js";
 import { withOwnTokenOnly } from "../../cli/kit/programs/without-tokens.js";
 
@@ -52,7 +53,7 @@ async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile,
     STRONGROOM_COMMAND: [process.execPath, entryFile].join("\n"),
   };
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
-  const env = { ...withOwnTokenOnly(io.env, { home, tokenFile }), ...Object.fromEntries(given) };
+  const env = { ...withOwnTokenOnly(readableEnvironment(io), { home, tokenFile }), ...Object.fromEntries(given) };
   io.exitCode = await runChild(io, () => startProgram([...findServer(io), ...flags], env));
 }
 

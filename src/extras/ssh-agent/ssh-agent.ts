@@ -19,7 +19,7 @@ import { printable, printLine, say } from "../../cli/kit/output.js";
 import { runChild } from "../../cli/kit/programs/child-process.js";
 import { canStart } from "../../cli/kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../../cli/kit/programs/held-signals.js";
-import { spawnInheriting } from "../../cli/kit/programs/inherited.js";
+import { readableEnvironment, spawnInheriting } from "../../cli/kit/programs/inherited.js";
 import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 import { confirm } from "../../cli/kit/prompts/prompt.js";
 import { StrongroomClient, StrongroomError } from "../../client/client.js";
@@ -227,7 +227,7 @@ async function serveUntilSignal(io: Io, { detached }: Flags, path: string): Prom
 
 async function runWith(io: Io, command: readonly string[], path: string): Promise<void> {
   const [program = "", ...args] = command;
-  const env = { ...withoutTokens(io.env), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
+  const env = { ...withoutTokens(readableEnvironment(io)), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
   const start = () => spawnInheriting({ file: program, argv0: program, args }, env, (text) => say(io, text));
   io.exitCode = await runChild(io, start).catch((error: unknown) => {
     throw new CommandFailure(
@@ -306,7 +306,7 @@ function mustFindApproval(io: Io, command: readonly string[], flags: Flags): App
   const { SSH_ASKPASS: program, SSH_ASKPASS_REQUIRE: require } = io.env;
   const { DISPLAY, WAYLAND_DISPLAY } = io.env;
   if (program && (DISPLAY || WAYLAND_DISPLAY || require === "force"))
-    return (question) => askWith(io, program, question);
+    return askWith(program, { ...withoutTokens(readableEnvironment(io)), SSH_ASKPASS_PROMPT: "confirm" });
   if (command.length > 0 || flags.foreground) return async (question) => (await confirm(io, question)) === true;
   throw new CommandFailure(
     "usage",
@@ -314,9 +314,10 @@ function mustFindApproval(io: Io, command: readonly string[], flags: Flags): App
   );
 }
 
-async function askWith(io: Io, program: string, question: string): Promise<boolean> {
-  const env = { ...withoutTokens(io.env), SSH_ASKPASS_PROMPT: "confirm" };
-  const child = spawn(program, [question], { stdio: "ignore", env });
-  const [code] = (await once(child, "exit").catch(() => [1])) as [number | null];
-  return code === 0;
+function askWith(program: string, env: NodeJS.ProcessEnv): Approval {
+  return async (question) => {
+    const child = spawn(program, [question], { stdio: "ignore", env });
+    const [code] = (await once(child, "exit").catch(() => [1])) as [number | null];
+    return code === 0;
+  };
 }

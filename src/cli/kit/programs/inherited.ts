@@ -6,6 +6,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
+import type { Io } from "../io.js";
+import { say } from "../output.js";
 
 export type Inherited = {
   /** Names without `SIG`, as `env` takes them. */
@@ -88,22 +90,24 @@ export function closeInherited(descriptors: readonly number[]): void {
   }
 }
 
-/** Starts a program on the same standard streams, with all else that this process inherited; warns of what is lost. */
+/** Starts a program on the same standard streams, with the descriptors and ignored signals of this process. */
 export function spawnInheriting(start: Start, env: NodeJS.ProcessEnv, warn: (text: string) => void): ChildProcess {
   const { ignored, descriptors } = inherited;
-  const { env: readable, lost } = readableVariables(env);
-  if (lost.length > 0) warn(explainLost(lost));
   const kept = ignoring(ignored, start);
   if (kept === null) warn(explainSignals(ignored));
   const { file, argv0, args } = kept ?? start;
   const stdio = withDescriptors(["inherit", "inherit", "inherit"], descriptors);
-  const child = spawn(file, args, { env: readable, argv0, stdio });
+  const child = spawn(file, args, { env, argv0, stdio });
   closeInherited(descriptors);
   return child;
 }
 
-export function explainLost(names: readonly string[]): string {
-  return `warning: not UTF-8, and so not passed on to the command: ${names.join(", ")}\n`;
+/** Returns the environment for a command of the user, which Node would give altered bytes; warns of the variables left out. */
+export function readableEnvironment(io: Io): NodeJS.ProcessEnv {
+  const { env, lost } = readableVariables(io.env);
+  if (lost.length > 0)
+    say(io, `strongroom: warning: not UTF-8, and so not passed on to the command: ${lost.join(", ")}\n`);
+  return env;
 }
 
 /** The character that Node reads in place of bytes that are not UTF-8. */
@@ -118,7 +122,7 @@ export function argumentNotUtf8(args: readonly string[]): number | null {
 }
 
 /** Returns the environment without the variables that Node could not read, and their names. */
-export function readableVariables(env: NodeJS.ProcessEnv): {
+function readableVariables(env: NodeJS.ProcessEnv): {
   readonly env: NodeJS.ProcessEnv;
   readonly lost: string[];
 } {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Bytes } from "../../../../workers/protocol.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
+import { readableEnvironment } from "../programs/inherited.js";
 import { withoutTokens } from "../programs/without-tokens.js";
 import { Scratch } from "./scratch.js";
 
@@ -34,7 +35,7 @@ const oneProgram = /^[^=;|&()<>$`\s]+(?:\s[^;|&()<>$`]*)?$/;
 /** Uses a shell, since VISUAL may hold arguments; with `exec` where possible, so that signals reach the editor. */
 function start(io: Io, editor: string, file: string): ChildProcess {
   const command = oneProgram.test(editor) ? `exec ${editor} "$1"` : `${editor} "$1"`;
-  const env = withoutTokens(io.env); // plugins of an editor have no business with the vault
+  const env = withoutTokens(readableEnvironment(io)); // plugins of an editor have no business with the vault
   return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit", env });
 }
 
