@@ -32,6 +32,9 @@ const folder = "docker/";
 /** docker knows it by this text, on standard output. */
 const notFound = "credentials not found in native keychain\n";
 
+/** Errors that docker recognizes by their text. */
+const [noRegistry, noUser] = ["no credentials server URL", "no credentials username"];
+
 export function define(command: Command, io: Io): void {
   command
     .description("Gives docker the logins of its registries, and stores new ones.")
@@ -65,7 +68,12 @@ async function act(io: Io, action: string, flags: ConnectionFlags): Promise<void
 }
 
 async function get(io: Io, client: StrongroomClient, registry: string): Promise<void> {
-  const [login] = await loginsIn(client, registryFolder(registry), null);
+  const [login, another] = await loginsIn(client, registryFolder(registry), null);
+  if (another !== undefined)
+    throw new CommandFailure(
+      "conflict",
+      `several users have a password in ${registryFolder(registry)}: keep one there`,
+    );
   const password = login === undefined ? null : await passwordOf(client, login);
   if (login === undefined || password === null) {
     io.exitCode = 1;
@@ -108,17 +116,22 @@ async function list(io: Io, client: StrongroomClient): Promise<void> {
 
 /** DANGER: the parser's own error would quote the password. */
 function readLogin(input: Buffer): { readonly registry: string; readonly user: string; readonly password: Buffer } {
-  try {
-    const login: unknown = JSON.parse(input.toString());
-    if (isObject(login)) {
-      const { ServerURL: registry, Username: user, Secret: password } = login;
-      if (isText(registry) && isText(user) && isText(password))
-        return { registry, user, password: Buffer.from(password) };
-    }
-  } catch {
-    // refused as any other input that is not a login
-  }
+  if (!isUtf8(input)) throw new CommandFailure("usage", "the input is not UTF-8");
+  const login = parseObject(input);
+  const { ServerURL: registry = "", Username: user = "", Secret: password } = login ?? {};
+  if (login !== null && registry === "") throw new CommandFailure("usage", noRegistry);
+  if (login !== null && user === "") throw new CommandFailure("usage", noUser);
+  if (isText(registry) && isText(user) && isText(password)) return { registry, user, password: Buffer.from(password) };
   throw new CommandFailure("usage", "the input must be a JSON object with ServerURL, Username and Secret");
+}
+
+function parseObject(input: Buffer): Readonly<Record<string, unknown>> | null {
+  try {
+    const parsed: unknown = JSON.parse(input.toString());
+    return isObject(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
 }
 
 function isText(value: unknown): value is string {
@@ -126,6 +139,6 @@ function isText(value: unknown): value is string {
 }
 
 function registryFolder(registry: string): string {
-  if (registry === "") throw new CommandFailure("usage", "no registry given on standard input");
+  if (registry === "") throw new CommandFailure("usage", noRegistry);
   return `${folder}${encodeSegment(registry)}/`;
 }

@@ -3,6 +3,7 @@
  * It speaks git's protocol of credential helpers on standard input and output.
  * One secret is one user of one host, over https only.
  */
+import { isUtf8 } from "node:buffer";
 import { Argument, type Command } from "commander";
 import {
   encodeSegment,
@@ -36,17 +37,27 @@ export function define(command: Command, io: Io): void {
   withConnection(command).action((action, flags) => gitCredential(io, action, flags));
 }
 
+/** Of git's protocol, in bytes with the line break. */
+const mostInLine = 65_535;
+const lineLimit = "its protocol allows 65,535 bytes in a line";
+
+/** These become parts of a path: two that are not UTF-8 could become the same. */
+const inPath = ["protocol", "host", "path", "username"];
+
 /** Values are of the input's bytes: the password is wiped with them. */
 type Asked = ReadonlyMap<string, Buffer>;
 
 async function gitCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
   const input = await readHelperInput(io, hasBlankLine);
   try {
-    const asked = readAttributes(input);
-    const host = asked.get("host")?.toString() ?? "";
     const act = actions.get(action);
-    // Other actions are of later versions of git; a password is never sent in cleartext.
-    if (act === undefined || asked.get("protocol")?.toString() !== "https" || host === "") return;
+    if (act === undefined) return; // of a later version of git
+    const asked = readAttributes(input);
+    const unreadable = inPath.find((name) => !isUtf8(asked.get(name) ?? Buffer.alloc(0)));
+    if (unreadable !== undefined) throw new CommandFailure("usage", `the ${unreadable} is not UTF-8`);
+    const host = asked.get("host")?.toString() ?? "";
+    // A password is never sent in cleartext.
+    if (asked.get("protocol")?.toString() !== "https" || host === "") return;
     await withClient(io, { ...flags, nonInteractive: true }, (client) =>
       act(io, client, hostFolder(host, asked), asked),
     );
@@ -78,6 +89,10 @@ async function get(io: Io, client: StrongroomClient, folder: string, asked: Aske
     password.fill(0);
     throw new CommandFailure("usage", `${printable(login.path)} has a line break or NUL: git takes one line`);
   }
+  if (password.length > mostInLine - "password=\n".length) {
+    password.fill(0);
+    throw new CommandFailure("usage", `${printable(login.path)} is too long for git: ${lineLimit}`);
+  }
   const { expiresAt } = secret.metadata;
   const expiry = expiresAt === undefined ? "" : `password_expiry_utc=${Math.floor(Date.parse(expiresAt) / 1000)}\n`;
   const refresh = await passwordOf(client, refreshTokenLogin(login.path));
@@ -96,7 +111,8 @@ async function get(io: Io, client: StrongroomClient, folder: string, asked: Aske
 async function store(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
   const [user, password] = [userIn(asked), asked.get("password")];
   if (user === null || password === undefined || password.length === 0) return;
-  if (isTrue.test(asked.get("ephemeral")?.toString() ?? "")) return; // for this operation alone
+  if (!isFalse.test(asked.get("ephemeral")?.toString() ?? "")) return; // for this operation alone
+  if (password.includes(0)) throw new CommandFailure("usage", "the password has NUL, which git cannot take back");
   const place = `https://${asked.get("host")?.toString()}`;
   const path = folder + encodeSegment(user);
   await storePassword(client, path, password, `password of git for ${place}`, expiryIn(asked));
@@ -105,8 +121,8 @@ async function store(_io: Io, client: StrongroomClient, folder: string, asked: A
   await storePassword(client, refreshTokenLogin(path).path, refresh, `OAuth refresh token of git for ${place}`);
 }
 
-/** As git reads a boolean. */
-const isTrue = /^(?:1|true|yes|on)$/i;
+/** As git reads a boolean: every other number is true. */
+const isFalse = /^(?:0*|false|no|off)$/i;
 
 const refreshToken = "oauth_refresh_token";
 
@@ -115,10 +131,10 @@ function refreshTokenLogin(path: string): Login {
   return { path: `${path}/+${refreshToken}`, user: "" };
 }
 
-/** Returns null without a time that a date can hold. */
+/** Returns null without a time that a date can hold; 0 is none for git. */
 function expiryIn(asked: Asked): string | null {
   const seconds = asked.get("password_expiry_utc")?.toString() ?? "";
-  return /^\d{1,11}$/.test(seconds) ? new Date(Number(seconds) * 1000).toISOString() : null;
+  return /^\d{1,11}$/.test(seconds) && Number(seconds) > 0 ? new Date(Number(seconds) * 1000).toISOString() : null;
 }
 
 async function erase(_io: Io, client: StrongroomClient, folder: string, asked: Asked): Promise<void> {
@@ -140,19 +156,30 @@ function hasBlankLine(read: Uint8Array): boolean {
   return /(?:^|\n)\r?\n/.test(Buffer.from(read.buffer, read.byteOffset, read.length).toString("latin1"));
 }
 
-/** Lines `name=value` up to a blank one, as git reads them: the last one of a name counts, and unknown names are ignored. */
+/**
+ * Reads lines `name=value` up to a blank one, as git does: the last one of a name counts, and unknown names are ignored.
+ * @throws CommandFailure usage
+ */
 function readAttributes(input: Buffer): Asked {
   const found = new Map<string, Buffer>();
-  for (let start = 0; start < input.length; ) {
+  for (let start = 0, count = 1; start < input.length; count++) {
     const feed = input.indexOf(0x0a, start);
     const end = feed < 0 ? input.length : feed;
     const line = input.subarray(start, input[end - 1] === 0x0d ? Math.max(start, end - 1) : end);
     if (line.length === 0) break;
-    const equals = line.indexOf(0x3d);
+    const equals = checkLine(line, count);
     if (equals > 0) found.set(line.toString("latin1", 0, equals), line.subarray(equals + 1));
-    start = feed < 0 ? input.length : feed + 1;
+    start = end + 1;
   }
   return found;
+}
+
+/** Returns where the name ends. */
+function checkLine(line: Buffer, count: number): number {
+  if (line.length >= mostInLine) throw new CommandFailure("usage", `line ${count} is too long: ${lineLimit}`);
+  const equals = line.indexOf("=");
+  if (equals < 0) throw new CommandFailure("usage", `line ${count} has no =`);
+  return equals;
 }
 
 function hostFolder(host: string, asked: Asked): string {

@@ -21,7 +21,8 @@ describe("docker-credential-strongroom", function () {
     more: Record<string, string> = {},
   ) => runWithHelpers(server(), program, args, input, more);
 
-  const docker = (action: string, input = "") => execute("docker-credential-strongroom", [action], input);
+  const docker = (action: string, input: string | Uint8Array = "") =>
+    execute("docker-credential-strongroom", [action], input);
   const hub = "https://index.docker.io/v1/";
 
   it("stores, gives, lists and erases logins", async () => {
@@ -46,11 +47,59 @@ describe("docker-credential-strongroom", function () {
     expect(failed.code).not.to.equal(0);
   });
 
+  const login = { ServerURL: "table.test", Username: "u", Secret: "hidden-text" };
+  const attributes: readonly (readonly [what: string, input: string | Buffer, exit: number, says: string])[] = [
+    ["members that docker does not name", JSON.stringify({ ...login, Account: "x", nested: { a: 1 } }), 0, ""],
+    ["a token instead of a user", JSON.stringify({ ...login, Username: "<token>" }), 0, ""],
+    ["JSON over several lines", JSON.stringify(login, null, 2).replaceAll("\n", "\r\n"), 0, ""],
+    ["a name that is there twice, whose last value counts", `{"Username":"v",${JSON.stringify(login).slice(1)}`, 0, ""],
+    ["no ServerURL", JSON.stringify({ Username: "u", Secret: "hidden-text" }), 2, "no credentials server URL\n"],
+    ["an empty ServerURL", JSON.stringify({ ...login, ServerURL: "" }), 2, "no credentials server URL\n"],
+    ["no Username", JSON.stringify({ ServerURL: "table.test", Secret: "hidden-text" }), 2, "no credentials username\n"],
+    ["an empty Username", JSON.stringify({ ...login, Username: "" }), 2, "no credentials username\n"],
+    ["an empty Secret", JSON.stringify({ ...login, Secret: "" }), 2, "ServerURL, Username and Secret\n"],
+    ["names in lower case", JSON.stringify(login).toLowerCase(), 2, "no credentials server URL\n"],
+    [
+      "bytes that are not UTF-8",
+      Buffer.from(JSON.stringify({ ...login, Secret: "caf\xe9" }), "latin1"),
+      2,
+      "not UTF-8\n",
+    ],
+  ];
+  for (const [what, input, exit, says] of attributes) {
+    it(`${exit === 0 ? "stores a login with" : "refuses to store"} ${what}`, async () => {
+      const { code, stdout, stderr } = await docker("store", input);
+      expect(code, stderr).to.equal(exit);
+      expect(stdout)
+        .to.satisfy((text: string) => text.endsWith(says))
+        .and.not.contain("hidden-text");
+      const user = what.startsWith("a token") ? "<token>" : "u";
+      const given = await docker("get", " table.test\r\n");
+      if (exit === 0) expect(JSON.parse(given.stdout)).to.deep.equal({ ...login, Username: user });
+      else expect(given.stdout).to.equal("credentials not found in native keychain\n");
+      await docker("erase", "table.test");
+    });
+  }
+
+  it("names a missing registry as docker expects it, and unknown actions", async () => {
+    for (const action of ["get", "erase"])
+      expect(await docker(action, " \n")).to.include({ code: 2, stdout: "no credentials server URL\n" });
+    expect(await docker("erase", "unknown.test")).to.include({ code: 0, stdout: "" });
+    expect(await docker("version")).to.include({ code: 2 });
+  });
+
+  it("guesses no user where a registry has several", async () => {
+    for (const user of ["a", "b"]) await mustPut(server(), `docker/several.test/${user}`, user);
+    const { code, stdout } = await docker("get", "several.test");
+    expect(code).to.equal(7);
+    expect(stdout).to.contain("several users have a password in docker/several.test/");
+    await docker("erase", "several.test");
+  });
+
   it("refuses invalid input without repeating it", async () => {
     for (const input of [
       "",
       "{",
-      '{"Secret":"hidden-text"}',
       '{"ServerURL":"r","Username":"u","Secret":7,"x":"hidden-text"}',
       '{"ServerURL":"\\ud800","Username":"u","Secret":"hidden-text"}',
       '{"ServerURL":"r","Username":"\\ud800","Secret":"hidden-text"}',

@@ -68,6 +68,7 @@ describe("git-credential-strongroom", function () {
     expect((await git("fill", asked)).code).not.to.equal(0);
   });
 
+  const direct = (action: string, input: string | Uint8Array) => execute("git-credential-strongroom", [action], input);
   const helperOf = (action: string, lines: readonly string[], end = "\n") =>
     execute("git-credential-strongroom", [action], lines.map((each) => `${each}${end}`).join(""));
   const attributes: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
@@ -80,6 +81,12 @@ describe("git-credential-strongroom", function () {
     ["a name that is there twice, whose last value counts", "\n", ["username=other", "username=u"], []],
     ["an expiry that is no time", "\n", ["password_expiry_utc=soon"], []],
     ["attributes after the blank line", "\n", ["", "password=other"], []],
+    ["an expiry of 0, which is none", "\n", ["password_expiry_utc=0"], []],
+    ["url, which git resolves itself", "\n", ["url=https://other:pw@evil.test/x"], []],
+    ["authtype without a credential", "\n", ["capability[]=authtype", "authtype=basic"], []],
+    ["an empty oauth_refresh_token", "\n", ["oauth_refresh_token="], []],
+    ["ephemeral=no", "\n", ["ephemeral=no"], []],
+    ["an empty name", "\n", ["=x"], []],
   ];
   for (const [index, [what, end, more, want]] of attributes.entries()) {
     it(`keeps or ignores ${what}, as git's protocol says`, async () => {
@@ -94,7 +101,16 @@ describe("git-credential-strongroom", function () {
     });
   }
 
-  for (const more of [["ephemeral=1"], ["ephemeral=true"], ["password=", "authtype=Bearer", "credential=abc"]]) {
+  for (const more of [
+    ["ephemeral=1"],
+    ["ephemeral=2"],
+    ["ephemeral=ON"],
+    ["ephemeral=true"],
+    ["protocol=http"],
+    ["host="],
+    ["username="],
+    ["password=", "authtype=Bearer", "credential=abc"],
+  ]) {
     it(`stores nothing with ${more.join(" and ")}`, async () => {
       const asked = ["protocol=https", "host=nothing.test"];
       expect(await helperOf("store", [...asked, "username=u", "password=pw", ...more])).to.include({
@@ -104,6 +120,39 @@ describe("git-credential-strongroom", function () {
       expect((await helperOf("get", asked)).stdout).to.equal("");
     });
   }
+
+  const refused: readonly (readonly [string, string | Buffer, string])[] = [
+    ["a line without =, at which a value was cut", "username=u\npassword=p\nq\n", "line 5 has no ="],
+    ["a password with NUL", "username=u\npassword=p\0q\n", "NUL"],
+    ["a line of more than 65,535 bytes", `username=u\npassword=${"x".repeat(65_527)}\n`, "65,535 bytes"],
+    ["a user that is not UTF-8", Buffer.from("username=caf\xe9\npassword=p\n", "latin1"), "username is not UTF-8"],
+    ["a path that is not UTF-8", Buffer.from("path=\xe9\nusername=u\npassword=p\n", "latin1"), "path is not UTF-8"],
+  ];
+  for (const [what, lines, says] of refused) {
+    it(`refuses to store ${what}`, async () => {
+      const start = Buffer.from("protocol=https\nhost=refused.test\n");
+      const { code, stderr } = await direct("store", Buffer.concat([start, Buffer.from(lines)]));
+      expect({ code, stderr }).to.include({ code: 2 });
+      expect(stderr).to.contain(says);
+      expect(await mustListPaths(server(), "git/refused.test/")).to.deep.equal([]);
+    });
+  }
+
+  it("gives no line longer than git's protocol allows, and takes one that is as long", async () => {
+    const asked = ["protocol=https", "host=length.test"];
+    const password = "x".repeat(65_535 - "password=\n".length);
+    expect(await helperOf("store", [...asked, "username=u", `password=${password}`])).to.include({ code: 0 });
+    expect((await helperOf("get", asked)).stdout).to.equal(`username=u\npassword=${password}\n`);
+    await mustPut(server(), "git/length.test/u", `${password}x`);
+    const { code, stdout, stderr } = await helperOf("get", asked);
+    expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
+    expect(stderr).to.contain("65,535 bytes");
+  });
+
+  it("ignores operations of later versions of git", async () => {
+    for (const action of ["capability", "list"])
+      expect(await direct(action, "version 0\n")).to.include({ code: 0, stdout: "", stderr: "" });
+  });
 
   it("responds at the blank line while the pipe stays open", async () => {
     const lines = ["protocol=https", "host=open.test"];
@@ -162,8 +211,6 @@ describe("git-credential-strongroom", function () {
     expect(seen).to.deep.equal([undefined, `Basic ${Buffer.from("alice:token-of-alice").toString("base64")}`]);
   });
 
-  const direct = (action: string, input: string | Uint8Array) => execute("git-credential-strongroom", [action], input);
-
   it("gives no user or password that would add lines to its response", async () => {
     const odd: readonly (readonly [string, string, string])[] = [
       ["lines.test", "me%0Ahost%3Devil.test", "p"],
@@ -186,7 +233,7 @@ describe("git-credential-strongroom", function () {
     const long = await direct("store", `${start}password=${"x".repeat(300_000)}\n`);
     expect(long).to.include({ code: 2, stdout: "" });
     expect(long.stderr).to.contain("256 KiB");
-    for (const input of ["=\nhost", `${start.replace("https", "https\r")}\n`])
+    for (const input of ["=\nhost=", `${start.replace("https", "https\r")}\n`])
       expect(await direct("get", input), JSON.stringify(input)).to.include({ code: 0, stdout: "", stderr: "" });
     const invalid = Buffer.concat([Buffer.from("protocol=https\nhost="), Buffer.of(0xff, 0x00, 0x0a)]);
     expect((await direct("get", invalid)).stdout).to.equal("");
