@@ -12,7 +12,7 @@ import { mustInit, mustPut } from "../tools/rig/test-client.js";
 import { found, type Outcome, ratios } from "./figures.js";
 import { type Loaders, pacedStream, sendPaced, settle } from "./measure.js";
 import type { Options } from "./options.js";
-import { memoryOf } from "./process-usage.js";
+import { processMemory } from "./process-usage.js";
 import { type StrongroomSubject, startProgram, startStrongroom } from "./subjects.js";
 import { pathOf } from "./vaults.js";
 
@@ -60,10 +60,10 @@ async function measureStreams(rig: Rig, pacer: Loaders["pacer"], options: Option
   const [alone, beside, memory]: [number[], number[], number[]] = [[], [], []];
   for (let round = -1; round < options.rounds; round++) {
     await settle(rig.subject);
-    const before = memoryOf(rig.subject.pid).now;
+    const before = processMemory(rig.subject.pid).now;
     const quiet = await p99();
     const open = await openStreams(rig);
-    const used = memoryOf(rig.subject.pid).now - before;
+    const used = processMemory(rig.subject.pid).now - before;
     const busy = await p99();
     for (const socket of open) socket.destroy();
     if (round < 0) continue; // the first is warm-up

@@ -11,7 +11,7 @@ import { mustGet, mustLock, mustUnlock } from "../tools/rig/test-client.js";
 import { found, type Outcome, ratios } from "./figures.js";
 import { alternate, findingsOf, settle, startLoaders, type Workload } from "./measure.js";
 import { type Options, readOptions, runCommand, sharedUsage, show, UsageError } from "./options.js";
-import { cpuOf, totalCpu } from "./process-usage.js";
+import { processCpu, totalCpu } from "./process-usage.js";
 import { type StartOptions, type StrongroomSubject, startStrongroom } from "./subjects.js";
 import { filledHome, pathOf } from "./vaults.js";
 import { batch, get, getSecrets, list, listSecrets, put } from "./workloads.js";
@@ -134,7 +134,7 @@ async function cpuOfRelock(subject: StrongroomSubject): Promise<number> {
 }
 
 function used({ pid, threads }: StrongroomSubject): number {
-  return totalCpu(cpuOf(pid, threads)) / 1000;
+  return totalCpu(processCpu(pid, threads)) / 1000;
 }
 
 /** Checks the commit out, installs and builds it; returns the command's file. The directory is removed at the end. */

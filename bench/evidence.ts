@@ -4,7 +4,7 @@ import { later } from "../tools/rig/clean-up.js";
 import { run } from "../tools/rig/process.js";
 import { mustSucceed, mustUnlock, send } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
-import { type Loaders, pacedStream, type Sample, sampleOf, sendPaced } from "./measure.js";
+import { type Loaders, pacedStream, type Sample, sendPaced, takeSample } from "./measure.js";
 import type { Options } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import type { PacedReport } from "./programs/paced-load.js";
@@ -41,9 +41,9 @@ async function besidePage(loaders: Loaders, subject: StrongroomSubject, options:
   const workload = { ...get(connections), perSecond: undefined };
   const pairs: Pair[] = [];
   for (let round = -1; round < options.rounds; round++) {
-    const alone = await sampleOf(loaders, subject, workload, options.seconds);
+    const alone = await takeSample(loaders, subject, workload, options.seconds);
     const close = await openPage(subject);
-    const watched = await sampleOf(loaders, subject, workload, options.seconds);
+    const watched = await takeSample(loaders, subject, workload, options.seconds);
     close();
     if (round >= 0) pairs.push({ alone, watched }); // the first round is warm-up
   }

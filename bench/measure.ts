@@ -2,7 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Finding, found, ratios } from "./figures.js";
-import { type Cpu, cpuOf, perRequest, totalCpu } from "./process-usage.js";
+import { type Cpu, perRequest, processCpu, totalCpu } from "./process-usage.js";
 import type { Load, LoadReport, Request } from "./programs/load.js";
 import type { PacedLoad, PacedReport, PacedStream } from "./programs/paced-load.js";
 import { type Subject, startProgram } from "./subjects.js";
@@ -76,16 +76,16 @@ function loadReport(child: ChildProcess, load: object, member: string, opened = 
 export async function settle({ pid, threads }: Subject): Promise<void> {
   let calm = 0;
   for (let tries = 0; tries < 600; tries++) {
-    const before = totalCpu(cpuOf(pid, threads));
+    const before = totalCpu(processCpu(pid, threads));
     await sleep(100);
-    calm = totalCpu(cpuOf(pid, threads)) - before < 5_000 ? calm + 1 : 0;
+    calm = totalCpu(processCpu(pid, threads)) - before < 5_000 ? calm + 1 : 0;
     if (calm === 3) return;
   }
   throw new Error("a measured process does not become idle");
 }
 
 /** Takes one sample: first as fast as possible, then at the fixed rate. A durable loop is its own loader. */
-export async function sampleOf(
+export async function takeSample(
   { loader, pacer }: Loaders,
   subject: Subject,
   workload: Workload,
@@ -113,7 +113,7 @@ export async function alternate(
   for (let round = -1; round < rounds; round++) {
     for (const [i, subject] of subjects.entries()) {
       const own = subject.url === "" ? { ...loaders, loader: subject.child } : loaders;
-      const sample = await sampleOf(own, subject, workload, round < 0 ? Math.min(1, seconds) : seconds);
+      const sample = await takeSample(own, subject, workload, round < 0 ? Math.min(1, seconds) : seconds);
       if (round >= 0) series[i]?.samples.push(sample);
     }
   }

@@ -10,7 +10,7 @@ import { freePort } from "../tools/rig/postgres.js";
 import { mustInit, mustStatus } from "../tools/rig/test-client.js";
 import { type VaultPort, vault } from "../tools/rig/vault-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
-import { type Loaders, type Sample, sampleOf, type Workload } from "./measure.js";
+import { type Loaders, type Sample, takeSample, type Workload } from "./measure.js";
 import { type Options, UsageError } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import { type Subject, startStrongroom } from "./subjects.js";
@@ -60,7 +60,7 @@ export async function* compareOpenBao(loaders: Loaders, options: Options): Async
   for (const use of uses) {
     const rounds: { readonly ours: Sample; readonly theirs: Sample }[] = [];
     for (let round = -1; round < options.rounds; round++) {
-      const sample = ({ subject }: Contender, load: Workload) => sampleOf(loaders, subject, load, options.seconds);
+      const sample = ({ subject }: Contender, load: Workload) => takeSample(loaders, subject, load, options.seconds);
       const pair = {
         ours: await sample(ours, use.workload(ours)),
         theirs: await sample(theirs, use.workload(theirs)),
@@ -82,7 +82,7 @@ async function startOurs({ nodeFlags }: Options): Promise<Contender> {
   return { ...(await withKeys(port)), subject: { ...native, url: `https://127.0.0.1:${vaultPort}` } };
 }
 
-/** In its development mode, with TLS: it stores in memory and keeps no audit log. */
+/** Starts OpenBao in development mode, with TLS: it stores in memory and keeps no audit log. */
 async function startBao(program: string): Promise<Contender> {
   const [directory, vaultPort, token] = [temporaryDirectory(), await freePort(), "root-of-the-benchmark"];
   const config = join(directory, "listener.hcl");

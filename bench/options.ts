@@ -11,7 +11,7 @@ export type Options = {
   readonly seconds: number;
   readonly json: boolean;
   readonly markdown: boolean;
-  /** For the measured servers' Node. */
+  /** Flags for the measured servers' Node. */
   readonly nodeFlags: readonly string[];
   readonly million: boolean;
   /** The program of OpenBao. */

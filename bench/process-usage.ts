@@ -12,7 +12,7 @@ export function canMeasure(): boolean {
 }
 
 /** All CPU time used so far. Time of ended threads counts as the workers', since only workers end. */
-export function cpuOf(pid: number, { engine, pool }: Threads): Cpu {
+export function processCpu(pid: number, { engine, pool }: Threads): Cpu {
   const used = { main: 0, worker: 0, pool: 0, engine: 0 };
   for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
     const other = engine.includes(thread) ? "engine" : pool.includes(thread) ? "pool" : "worker";
@@ -69,20 +69,20 @@ export type Usage = {
 /** Watches until the returned function is called. */
 export function watch({ pid, threads }: Watched): () => Usage {
   writeFileSync(`/proc/${pid}/clear_refs`, "5"); // resets the peak
-  const before = cpuOf(pid, threads);
+  const before = processCpu(pid, threads);
   const ownBefore = process.cpuUsage();
   const began = performance.now();
   return () => {
     const seconds = (performance.now() - began) / 1000;
-    const after = cpuOf(pid, threads);
+    const after = processCpu(pid, threads);
     const own = process.cpuUsage(ownBefore);
     const watcherBusy = (own.user + own.system) / 1e6 / seconds;
-    return { seconds, cpu: difference(before, after), peak: memoryOf(pid).peak, watcherBusy };
+    return { seconds, cpu: difference(before, after), peak: processMemory(pid).peak, watcherBusy };
   };
 }
 
 /** Resident memory in MiB. */
-export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
+export function processMemory(pid: number): { readonly now: number; readonly peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) / 1024;
   return { now: field("VmRSS"), peak: field("VmHWM") };

@@ -10,7 +10,7 @@ import { mustGet, mustList, mustUnlock } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome } from "./figures.js";
 import { settle } from "./measure.js";
 import type { Options } from "./options.js";
-import { cpuOf, memoryOf, totalCpu } from "./process-usage.js";
+import { processCpu, processMemory, totalCpu } from "./process-usage.js";
 import { type StrongroomSubject, startStrongroom } from "./subjects.js";
 import { filledHome, pathOf } from "./vaults.js";
 
@@ -65,7 +65,7 @@ async function costsOfServer(home: string): Promise<[string, Cost][]> {
   const subject = await startStrongroom(home);
   const { server } = subject;
   await settle(subject);
-  const start: Cost = { cpu: cpuSoFar(subject), memory: memoryOf(subject.pid).peak };
+  const start: Cost = { cpu: cpuSoFar(subject), memory: processMemory(subject.pid).peak };
   await mustUnlock(server);
   const costs: [string, Cost][] = [
     ["start", start],
@@ -83,11 +83,11 @@ async function measureCost(subject: StrongroomSubject, work: () => Promise<unkno
   const before = cpuSoFar(subject);
   await work();
   await settle(subject);
-  return { cpu: cpuSoFar(subject) - before, memory: memoryOf(subject.pid).peak };
+  return { cpu: cpuSoFar(subject) - before, memory: processMemory(subject.pid).peak };
 }
 
 function cpuSoFar({ pid, threads }: StrongroomSubject): number {
-  return totalCpu(cpuOf(pid, threads)) / 1000;
+  return totalCpu(processCpu(pid, threads)) / 1000;
 }
 
 /** On a stopped server's vault. */
@@ -120,7 +120,7 @@ async function costOfCommand(home: string, args: readonly string[]): Promise<Cos
   return { cpu: cpuOfEndedChildren() - before, memory };
 }
 
-/** In milliseconds (proc(5), fields 16 and 17 of stat). */
+/** Returns the CPU time of ended children in milliseconds (proc(5), fields 16 and 17 of stat). */
 function cpuOfEndedChildren(): number {
   const stat = readFileSync("/proc/self/stat", "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
@@ -129,7 +129,7 @@ function cpuOfEndedChildren(): number {
 
 function peakMemory(pid: number): number {
   try {
-    return memoryOf(pid).peak;
+    return processMemory(pid).peak;
   } catch {
     return 0; // it has just ended
   }

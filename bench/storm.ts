@@ -10,7 +10,7 @@ import { mustInit, mustPut } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
 import { type Loaders, pacedStream, sendLoad, sendPaced, settle } from "./measure.js";
 import type { Options } from "./options.js";
-import { memoryOf } from "./process-usage.js";
+import { processMemory } from "./process-usage.js";
 import type { PacedReport, PacedStream } from "./programs/paced-load.js";
 import { type Hog, type StrongroomSubject, startHog, startStrongroom } from "./subjects.js";
 import { pathOf } from "./vaults.js";
@@ -42,7 +42,7 @@ export async function* measureStorm(loaders: Loaders, options: Options): AsyncGe
   await mustInit(subject.server);
   await mustPut(subject.server, pathOf(0), "v".repeat(200));
   const hog = await startHog();
-  const idle = memoryOf(subject.pid).now;
+  const idle = processMemory(subject.pid).now;
   const rounds: Round[] = [];
   for (let round = -1; round < options.rounds; round++) {
     const one = await stormRound(loaders, subject, hog, Math.max(leastSeconds, options.seconds), idle);

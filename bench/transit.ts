@@ -12,10 +12,10 @@ import {
   type Loaders,
   pacedStream,
   type Sample,
-  sampleOf,
   sendLoad,
   sendPaced,
   settle,
+  takeSample,
   type Workload,
 } from "./measure.js";
 import type { Options } from "./options.js";
@@ -40,7 +40,7 @@ export async function* measureTransit(loaders: Loaders, options: Options): Async
   const named = [{ name: "get", workload: getWorkload(connections) }, ...single, batchedEncrypt(single)];
   for (let round = -1; round < options.rounds; round++) {
     for (const { name, workload } of named) {
-      const sample = await sampleOf(loaders, subject, { ...workload, perSecond: undefined }, options.seconds);
+      const sample = await takeSample(loaders, subject, { ...workload, perSecond: undefined }, options.seconds);
       if (round >= 0) samples.set(name, [...(samples.get(name) ?? []), sample]); // the first round is warm-up
     }
   }

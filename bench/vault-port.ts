@@ -1,7 +1,7 @@
 /** A get on the port for Vault's clients beside the native get of the same server, in turns. */
 import { mustStatus, mustUnlock } from "../tools/rig/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
-import { type Loaders, type Sample, sampleOf, type Workload } from "./measure.js";
+import { type Loaders, type Sample, takeSample, type Workload } from "./measure.js";
 import type { Options } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import { type StrongroomSubject, startStrongroom } from "./subjects.js";
@@ -20,8 +20,8 @@ export async function* compareVaultPort(loaders: Loaders, options: Options): Asy
   const samples: { readonly native: Sample; readonly forVault: Sample }[] = [];
   for (let round = -1; round < options.rounds; round++) {
     const pair = {
-      native: await sampleOf(loaders, native, { ...get(connections), perSecond: undefined }, options.seconds),
-      forVault: await sampleOf(loaders, forVault, readData, options.seconds),
+      native: await takeSample(loaders, native, { ...get(connections), perSecond: undefined }, options.seconds),
+      forVault: await takeSample(loaders, forVault, readData, options.seconds),
     };
     if (round >= 0) samples.push(pair); // the first round is warm-up
   }

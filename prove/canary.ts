@@ -27,7 +27,7 @@ export async function followCanary(server: Server): Promise<Secret[]> {
   }));
 }
 
-/** With a transit key of its own, which is deleted afterwards. */
+/** Uses a transit key of its own, which is deleted afterwards. */
 async function followPlaintext(server: Server, name: string, plaintext: string): Promise<void> {
   const post = (root: string, body: object) =>
     server.must("POST", target(`/v1/transit/${root}`, name), Buffer.from(JSON.stringify(body)));

@@ -14,7 +14,7 @@ import { isAsymmetricName } from "./transit-keys.js";
 /** A failure counts only when it is still there in the last of these copies: a request may hold a key for milliseconds. */
 const mostLooks = 3;
 const pauseMs = 400;
-/** For how long copies may be repeated that do not count, because the vault changed around them. */
+/** Time to repeat copies that do not count, because the vault changed around them. */
 const disturbedMs = 180_000;
 
 /** Values to search for. `keys`: null without the passphrase. */

@@ -6,7 +6,7 @@ import { readPlain } from "./home.js";
 import type { Check } from "./report.js";
 import { shown } from "./surroundings.js";
 
-/** In the form of `sha256sum`, so that  sha256sum -c  in the package's directory checks it too. */
+/** List in the form of `sha256sum`, so that  sha256sum -c  in the package's directory checks it too. */
 const listFile = "dist/SHA256SUMS";
 
 const folders = ["bin", "dist/program", "dist/workers"];
@@ -33,7 +33,7 @@ export function writeList(root: string): void {
 
 /** Returns the program's files that a process runs; none when its arguments do not name the program. */
 export function filesOfProgram(pid: number): string[] {
-  const root = packageOf(pid);
+  const root = packageDirectory(pid);
   return root === null ? [] : programFiles(root).map((name) => join(root, name));
 }
 
@@ -67,7 +67,7 @@ function sha256(file: string): string {
 }
 
 /** Returns the directory of the package whose command a process runs; null when its arguments name none. */
-export function packageOf(pid: number): string | null {
+export function packageDirectory(pid: number): string | null {
   const script = readFileSync(`/proc/${pid}/cmdline`, "utf8")
     .split("\0")
     .slice(1)

@@ -8,7 +8,7 @@ import { Home, UntrustedHome } from "./home.js";
 import { leaveLast } from "./last.js";
 import { judge, type Look, lookAt, problemOfCopy, type Wanted } from "./looks.js";
 import { gcore, mustBeReadable, readDump } from "./memory.js";
-import { checkProgram, packageOf } from "./program.js";
+import { checkProgram, packageDirectory } from "./program.js";
 import { type Check, CouldNotLook, type Report, type Step, type VaultState, type Verdict } from "./report.js";
 import { fewestBytes, type Secret } from "./search.js";
 import { checkHeader, checkSecrets } from "./secrets.js";
@@ -204,7 +204,7 @@ class Run {
   }
 
   #checkProgram(pid: number): void {
-    const root = packageOf(pid);
+    const root = packageDirectory(pid);
     if (root === null) {
       this.#notShown.push("The program's files: the process does not show where its program is");
       return;

@@ -98,7 +98,7 @@ export class Server {
     return successBody(await this.send(method, path, body), method, path);
   }
 
-  /** As `must`; tries again while the key worker starts, as it does after a lock. */
+  /** Like `must`; retries while the key worker starts, as it does after a lock. */
   async mustWhenReady(method: string, path: string, body: Uint8Array): Promise<Json> {
     for (let attempt = 0; ; attempt++) {
       const response = await this.send(method, path, body);

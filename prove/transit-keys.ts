@@ -9,7 +9,7 @@ import type { Source } from "./source.js";
 /** Limit of versions searched for per key type: the newest versions of the first names. */
 const mostOfType = 20;
 
-/** In bytes. */
+/** Length of a piece, in bytes. */
 const pieceBytes = 8;
 /** Only pieces of RSA keys' long numbers that start at multiples of this are searched for. */
 const rsaPieceStep = 8;

@@ -66,7 +66,7 @@ function dumpLimit(pid: number | "self"): string | undefined {
   return /^Max core file size +(\S+)/m.exec(read(`/proc/${pid}/limits`))?.[1];
 }
 
-/** In the arguments and in NODE_OPTIONS. */
+/** Returns the debugger's flags in the arguments and in NODE_OPTIONS. */
 export function debuggerFlags(pid: number | "self"): string[] {
   const environment = read(`/proc/${pid}/environ`).split("\0");
   const options = environment.find((line) => line.startsWith("NODE_OPTIONS="))?.slice("NODE_OPTIONS=".length) ?? "";

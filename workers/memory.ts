@@ -94,7 +94,7 @@ export function freshNonce(length: number): Uint8Array {
   return nonce;
 }
 
-/** As `freshNonce`, at the beginning of `target`. */
+/** Like `freshNonce`, at the beginning of `target`. */
 export function putFreshNonce(target: Uint8Array, length: number): void {
   if (nonceStockAt + length > nonceStock.length) {
     randomFillSync(nonceStock);
@@ -233,7 +233,7 @@ export function takeOver(native: Uint8Array): Bytes {
 }
 
 /** Views a buffer's memory as bytes, without a copy. */
-export function viewOf(buffer: Buffer): Bytes {
+export function bytesView(buffer: Buffer): Bytes {
   return new Uint8Array(buffer.buffer as ArrayBuffer, buffer.byteOffset, buffer.byteLength);
 }
 
@@ -244,7 +244,7 @@ export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
   return joined;
 }
 
-/** As `concat`, in scratch memory. */
+/** Like `concat`, in scratch memory. */
 export function scratchOf(...parts: readonly (Uint8Array | string)[]): Uint8Array {
   const joined = scratch(lengthOf(parts));
   writeParts(joined, parts);
@@ -344,7 +344,7 @@ export function base64url(bytes: Uint8Array): string {
   return base64urlOfPart(bytes, 0, bytes.length);
 }
 
-/** As `base64url`, without a view of the part. */
+/** Like `base64url`, without a view of the part. */
 export function base64urlOfPart(bytes: Uint8Array, start: number, end: number): string {
   return asBuffer(bytes).toString("base64url", start, end);
 }

@@ -64,7 +64,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   makes.
  * - `randomBytes`, `hashBytes` and `oneTimeCode` make random bytes, a hash, and the current code of a secret that is a TOTP seed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear; `resignRecords` makes
- *   those of a rotation that waits for `adopt`.
+ *   the MACs of a rotation that waits for `adopt`.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
 interface Operations {
@@ -411,7 +411,7 @@ export type Refusal = {
   readonly detail: string;
   /** Which operation of a batch is invalid. */
   readonly index?: number;
-  /** For the log: the stack frames, without the error's message. */
+  /** Stack frames for the log, without the error's message. */
   readonly trace?: string;
 };
 
@@ -504,7 +504,7 @@ export type WorkerStart<Port> = {
 export type Binding = {
   readonly host: string;
   readonly port: number;
-  /** In lower case. */
+  /** The header's name, in lower case. */
   readonly header: string;
   /** `{}` stands for the value; null with `basic`, a user's name. */
   readonly format: string | null;

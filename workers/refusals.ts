@@ -64,7 +64,7 @@ export function noHeader(header: null | undefined): Refusal {
   return header === null ? notInitialized : notLoaded;
 }
 
-/** For an unexpected error: its message may hold secrets, which must not leave this thread; its stack frames do not. */
+/** Hides an unexpected error: its message may hold secrets and must not leave this thread; its stack frames may. */
 export function unexpected(error: unknown): Refusal {
   const frames = error instanceof Error ? error.stack?.split("\n").filter((line) => line.startsWith("    at ")) : [];
   return { ...refuse("INTERNAL", "the key worker failed"), trace: frames?.join("\n") ?? "" };

@@ -36,7 +36,7 @@ export class JudgedRequest {
 export const tooLong =
   "the path is too long for this many stars in the bindings' paths: shorten it, or bind fewer paths";
 
-/** For one request: 32 short patterns and the longest path need fewer. They take less than a millisecond. */
+/** Limit of steps per request: 32 short patterns and the longest path need fewer. They take less than a millisecond. */
 const maxSteps = 140_000;
 
 class Steps {

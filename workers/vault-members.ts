@@ -13,7 +13,7 @@ export type Refused = { readonly neutral: Neutral; readonly reason: string };
 /** `harmless`: it changes nothing that this program does. */
 export type Fate = "honoured" | "harmless" | Refused;
 
-/** By name. */
+/** Fates of members, by name. */
 export type Members = ReadonlyMap<string, Fate>;
 
 const notSupported = "is not supported: leave it out";
@@ -197,7 +197,7 @@ function byName<T extends Table>(table: T, others: Table[string] = {}): Readonly
   return rows as Record<keyof T, Members>;
 }
 
-/** By operation, as the rows of the port name them. */
+/** Members by operation, as the rows of the port name them. */
 export const vaultMembers = {
   ...completed(kv, "cas"),
   ...completed(transit, "min_available_version", "backup", "force", "version", "allow_rotation"),

@@ -5,7 +5,7 @@ process.send?.({ ready: true });
 
 const bytes = new Uint8Array(2 ** 20);
 
-/** In slices, so that it notices when the benchmark ends. */
+/** Works in slices, so that it notices when the benchmark ends. */
 function work(): void {
   createHash("sha256").update(bytes).digest();
   setImmediate(work);

@@ -6,12 +6,12 @@ import type { Command, CommanderError, Help } from "commander";
 import { readManifest } from "../manifest.js";
 import {
   commandFirst,
+  commandNames,
   hideInvalidValues,
-  namesOf,
   Parser,
-  problemOf,
   refuseRepeatedFlags,
   usageFailure,
+  usageProblem,
 } from "./kit/args/args.js";
 import { exitCodesText } from "./kit/errors.js";
 import type { Io } from "./kit/io.js";
@@ -47,7 +47,7 @@ export type Program = {
 export async function loadProgram(rows: readonly CommandRow[], given: readonly string[], io: Io): Promise<Program> {
   const args = commandFirst(given);
   const program = await buildProgram(neededRows(rows, args[0]), args, io);
-  const named = program.commands.find((command) => namesOf([command]).includes(args[0] ?? ""));
+  const named = program.commands.find((command) => commandNames([command]).includes(args[0] ?? ""));
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   return {
     run: async () => void (await program.parseAsync(withoutLostHelp(program, args), { from: "user" })),
@@ -66,7 +66,7 @@ function neededRows(rows: readonly CommandRow[], name: string | undefined): read
 function withoutLostHelp({ commands }: Command, args: readonly string[]): readonly string[] {
   const [first, name = "help"] = args;
   if (first === "help" && name === "help") return ["help"];
-  return first !== "help" || name.startsWith("-") || ["help", ...namesOf(commands)].includes(name) ? args : [name];
+  return first !== "help" || name.startsWith("-") || ["help", ...commandNames(commands)].includes(name) ? args : [name];
 }
 
 async function buildProgram(rows: readonly CommandRow[], args: readonly string[], io: Io): Promise<Command> {
@@ -101,7 +101,7 @@ async function buildProgram(rows: readonly CommandRow[], args: readonly string[]
     refuseRepeatedFlags(command);
     hideInvalidValues(command);
     command.exitOverride((error) => {
-      throw isHelp(error) ? error : usageFailure(command, problemOf(error, command));
+      throw isHelp(error) ? error : usageFailure(command, usageProblem(error, command));
     });
   }
   return program;

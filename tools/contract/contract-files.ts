@@ -39,7 +39,7 @@ type Document = {
   readonly "x-audit-events": {
     readonly changes: readonly (readonly string[])[];
     readonly reads: readonly (readonly string[])[];
-    /** With the members of their records. */
+    /** Events with the members of their records. */
     readonly server: Readonly<Record<string, readonly string[]>>;
   };
 };

@@ -66,7 +66,7 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** From the headings of the files that the folders of extras are named after. */
+/** Rows from the headings of the files that the folders of extras are named after. */
 function extraRows(): Row[] {
   return readdirSync("src/extras").map((name) => {
     const heading = readFileSync(`src/extras/${name}/${name}.ts`, "utf8");
@@ -76,7 +76,7 @@ function extraRows(): Row[] {
   });
 }
 
-/** From the help: groups of commands, whose long lines are wrapped and indented. */
+/** Rows from the help: groups of commands, whose long lines are wrapped and indented. */
 function commandRows(help: string): Row[] {
   const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z][a-z-]*(?:\|[a-z]+)?\b.*\n)+)/gm);
   return [...groups].flatMap(([, group = "", lines = ""]) => {

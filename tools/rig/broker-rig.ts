@@ -84,7 +84,7 @@ type Rig = { readonly server: TestServer; readonly upstream: Upstream };
 
 export const value = "kept-in-the-vault-7f3a";
 
-/** For all tests of a file: `app/key` is bound to the upstream, with the route `up`. */
+/** Shared rig of a test file: `app/key` is bound to the upstream, with the route `up`. */
 export function brokerRig(options: TestOptions = {}): () => Rig {
   return shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();

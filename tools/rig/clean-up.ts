@@ -46,7 +46,7 @@ export function temporaryDirectory(): string {
   return directoryIn(place);
 }
 
-/** For what has to meet a real file system. */
+/** Returns a temporary directory on a real file system. */
 export function diskDirectory(): string {
   return directoryIn(tmpdir());
 }

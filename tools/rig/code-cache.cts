@@ -46,7 +46,7 @@ function isSameTime(one: Date, other: Date): boolean {
   return Math.abs(one.getTime() - other.getTime()) <= 1;
 }
 
-/** At the end, when the functions that were needed have been compiled too. */
+// Written at the end, when the needed functions have also been compiled.
 process.on("exit", () => {
   try {
     if (fresh.length > 0) mkdirSync(directory, { recursive: true });

@@ -116,7 +116,7 @@ function isHeader(value: string | string[] | undefined, { required, schema }: He
   return ajv.validate(schema, schema["type"] === "integer" ? Number(value) : value);
 }
 
-/** By operation and status. */
+/** Rules by operation and status. */
 const rules = new Map<string, Rule>();
 const unseen = new Set<string>();
 const violations: string[] = [];
@@ -148,7 +148,7 @@ export const documented: readonly string[] = [...unseen];
 
 const everyOperationsCodes = ["", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "UNAVAILABLE"];
 
-/** Returns the codes with which the operation may refuse, without those of every operation. */
+/** Returns the codes with which the operation may refuse, without the codes common to all operations. */
 export function ownCodesOf(operation: string): readonly string[] {
   const codes = documented
     .filter((response) => response.startsWith(`${operation} `))

@@ -24,7 +24,7 @@ export function headerText(home: string): string {
   return readFileSync(join(home, "vault", generation, "header.json"), "utf8");
 }
 
-/** As `decodeKeys`, of a header's text. */
+/** Like `decodeKeys`, for a header's text. */
 export function decodeHeader(file: string, passphrase: string): DecodedHeader {
   const header = JSON.parse(file);
   return header.version === 1 ? decodeVersion1(file, passphrase) : decodeVersion2(file, passphrase);

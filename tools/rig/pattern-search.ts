@@ -9,13 +9,13 @@ export type Pattern = { readonly bytes: Uint8Array };
 export class PatternSearch<P extends Pattern> {
   /** Length of the shortest pattern; only so many first bytes of each pattern decide where the search looks. */
   readonly #length: number;
-  /** By pair of bytes: the distance to the next place where a pattern's first bytes may end. */
+  /** Shifts by pair of bytes: the distance to the next place where a pattern's first bytes may end. */
   readonly #shifts: Uint8Array;
   /** By pair of bytes: 1 where a pattern begins with it. */
   readonly #beginnings = new Uint8Array(65_536);
   /** The most zeros in a row in a pattern's first bytes; infinite where those are nothing else. */
   readonly #mostZeros: number;
-  /** By the last pair of their first bytes. */
+  /** Patterns by the last pair of their first bytes. */
   readonly #candidates = new Map<number, P[]>();
 
   constructor(patterns: readonly P[]) {

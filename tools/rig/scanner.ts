@@ -85,7 +85,7 @@ function secretPatterns(name: string, secret: Uint8Array): Pattern[] {
   ];
 }
 
-/** Without the last character, which depends on the bytes that follow. */
+/** Removes the padding and the last character, which depends on the bytes that follow. */
 function unpadded(base64: string): string {
   return base64.replace(/.?=*$/, "");
 }

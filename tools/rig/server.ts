@@ -60,13 +60,13 @@ export async function restarted(server: TestServer, options: TestOptions = {}): 
   return startTestServer({ home: server.home, ...options });
 }
 
-/** For tests that change files under a running server: it reads them each time. */
+/** Options for tests that change files under a running server: it reads them each time. */
 export const uncached: TestOptions = { cacheBytes: 0 };
 
 /** Below 14, the lowest that any setting allows: the tests derive thousands of keys. */
 export const testScryptLogN = 10;
 
-/** For a home that a command or a process of its own will also read. */
+/** Options for a home that a command or another process also reads. */
 export const realScryptCost: TestOptions = { scryptLogN: 14 };
 
 /**
@@ -90,12 +90,12 @@ export function shareTestServer(
   });
 }
 
-/** For commands: with the Unix socket, which costs less than TLS. */
+/** Starts a server for commands, with the Unix socket, which costs less than TLS. */
 export function startLocalServer(options: TestOptions = {}): Promise<TestServer> {
   return startTestServer(options.files === undefined ? { socket: null, ...options } : options);
 }
 
-/** As `shareTestServer`, for commands. */
+/** Like `shareTestServer`, for commands. */
 export function shareLocalServer(
   options: TestOptions = {},
   prepare?: (server: TestServer) => Promise<unknown>,

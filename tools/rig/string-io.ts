@@ -11,7 +11,7 @@ export type StringIo = Io & {
   printed(): { readonly bytes: Buffer; readonly stdout: string; readonly stderr: string };
 };
 
-/** Without a terminal. `stdinDescriptor`: the same input in an open file. */
+/** Returns an Io without a terminal. `stdinDescriptor`: the same input in an open file. */
 export function stringIo(env: NodeJS.ProcessEnv, input: Uint8Array, stdinDescriptor: number): StringIo {
   const [out, err] = [collector(), collector()];
   return {

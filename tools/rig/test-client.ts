@@ -202,7 +202,7 @@ export async function sendRaw(server: TestServer, text: string | Uint8Array, qui
   return received;
 }
 
-/** As `sendRaw`, of an API that the contract does not describe. */
+/** Like `sendRaw`, for an API that the contract does not describe. */
 export function exchangeRaw(server: TestServer, text: string | Uint8Array, quietMs = 300): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectRaw(server);

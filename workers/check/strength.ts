@@ -5,7 +5,7 @@
  */
 import { startA, startB, stepA, stepB, type WordTable } from "./words.js";
 
-/** As zxcvbn: 0 too guessable, 1 very guessable, 2 somewhat guessable, 3 safely unguessable, 4 very unguessable. */
+/** zxcvbn score: 0 too guessable, 1 very guessable, 2 somewhat guessable, 3 safely unguessable, 4 very unguessable. */
 export type Score = 0 | 1 | 2 | 3 | 4;
 
 /** Only a prefix of this length is examined: a guessable value is guessable from its beginning. */

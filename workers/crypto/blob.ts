@@ -131,7 +131,7 @@ export type SplitBlob = {
 
 /** Splits a blob, without opening anything, up to where its structure is damaged; null when the current version is. */
 export function splitBlob(blob: Uint8Array): SplitBlob | null {
-  if (faultOf(blob, blob.length) !== null) return null;
+  if (blobFault(blob, blob.length) !== null) return null;
   return isNumbered(blob) ? splitVersions(blob) : onlyVersion(blob);
 }
 
@@ -177,7 +177,7 @@ export function etagOf(metadataBox: Uint8Array): string {
   return base64urlOfPart(metadataBox, 0, etagBytes);
 }
 
-/** As `etagOf`, of the current version of a blob, whose head is enough. */
+/** Like `etagOf`, for the current version of a blob, whose head is enough. */
 export function etagOfCurrent(blob: Uint8Array): string {
   return base64urlOfPart(blob, boxesAt, boxesAt + etagBytes);
 }
@@ -193,7 +193,7 @@ export function metadataEnd(blob: Uint8Array): number {
 }
 
 /** Checks the structure of a blob of this length that begins with `head`; null when nothing is wrong without the key. */
-export function faultOf(head: Uint8Array, length: number): BlobFault | null {
+export function blobFault(head: Uint8Array, length: number): BlobFault | null {
   if (head.length < boxesAt) return "length";
   if (readUint32(head, 0) !== magicNumber) return "foreign";
   const format = head[magic.length];
@@ -204,7 +204,7 @@ export function faultOf(head: Uint8Array, length: number): BlobFault | null {
 
 /** Returns the box of the current version's metadata; a head is enough, the value may be missing. */
 function metadataBox(blob: Uint8Array): Uint8Array | null {
-  if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
+  if (blobFault(blob, Number.POSITIVE_INFINITY) !== null) return null;
   const end = metadataEnd(blob);
   return end <= blob.length ? blob.subarray(boxesAt, end) : null;
 }
@@ -329,7 +329,7 @@ export type HalfOpen = {
   /** Length of the blob without its earlier versions. */
   readonly currentLength: number;
   readonly sealedValue: Sealed;
-  /** In scratch memory. */
+  /** The value's subkey, in scratch memory. */
   readonly valueKey: Uint8Array;
   /** The value, in scratch memory, where it has opened lately. */
   readonly value: Uint8Array | null;

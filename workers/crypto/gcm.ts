@@ -23,7 +23,7 @@ export function sealGcm(
   return [ciphertext, cipher.getAuthTag()];
 }
 
-/** In CTR mode, the counter of the block that encrypts the first plaintext: one more than the one of the tag. */
+/** Counter, in CTR mode, of the block that encrypts the first plaintext: one more than the tag's. */
 const firstCounter = 2;
 const blockBytes = 16;
 

@@ -57,7 +57,7 @@ export class Keyring {
     return isLockWaiting ? lockedMeanwhile : this.withKeyUntilLock(operation);
   }
 
-  /** As `withKey`, also before a lock that waits: for what the lock itself needs. */
+  /** Like `withKey`, also before a waiting lock: for the lock's own operations. */
   withKeyUntilLock<T>(operation: (key: SealingKey) => T): T | Refusal {
     const key = this.#key;
     return key === null ? lockedNow : withScratch(() => operation(key));

@@ -14,10 +14,10 @@ export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
 
 export type OpenedBox = Sealed & { readonly plaintext: Uint8Array };
 
-/** At most 8 MiB, of which the system gives only the pages that are written. */
+/** Number of places: 8 MiB at most, of which the system allocates only written pages. */
 const places = 8 * 1024;
 
-/** For AAD, box and plaintext: of values, those of some 400 bytes. What does not fit is not remembered. */
+/** Bytes of a place, for AAD, box and plaintext: values of some 400 bytes fit. A larger box is not remembered. */
 const placeBytes = 1024;
 
 const zeroBlock = allocate(16);

@@ -83,7 +83,7 @@ export function keyWrapping(header: Header, text: Uint8Array): Wrapping | null {
   }
 }
 
-/** By scrypt. The caller wipes it. */
+/** Derives the KEK by scrypt. The caller wipes it. */
 export async function deriveKek(passphrase: Uint8Array, { logN, salt }: Kdf): Promise<Bytes> {
   return mapped(await derive(passphrase, salt, { logN, ...scryptShape }));
 }

@@ -150,7 +150,7 @@ export function open(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | nul
   }
 }
 
-/** As `open`, but a small box that has opened lately is not decrypted again. */
+/** Like `open`, but does not decrypt a small box again that was opened lately. */
 export function openKnown(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
   const { known } = key;
   const found = known.find(sealed);

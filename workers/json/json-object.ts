@@ -10,7 +10,7 @@ const braceOpen = code("{");
 const letterN = code("n");
 
 /** Returns the name of a member without escapes. */
-export function nameOf({ name }: Member): string {
+export function memberName({ name }: Member): string {
   return textOf(decodeString(name, inScratch).bytes);
 }
 
@@ -26,9 +26,9 @@ export function isNullText(value: Uint8Array): boolean {
 export function mergePatch(target: Uint8Array, patch: Uint8Array, depth = 0): Uint8Array | null {
   const [members, changes] = [readMembers(target), readMembers(patch)];
   if (members === null || changes === null) return null;
-  const merged = new Map(members.map((member) => [nameOf(member), member]));
+  const merged = new Map(members.map((member) => [memberName(member), member]));
   for (const change of changes) {
-    const name = nameOf(change);
+    const name = memberName(change);
     if (isNullText(change.value)) merged.delete(name);
     else merged.set(name, { name: change.name, value: mergedValue(merged.get(name)?.value, change.value, depth) });
   }

@@ -55,7 +55,7 @@ export function readElements(source: Uint8Array, name: string, most: number): re
 
 /**
  * The named fields of an object, the last of equal names. Strings are decoded when they are asked for, into scratch memory;
- * one without escapes is a view of the source.
+ * a string without escapes is a view of the source.
  */
 export class FoundFields {
   readonly #source: Uint8Array;
@@ -381,7 +381,7 @@ class Closers {
   }
 }
 
-/** Reused: no value is skipped inside of another one's skipping. */
+/** Reused memory: a value is never skipped while another is being skipped. */
 const fewClosers = allocate(256);
 
 /** Iterative: a body of a million brackets must not overflow the stack. */

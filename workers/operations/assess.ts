@@ -17,7 +17,7 @@ import type { AssessPart, RequestOf, ResultOf } from "../protocol.js";
 import type { Context } from "./context.js";
 import { bytesOfValue, isBinary } from "./value.js";
 import { encodingsOf } from "./value-encodings.js";
-import { formOf, strengthOf } from "./value-form.js";
+import { valueForm, valueStrength } from "./value-form.js";
 
 const reuseUse = "reuse check ";
 const digestBytes = 16;
@@ -69,8 +69,8 @@ function assessOne(
     bytes: value.length,
     ...(parts.includes("strength") &&
       isText && {
-        score: strengthOf(trimmed(value), words),
-        form: formOf(trimmed(value), words),
+        score: valueStrength(trimmed(value), words),
+        form: valueForm(trimmed(value), words),
       }),
     ...(parts.includes("reuse") && { reuse: shown(hmac(reuseKey, value)) }),
     ...(parts.includes("search") && { search: searchable(value, isText).map((text) => searchPattern(key, text)) }),

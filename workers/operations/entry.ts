@@ -95,7 +95,7 @@ const binaryStart = utf8(`{${encodingMember}`);
 export type VersionState = "kept" | "deleted" | "destroyed";
 
 /** @param now milliseconds since 1970 */
-export function stateOf(metadata: Uint8Array, now: number): VersionState {
+export function versionState(metadata: Uint8Array, now: number): VersionState {
   if (isMarkedDeleted(metadata)) return deletionTime(metadata) <= now ? "deleted" : "kept";
   return startsWith(metadata, destroyedStart) ? "destroyed" : "kept";
 }
@@ -223,7 +223,7 @@ export function openSecret(
   if (blob === null) return noSecret(path);
   const current = openCurrent(key, path, blob);
   if (current === null) return damaged(path);
-  return stateOf(current.metadata, now) === "kept" ? current : noSecret(path);
+  return versionState(current.metadata, now) === "kept" ? current : noSecret(path);
 }
 
 /** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
@@ -231,7 +231,7 @@ export function sealNext(writing: Writing, content: Content): SealResult | Refus
   const { key, path, previous, now } = writing;
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
-  const last = opened && { ...readMetadata(opened), state: stateOf(opened, now) };
+  const last = opened && { ...readMetadata(opened), state: versionState(opened, now) };
   const kept = history(writing, content, last);
   if (kept === null) return damaged(path);
   const { earlier, isSame } = kept;
@@ -280,7 +280,7 @@ export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, ve
   return written(blob, putResponse(path, valueBytes, supplied, version, etag), etag);
 }
 
-/** As JSON has it nowhere but before a time of expiry: in a text its quotes are escaped. */
+/** Bytes found in the JSON only before a time of expiry: in a text the quotes are escaped. */
 const expiryMember = asBuffer(utf8('"expiresAt":'));
 
 /** Returns when a secret expires, in milliseconds since 1970. Makes no string for a secret without expiry. */
@@ -339,16 +339,16 @@ export function contentOfBody(body: PutBody): Content {
 }
 
 /** Returns what a put of an opened version would seal. */
-export function contentOf({ value, metadata }: OpenedVersion): Content {
+export function versionContent({ value, metadata }: OpenedVersion): Content {
   const { metadata: supplied, attributes } = readMetadata(metadata);
   const { wrapped } = attributes.version ?? {};
   const valueBytes = bytesOfValue(value).length;
   return { value, valueBytes, supplied: metadataJson(supplied), ...(wrapped && { wrapped }) };
 }
 
-/** As `contentOf`, with other metadata. */
+/** Like `versionContent`, with other metadata. */
 export function contentWith(opened: OpenedVersion, body: MetadataBody): Content {
-  return { ...contentOf(opened), supplied: changedMetadata(readMetadata(opened.metadata).metadata, body) };
+  return { ...versionContent(opened), supplied: changedMetadata(readMetadata(opened.metadata).metadata, body) };
 }
 
 /** Returns the `metadata` object with the fields of the body; a null there removes the field. */

@@ -47,7 +47,7 @@ function areValueAndEncoding(name: Uint8Array, { name: other, text }: { name: Ui
 }
 
 /** Returns the object that a value is read as, in pieces. */
-export function dataOf({ value, metadata }: OpenedVersion, { attributes }: Described): Pieces {
+export function kvDataJson({ value, metadata }: OpenedVersion, { attributes }: Described): Pieces {
   if (isOfBinary(withoutMark(metadata)) && isBinary(value)) {
     return ['{"value":', jsonOfValue(value), ',"encoding":"base64"}'];
   }
@@ -59,7 +59,7 @@ export function dataOf({ value, metadata }: OpenedVersion, { attributes }: Descr
 /** Returns `data` of a read, in pieces. `show`: what the value is shown as, under which name; null: as it is. */
 export function readReply(opened: OpenedVersion, show: ((data: Pieces) => Pieces) | null): Pieces {
   const described = readMetadata(opened.metadata);
-  const data = dataOf(opened, described);
+  const data = kvDataJson(opened, described);
   const shown = show === null ? ['{"data":', ...data] : ['{"subkeys":', ...show(data)];
   return [...shown, `,"metadata":${versionJson(described, described.attributes.secret?.kv)}}`];
 }

@@ -1,5 +1,5 @@
 /** Members of bodies for Vault's KV engine that are refused. */
-import { nameOf } from "../json/json-object.js";
+import { memberName } from "../json/json-object.js";
 import type { Member } from "../json/json-reader.js";
 import { textOf } from "../memory.js";
 import { type Members, refusalOf } from "../vault-members.js";
@@ -7,7 +7,7 @@ import { type Members, refusalOf } from "../vault-members.js";
 /** Returns why a member is refused; null: none is. */
 export function refusedMember(members: readonly Member[], known: Members): string | null {
   for (const { name, value } of members) {
-    const text = nameOf({ name, value });
+    const text = memberName({ name, value });
     if (typeof known.get(text) !== "object") continue;
     const problem = refusalOf(known, text, value.length < 64 ? JSON.parse(textOf(value)) : "a long text");
     if (problem !== null) return problem;

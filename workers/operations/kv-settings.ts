@@ -1,6 +1,6 @@
 /** Settings that clients of Vault's KV engine give a secret: the body that changes them, and durations in Go's form. */
 import { goFlag, goSeconds, wholeSeconds } from "../go-values.js";
-import { isNullText, nameOf } from "../json/json-object.js";
+import { isNullText, memberName } from "../json/json-object.js";
 import { readMembers } from "../json/json-reader.js";
 import { byteLength, textOf } from "../memory.js";
 import type { Refusal } from "../protocol.js";
@@ -9,7 +9,7 @@ import { vaultMembers } from "../vault-members.js";
 import type { KvSettings } from "./entry.js";
 import { refusedMember } from "./kv-members.js";
 
-/** As in Vault, but for the size of all together: they are in the head that lists read. */
+/** Vault's limits, except for the total size: the texts are in the head that lists read. */
 const [mostCustom, maxNameBytes, maxTextBytes, maxCustomBytes] = [64, 128, 512, 8192];
 
 /** 100 years. */
@@ -28,7 +28,7 @@ export function changedSettings(
   if (foreign !== null) return badRequest(foreign);
   let settings: KvSettings = { ...before, changedAt: new Date(now).toISOString() };
   for (const member of members) {
-    const change = changes.get(nameOf(member));
+    const change = changes.get(memberName(member));
     if (change === undefined) continue;
     if (member.value.length > 2 * maxCustomBytes) return badRequest("a member of the metadata is too large");
     const value: unknown = isNullText(member.value) ? null : JSON.parse(textOf(member.value));

@@ -8,7 +8,7 @@ import {
   type SealingKey,
   sealBlob,
 } from "../crypto/blob.js";
-import { isNullText, isObjectText, mergePatch, nameOf, withoutValues } from "../json/json-object.js";
+import { isNullText, isObjectText, memberName, mergePatch, withoutValues } from "../json/json-object.js";
 import { type Member, readElements, readMembers } from "../json/json-reader.js";
 import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
 import type { Refusal, RequestOf, ResultOf, WorkerSettings, WriteOf, WriteResult } from "../protocol.js";
@@ -21,11 +21,11 @@ import {
   openSecret,
   readMetadata,
   sealNext,
-  stateOf,
+  versionState,
   withAttributes,
   written,
 } from "./entry.js";
-import { contentOfData, customOrNull, dataOf, readReply, versionJson } from "./kv-data.js";
+import { contentOfData, customOrNull, kvDataJson, readReply, versionJson } from "./kv-data.js";
 import { refusedMember } from "./kv-members.js";
 import { changedSettings, durationText } from "./kv-settings.js";
 import { type Known, knownVersions, versionIn } from "./versions.js";
@@ -82,7 +82,7 @@ function readWrite(body: Uint8Array, last: Described | null): Write | Refusal {
 
 /** The last of equal names counts. */
 function findMember(members: readonly Member[], name: string): Uint8Array | undefined {
-  return members.findLast((member) => nameOf(member) === name)?.value;
+  return members.findLast((member) => memberName(member) === name)?.value;
 }
 
 function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refusal | null {
@@ -98,7 +98,7 @@ const notCas = "error parsing check-and-set parameter: cas must be the number of
 function patched({ key, path, previous, now }: Writing, patch: Uint8Array) {
   const current = openSecret(key, path, previous, now);
   if ("ok" in current) return current;
-  const data = scratchOf(...dataOf(current, readMetadata(current.metadata)));
+  const data = scratchOf(...kvDataJson(current, readMetadata(current.metadata)));
   return mergePatch(data, patch) ?? badRequest(noData);
 }
 
@@ -115,7 +115,7 @@ export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">):
   return keyring.withKey((key) => {
     const found = findVersion(key, path, blob, version);
     if ("ok" in found) return found;
-    if (stateOf(found.metadata, now) !== "kept") return goneReply(found, subkeys === null ? "data" : "subkeys");
+    if (versionState(found.metadata, now) !== "kept") return goneReply(found, subkeys === null ? "data" : "subkeys");
     const opened = openVersion(key, path, found.sealed);
     if (opened === null) return damagedVersion(path, readMetadata(found.metadata).version);
     const show =

@@ -4,7 +4,7 @@ import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts 
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, noSecret, unexpected } from "../refusals.js";
 import type { Context } from "./context.js";
-import { getResponseAround, isOfBinary, stateOf, withoutMark } from "./entry.js";
+import { getResponseAround, isOfBinary, versionState, withoutMark } from "./entry.js";
 import { readReply } from "./kv-data.js";
 import { jsonLengthOfBinary, jsonOfValue } from "./value.js";
 
@@ -61,7 +61,7 @@ function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
 
 function prepareKept({ path, blob, forVault }: Open, half: HalfOpen | null, now: number): Prepared | Refusal {
   if (half === null) return damaged(textOf(path));
-  if (stateOf(half.metadata, now) !== "kept") return noSecret(textOf(path));
+  if (versionState(half.metadata, now) !== "kept") return noSecret(textOf(path));
   if (forVault) return prepareForVault(blob, half) ?? damaged(textOf(path));
   return prepare(path, blob, half);
 }

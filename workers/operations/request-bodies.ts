@@ -62,7 +62,7 @@ type Reader<T> = (body: Uint8Array) => { readonly ok: true; readonly fields: T }
 export interface BodyReaders {
   readonly init: Reader<InitBody>;
   readonly unlock: Reader<UnlockBody>;
-  /** As `unlock`, by the name that Vault's clients use. */
+  /** `unlock`, by the name that Vault's clients use. */
   readonly unseal: Reader<UnlockBody>;
   readonly changePassphrase: Reader<PassphraseBody>;
   readonly createKey: Reader<CreateKeyBody>;

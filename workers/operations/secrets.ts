@@ -1,8 +1,8 @@
 /** Operations on secrets: describe blobs for a list, plan a batch, and the writes that put, change, move and copy. */
 import { maxOperations } from "../body-limits.js";
 import {
+  blobFault,
   etagOfCurrent,
-  faultOf,
   isPrivate,
   metadataEnd,
   openMetadata,
@@ -28,7 +28,6 @@ import type {
 import { damaged, noOperations, noSecret } from "../refusals.js";
 import type { Context, Writing } from "./context.js";
 import {
-  contentOf,
   contentOfBody,
   contentWith,
   listEntry,
@@ -37,14 +36,15 @@ import {
   readMetadata,
   sealNext,
   sealResult,
-  stateOf,
   trashEntry,
+  versionContent,
+  versionState,
   withAttributes,
   withoutMark,
 } from "./entry.js";
 
 export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ResultOf<"inspect"> {
-  return { ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) };
+  return { ok: true, faults: blobs.map(({ head, length }) => blobFault(head, length)) };
 }
 
 export function describe(
@@ -94,7 +94,7 @@ export function move({ key, path, previous, now }: Writing, { to }: WriteOf<"mov
   if ("ok" in current || previous === null) return "ok" in current ? current : noSecret(path);
   const earlier = splitBlob(previous)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
   if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
-  const content = contentOf(current);
+  const content = versionContent(current);
   const { version, attributes, ...times } = readMetadata(current.metadata);
   const metadata = isPrivate(previous)
     ? withAttributes(current.metadata, attributes)
@@ -103,10 +103,10 @@ export function move({ key, path, previous, now }: Writing, { to }: WriteOf<"mov
   return sealResult(to, sealBlob(key, to, metadata, content.value, intact), { ...content, version });
 }
 
-/** As a put of the current value and metadata at the other path, where nothing is. */
+/** Puts the current value and metadata at the other path, where nothing is. */
 export function copy(writing: Writing, { to }: WriteOf<"copy">): WriteResult | Refusal {
   const current = openSecret(writing.key, writing.path, writing.previous, writing.now);
-  return "ok" in current ? current : sealNext({ ...writing, path: to, previous: null }, contentOf(current));
+  return "ok" in current ? current : sealNext({ ...writing, path: to, previous: null }, versionContent(current));
 }
 
 /** @param deletedAt of secrets in the trash, null for others: one whose current version is deleted or destroyed is left out */
@@ -137,7 +137,7 @@ function entryPieces(
   now: number,
 ): (Uint8Array | string)[] {
   if (deletedAt !== null) return trashEntry(path, metadata, etag, deletedAt);
-  return stateOf(metadata, now) === "kept" ? listEntry(path, withoutMark(metadata), etag) : [];
+  return versionState(metadata, now) === "kept" ? listEntry(path, withoutMark(metadata), etag) : [];
 }
 
 function separated(before: readonly unknown[], entry: readonly (Uint8Array | string)[]): (Uint8Array | string)[] {

@@ -29,11 +29,11 @@ import {
 import { encryptionRules, isAsymmetric, isRsa, type KeyType, keyTypes, symmetricPart } from "../transit/key-types.js";
 import { oneTimeCode as codeOf } from "../transit/one-time-code.js";
 import {
-  derOf,
   importPrivatePart,
   makePrivatePart,
   makeRsaPrivatePart,
   parsePrivatePart,
+  privateKeyDer,
   publicPem,
 } from "../transit/private-keys.js";
 import { ResponseWriter } from "../transit/response-writer.js";
@@ -130,7 +130,7 @@ export function exportTransitKey(
     const head = `{"name":${JSON.stringify(name)},"type":"${info.type}","keys":{`;
     const keys = privateParts.flatMap((part, i) => [
       `${i === 0 ? "" : ","}"${i + 1}":"`,
-      toBase64(symmetricPart(info.type, part) ?? derOf(info.type, part)),
+      toBase64(symmetricPart(info.type, part) ?? privateKeyDer(info.type, part)),
       '"',
     ]);
     return { ok: true, response: concat([head, ...keys, "}}"]) };

@@ -8,7 +8,7 @@ import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { headerName, JudgedRequest, overrideIn } from "../use-rules.js";
 import type { Context, Writing } from "./context.js";
-import { contentOf, openSecret, readMetadata, sealResult, withAttributes } from "./entry.js";
+import { openSecret, readMetadata, sealResult, versionContent, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
 /** Limit of uses per secret. */
@@ -27,7 +27,7 @@ export function setUses(
   if (uses === null) return notBound(path);
   if (uses.length > mostUses) return badRequest(`a secret can be bound to at most ${mostUses} hosts`);
   const secret = uses.length === 0 ? rest : { ...rest, uses };
-  const content = contentOf(current);
+  const content = versionContent(current);
   const metadata = withAttributes(current.metadata, { ...attributes, secret });
   const sealed = sealBlob(key, path, metadata, content.value, earlierIn(previous));
   return sealResult(path, sealed, { ...content, version });

@@ -15,7 +15,7 @@ const randomScore: Score = 3;
 
 const [colon, slash, at, dot, question, hash] = [0x3a, 0x2f, 0x40, 0x2e, 0x3f, 0x23];
 
-export function formOf(value: Uint8Array, words: WordTable): ValueForm {
+export function valueForm(value: Uint8Array, words: WordTable): ValueForm {
   const scheme = schemeEnd(value);
   if (scheme > 0) {
     const { password, rest } = partsOfUrl(value, scheme);
@@ -26,7 +26,7 @@ export function formOf(value: Uint8Array, words: WordTable): ValueForm {
 }
 
 /** Returns the strength of a value, and of a URL with a password, that of the password. */
-export function strengthOf(value: Uint8Array, words: WordTable): Score {
+export function valueStrength(value: Uint8Array, words: WordTable): Score {
   const scheme = schemeEnd(value);
   const { password } = scheme > 0 ? partsOfUrl(value, scheme) : { password: value.subarray(0, 0) };
   return scoreOf(password.length > 0 ? password : value, words);

@@ -21,15 +21,15 @@ import { damaged, damagedVersion, goneVersion, newestVersion, noSecret, noVersio
 import { forTransit } from "../transit/key-format.js";
 import type { Context, Writing } from "./context.js";
 import {
-  contentOf,
   expiryOf,
   getResponse,
   markedDeleted,
   markedDestroyed,
   readMetadata,
   sealNext,
-  stateOf,
+  versionContent,
   versionEntry,
+  versionState,
   withoutMark,
   written,
 } from "./entry.js";
@@ -49,7 +49,7 @@ export function openVersion(
   return keyring.withKey((key) => {
     const found = findVersion(key, path, blob, version);
     if (!("sealed" in found)) return found;
-    const state = stateOf(found.metadata, now);
+    const state = versionState(found.metadata, now);
     if (state !== "kept") return goneVersion(path, version, state);
     const opened = openSealed(key, path, found.sealed);
     if (opened === null) return damagedVersion(path, version);
@@ -67,9 +67,9 @@ export function undo(writing: Writing, { body }: WriteOf<"undo">): WriteResult |
   const { version } = read.fields;
   const found = previous === null ? noSecret(path) : findVersion(key, path, previous, version);
   if (!("sealed" in found)) return found;
-  if (stateOf(found.metadata, now) === "destroyed") return goneVersion(path, version, "destroyed");
+  if (versionState(found.metadata, now) === "destroyed") return goneVersion(path, version, "destroyed");
   const opened = openSealed(key, path, found.sealed);
-  return opened === null ? damagedVersion(path, version) : sealNext(writing, contentOf(opened));
+  return opened === null ? damagedVersion(path, version) : sealNext(writing, versionContent(opened));
 }
 
 /** Numbers that are not kept are ignored, unless all are. The etag of the secret changes only with its current version. */
@@ -122,7 +122,7 @@ function changedVersion(
   change: VersionChange,
   now: number,
 ): OpenedVersion | "same" | "damaged" {
-  const state = stateOf(metadata, now);
+  const state = versionState(metadata, now);
   if (change === "destroy")
     return state === "destroyed" ? "same" : { metadata: markedDestroyed(metadata), value: emptyText };
   if (state !== (change === "delete" ? "kept" : "deleted")) return "same";
@@ -185,7 +185,7 @@ export function knownVersions(key: SealingKey, path: string, blob: Uint8Array): 
   return { split, versions, damaged: all.length - versions.length + (split.isWhole ? 0 : 1) };
 }
 
-/** As `knownVersions`, of a blob whose current version will be written as it is; null also when it may have been misread. */
+/** Like `knownVersions`, for a blob whose current version is written as it is; null also after a possible misread. */
 function versionsToWrite({ key, path, reread }: Writing, blob: Uint8Array): KnownVersions | null {
   return reread || openCurrent(key, path, blob) !== null ? knownVersions(key, path, blob) : null;
 }

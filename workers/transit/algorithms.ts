@@ -11,7 +11,7 @@ import {
   verify as verifyMessage,
 } from "node:crypto";
 import { openGcm, sealGcm, tagBytes } from "../crypto/gcm.js";
-import { bytesOf, equal, putFreshNonce, scratch, scratchOf, viewOf, wipe } from "../memory.js";
+import { bytesOf, bytesView, equal, putFreshNonce, scratch, scratchOf, wipe } from "../memory.js";
 import { signDigest, verifyDigest } from "./ecdsa-digest.js";
 import { type KeyType, keyTypes, type Signature } from "./key-types.js";
 import { type Hash, signPkcs1, signPss, verifyPkcs1, verifyPss } from "./rsa-digest.js";
@@ -69,7 +69,7 @@ export function decryptOaep(key: KeyObject, ciphertext: Uint8Array): Uint8Array 
   try {
     const plaintext = privateDecrypt({ key, ...oaep }, ciphertext);
     try {
-      return scratchOf(viewOf(plaintext));
+      return scratchOf(bytesView(plaintext));
     } finally {
       wipe(plaintext);
     }

@@ -44,7 +44,7 @@ export function fromBase64(text: Uint8Array, allowsBitsBehind = false): Uint8Arr
   return bytes;
 }
 
-/** As `fromBase64`, and takes what Go's decoder takes as well: line breaks anywhere, and bits behind the last byte. */
+/** Like `fromBase64`, but also accepts what Go's decoder does: line breaks anywhere, and bits after the last byte. */
 export function fromGoBase64(text: Uint8Array): Uint8Array | null {
   if (!text.includes(lineFeed) && !text.includes(carriageReturn)) return fromBase64(text, true);
   const joined = scratch(text.length);

@@ -148,7 +148,7 @@ function mod(value: bigint, modulus: bigint): bigint {
   return rest < 0n ? rest + modulus : rest;
 }
 
-/** By Euclid's extended algorithm. */
+/** Returns the inverse by Euclid's extended algorithm. */
 function inverse(value: bigint, modulus: bigint): bigint {
   let [r, next, t, nextT] = [modulus, mod(value, modulus), 0n, 1n];
   while (next !== 0n) {

@@ -78,7 +78,7 @@ export function openKeyInfo(key: SealingKey, name: string, blob: Uint8Array): Ke
 /** Opens a key with its private parts; null when it is damaged, moved or foreign. */
 export function openKey(key: SealingKey, name: string, blob: Uint8Array): OpenedKey | null {
   const opened = openCurrent(forTransit(key), name, blob);
-  return opened && { info: parseKeyInfo(opened.metadata), privateParts: partsOf(opened.value) };
+  return opened && { info: parseKeyInfo(opened.metadata), privateParts: splitParts(opened.value) };
 }
 
 function parseKeyInfo(metadata: Uint8Array): KeyInfo {
@@ -87,7 +87,7 @@ function parseKeyInfo(metadata: Uint8Array): KeyInfo {
 }
 
 /** Splits the opened value of a blob. */
-export function partsOf(value: Uint8Array): Uint8Array[] {
+export function splitParts(value: Uint8Array): Uint8Array[] {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < value.length; ) {
     const start = at + lengthBytes;

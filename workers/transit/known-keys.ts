@@ -7,7 +7,7 @@ import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitB
 import { openKnown } from "../crypto/xaes.js";
 import { concat, equal } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-import { forTransit, type KeyInfo, openKeyInfo, partsOf } from "./key-format.js";
+import { forTransit, type KeyInfo, openKeyInfo, splitParts } from "./key-format.js";
 
 /** Keys with more versions are opened for each use. */
 const mostBlobBytes = 16 * 1024;
@@ -62,6 +62,6 @@ export class KnownKey {
     if (split === null) return null;
     const key = forTransit(this.#key);
     const [value = null] = openBoxes(key, boxesOf(key, this.name, split.current).slice(1), openKnown);
-    return value && partsOf(value);
+    return value && splitParts(value);
   }
 }

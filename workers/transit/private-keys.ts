@@ -59,7 +59,7 @@ export function makeRsaPrivatePart(type: KeyType): Promise<Bytes> {
 
 /** Parses a private part. OpenSSL frees a copy of the text without clearing it. */
 export function parsePrivatePart(type: KeyType, part: Uint8Array): KeyObject {
-  const der = derOf(type, part);
+  const der = privateKeyDer(type, part);
   try {
     return createPrivateKey({ key: asBuffer(der), format: "der", type: "pkcs8" });
   } finally {
@@ -68,7 +68,7 @@ export function parsePrivatePart(type: KeyType, part: Uint8Array): KeyObject {
 }
 
 /** PKCS #8 of an asymmetric key, in scratch memory. */
-export function derOf(type: KeyType, part: Uint8Array): Uint8Array {
+export function privateKeyDer(type: KeyType, part: Uint8Array): Uint8Array {
   const { material } = keyTypes[type];
   return material.kind === "curve" ? scratchOf(material.prefix, part) : part;
 }

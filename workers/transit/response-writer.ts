@@ -23,7 +23,7 @@ export class ResponseWriter {
     this.#length += bytes.length;
   }
 
-  /** In the standard alphabet, with padding. */
+  /** Writes bytes in the standard alphabet, with padding. */
   base64(bytes: Uint8Array): void {
     const length = base64Length(bytes.length);
     this.#reserve(length);

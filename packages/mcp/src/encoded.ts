@@ -17,7 +17,7 @@ const maxDepth = 3;
 const maxViews = 64;
 
 /** Returns the forms in which a value is searched. */
-export function needlesOf(values: readonly Buffer[]): Needles {
+export function buildNeedles(values: readonly Buffer[]): Needles {
   const variants = values.flatMap((value) => {
     const wide = Buffer.from(value.toString("utf8"), "utf16le");
     return [value, wide, Buffer.from(wide).swap16()];
@@ -30,7 +30,7 @@ export function needlesOf(values: readonly Buffer[]): Needles {
   };
 }
 
-/** At each alignment, without the characters that also depend on what is around the value. */
+/** Returns the value's base64 at each alignment, without characters that depend on the bytes around it. */
 function base64Forms(value: Buffer): string[] {
   return [0, 1, 2].map((shift) => {
     const encoded = Buffer.concat([Buffer.alloc(shift), value]).toString("base64");

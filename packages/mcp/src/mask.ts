@@ -5,7 +5,7 @@
  */
 import type { StrongroomClient } from "../../../src/client/client.js";
 import type { Scope } from "./broker.js";
-import { findEncoded, needlesOf, type Range } from "./encoded.js";
+import { buildNeedles, findEncoded, type Range } from "./encoded.js";
 import { randomParts } from "./guessable.js";
 
 /** The values that may be repeated, as they are and as they were before the work. */
@@ -19,7 +19,7 @@ export type Mask = {
  * Knows the values that the agent's requests may carry, as they are now, and those of an earlier mask.
  * @param url where the only request goes; without it, to every host
  */
-export async function maskOf(client: StrongroomClient, scope: Scope, url?: URL, earlier?: Mask): Promise<Mask> {
+export async function buildMask(client: StrongroomClient, scope: Scope, url?: URL, earlier?: Mask): Promise<Mask> {
   const { uses } = await client.listUses();
   const inScope = uses.filter(({ path }) => isWithin(scope, path));
   const paths = [...new Set(inScope.map(({ path }) => path))];
@@ -61,7 +61,7 @@ export function withheldBecause({ guessable: [path] }: Mask): string | null {
 export function masked({ unguessable }: Mask, bytes: Buffer, isCut = false): string {
   if (unguessable.length === 0) return bytes.toString("utf8");
   const parts = unguessable.flatMap((value) => randomParts(value.toString("utf8")).map((part) => Buffer.from(part)));
-  const ranges = findEncoded(bytes, needlesOf([...unguessable, ...parts]), isCut);
+  const ranges = findEncoded(bytes, buildNeedles([...unguessable, ...parts]), isCut);
   if (ranges === null) return "[withheld: it is encoded in too many ways to look for a credential in it]";
   const pieces: Buffer[] = [];
   let shown = 0;

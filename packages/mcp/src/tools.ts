@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { StrongroomClient } from "../../../src/client/client.js";
 import type { Broker, Scope } from "./broker.js";
 import { randomParts } from "./guessable.js";
-import { isWithin, type Mask, masked, maskOf, withheldBecause } from "./mask.js";
+import { buildMask, isWithin, type Mask, masked, withheldBecause } from "./mask.js";
 
 export type Dependencies = {
   readonly client: StrongroomClient;
@@ -113,9 +113,9 @@ function addRequest(server: McpServer, { client, broker, scope }: Dependencies):
     ({ url, method, headers, body }) =>
       told(async () => {
         const to = checkedDestination(url, headers);
-        const before = await maskOf(client, scope, to);
+        const before = await buildMask(client, scope, to);
         const response = await broker.send({ url: to, method, headers, body });
-        const mask = await maskOf(client, scope, to, before); // a value may have changed in between
+        const mask = await buildMask(client, scope, to, before); // a value may have changed in between
         const withheld = response.isRefusal ? null : withheldBecause(mask);
         if (withheld !== null) return `HTTP ${response.status}\nThe rest is ${withheld}`;
         const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}`);
@@ -149,9 +149,9 @@ function addRun(server: McpServer, deps: Dependencies): void {
     },
     (wanted) =>
       told(async () => {
-        const before = await maskOf(deps.client, deps.scope);
+        const before = await buildMask(deps.client, deps.scope);
         const { status, stdout, stderr } = await runSandboxed(deps, wanted);
-        const mask = await maskOf(deps.client, deps.scope, undefined, before);
+        const mask = await buildMask(deps.client, deps.scope, undefined, before);
         const withheld = withheldBecause(mask);
         if (withheld !== null) return `The program has ended. Its exit status and output are ${withheld}`;
         return `exit status ${status}\n--- standard output\n${shown(mask, stdout)}\n--- standard error\n${shown(mask, stderr)}`;

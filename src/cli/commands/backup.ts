@@ -83,7 +83,7 @@ function snapshotOfServer(io: Io, flags: Flags): Promise<TakenSnapshot> {
   });
 }
 
-/** Without a server. The home is claimed until the snapshot is no longer needed. */
+/** Takes a snapshot without a server. The home is claimed until the snapshot is no longer needed. */
 async function snapshotOfPlace(home: string, place: string, passwordFile: string | null): Promise<TakenSnapshot> {
   const { engineFor } = await import("../../engines/engines.js");
   const opened = await (await engineFor(place)).openClaimed(home, place, passwordFile);

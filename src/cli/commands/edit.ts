@@ -7,7 +7,7 @@ import { mustBePath } from "../kit/args/paths.js";
 import { isConflict } from "../kit/connection/changes.js";
 import { getIfThere } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
-import { type Limits, limitsOf, problemOfSize } from "../kit/connection/server-limits.js";
+import { fetchLimits, type Limits, problemOfSize } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../kit/output.js";
@@ -43,7 +43,7 @@ async function edit(io: Io, typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
   process.umask(0o077); // the editor may write copies
   const { secret, limits } = await withClient(io, flags, async (client) => {
-    return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
+    return { secret: await getIfThere(client, path), limits: await fetchLimits(client) };
   });
   const text = valueBytes(secret);
   await editAndStore(io, path, secret, text, limits, flags).finally(() => text.fill(0));

@@ -144,7 +144,7 @@ function unwritable(paths: readonly string[], format: Format): string {
   return `these values have ${problem}: ${paths.join(", ")}: use ${remedy}`;
 }
 
-/** In the list's order. */
+/** Yields the secrets in the list's order. */
 async function* secretsOf(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
   const paths = entries.map(({ path }) => path);
   let done = 0;

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { type DuplicateAction, duplicateActions } from "../import/duplicates.js";
 import type { ImportEntry } from "../import/entry.js";
 import { formatNames, formats, readSource } from "../import/formats.js";
-import { folderOf, planPaths } from "../import/plan.js";
+import { importFolder, planPaths } from "../import/plan.js";
 import { rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
 import { EarlierOption } from "../kit/args/args.js";
@@ -107,7 +107,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function importSecrets(io: Io, file: string | undefined, flags: Flags): Promise<void> {
-  const folder = folderOf(flags.prefix);
+  const folder = importFolder(flags.prefix);
   const source = await readSource(io, file, flags.format, {
     nonInteractive: flags.nonInteractive === true,
     env: io.env,

@@ -62,7 +62,7 @@ async function rotateKey(io: Io, flags: Flags): Promise<void> {
   }
 }
 
-/** From the files of `--keep`; else, on a terminal, typed for each key. */
+/** Reads the keys from the files of `--keep`; else, on a terminal, asks for each key. */
 async function collectKeys(io: Io, labels: readonly string[], flags: Flags, kept: Map<string, Bytes>): Promise<void> {
   const missing = [...(flags.keep?.keys() ?? [])].find((label) => !labels.includes(label));
   if (missing !== undefined) throw new CommandFailure("notFound", `no key named "${printable(missing)}"`);

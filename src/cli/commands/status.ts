@@ -94,7 +94,7 @@ function locksWhen(idleTimeoutMs: number, lastActivity: string | null): string {
   return `in ${left} without activity, at ${localTime(new Date(deadline))}`;
 }
 
-/** In the largest unit of which there is at least one, rounded to the nearest number. */
+/** Formats a duration in the largest unit of which there is at least one, rounded to the nearest number. */
 function inWords(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return counted(seconds, "second");

@@ -86,7 +86,7 @@ function withSuffix(group: Group, suffixes: Suffixes): Group {
 /** Free numbers for paths. Numbers used up by a path are not retried: a source may have one path 100,000 times. */
 class Suffixes {
   readonly #isUsed: (path: string) => boolean;
-  /** By path; all lower numbers are used, and stay so. */
+  /** Lowest numbers by path; all below are used, and stay so. */
   readonly #lowest = new Map<string, number>();
 
   constructor(isUsed: (path: string) => boolean) {

@@ -61,7 +61,7 @@ export function joinSources(parts: Iterable<Partial<ParsedSource>>): ParsedSourc
   return whole;
 }
 
-/** As `push`, for any number: the arguments of a call are limited. */
+/** Like `push`, for any number: the arguments of a call are limited. */
 export function addAll<T>(list: T[], more: readonly T[]): void {
   for (const one of more) list.push(one);
 }

@@ -27,7 +27,7 @@ export type ImportOptions = GpgOptions & {
 
 /** A file, in the forms by which formats are recognized. */
 type SourceFile = {
-  /** For messages. */
+  /** The format's name in messages. */
   readonly name: string;
   readonly bytes: Buffer;
   /** Empty for an archive. */

@@ -31,7 +31,7 @@ export function planPaths(found: readonly ImportEntry[], folder: string, onDupli
 }
 
 /** Returns `prefix` as a folder, with its final slash. @throws CommandFailure usage */
-export function folderOf(prefix = ""): string {
+export function importFolder(prefix = ""): string {
   const folder = folderPrefix(prefix);
   if (folder !== "") canonicalPath(folder.slice(0, -1), "--prefix");
   return folder;

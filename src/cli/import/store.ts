@@ -4,7 +4,7 @@ import { maxOperations, type Read, readMany } from "../../client/batch.js";
 import { type PutOperation, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { isConflict } from "../kit/connection/changes.js";
 import { listFolder } from "../kit/connection/secrets.js";
-import { type Limits, limitsOf, problemOfSizes } from "../kit/connection/server-limits.js";
+import { fetchLimits, type Limits, problemOfSizes } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { ImportEntry, Refused } from "./entry.js";
 
@@ -37,7 +37,7 @@ export async function storeAll(
   tally: Tally,
   tick: (done: number) => void,
 ): Promise<void> {
-  const limits = await limitsOf(client);
+  const limits = await fetchLimits(client);
   const existing = await listFolder(client, options.folder);
   const store = new EntryStore(client, options, tally);
   let stopped: unknown = null;

@@ -28,7 +28,7 @@ export const exitCodes = {
 
 export type ExitName = keyof typeof exitCodes;
 
-/** As shown in help and README. */
+/** Meanings of the exit codes, as shown in help and README. */
 export const exitMeanings: { readonly [N in ExitName]: string } = {
   ok: "success",
   unexpected: "any other failure",

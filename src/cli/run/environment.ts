@@ -17,7 +17,7 @@ import { explainEmptyFolder, fetchSecrets, listSecrets } from "../kit/connection
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
 import { readInputFile, textOfInput } from "../kit/prompts/input.js";
-import { digestOf, readOwnFile } from "./own-file.js";
+import { readOwnFile, sha256Hex } from "./own-file.js";
 import { steersPrograms } from "./steering.js";
 import { type Named, type Naming, namesFor, problemOfName } from "./variables.js";
 
@@ -114,7 +114,7 @@ function noFile(given: string): CommandFailure {
 /** The project file was judged by another process: its env file must still be what the user has allowed. */
 async function readAllowed(file: string, sha256: string): Promise<Buffer> {
   const { bytes } = await readOwnFile(file);
-  if (digestOf(bytes) === sha256) return bytes;
+  if (sha256Hex(bytes) === sha256) return bytes;
   throw new CommandFailure("usage", `${printable(file)} has just changed: read it, then  strongroom allow`);
 }
 

@@ -11,11 +11,11 @@ import { printable } from "../kit/output.js";
 
 export type OwnFile = { readonly file: string; readonly bytes: Buffer };
 
-export function digestOf(bytes: Uint8Array): string {
+export function sha256Hex(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** Such a file needs far less, and a hostile repository may contain a file that would fill the memory. */
+/** Limit of the file's bytes: it needs far less, and a hostile repository may have one to fill the memory. */
 const mostBytes = 1024 * 1024;
 
 /**

@@ -23,7 +23,7 @@ export function identityOf({ dev, ino }: Pick<Stats, "dev" | "ino">): Identity {
   return `${dev}:${ino}`;
 }
 
-/** As Linux counts (path_resolution(7)). */
+/** Linux's limit of links in a path (path_resolution(7)). */
 const mostLinks = 40;
 
 /** Follows an absolute path, links included. @throws CommandFailure usage, for links in a circle */

@@ -1,6 +1,7 @@
 /**
  * Project file `.strongroom.toml`, the nearest one from the working directory upwards: which secrets `run`, `export`,
- * `inject` and `agent run` use here. A file that others can write or replace is refused, and one that the user has not allowed is not used.
+ * `inject` and `agent run` use here. A file that others can write or replace is refused, and a file that the user has
+ * not allowed is not used.
  *
  *   prefix = "app/"
  *   name = "path"
@@ -29,7 +30,7 @@ import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { isObject, textOfInput } from "../kit/prompts/input.js";
 import type { Sources } from "./environment.js";
-import { digestOf, type OwnFile, readOwnFile } from "./own-file.js";
+import { type OwnFile, readOwnFile, sha256Hex } from "./own-file.js";
 import { steersPrograms } from "./steering.js";
 import { type Named, type Naming, namings, problemOfName } from "./variables.js";
 
@@ -99,7 +100,7 @@ export async function readProject(file: string): Promise<Project> {
     prefix: prefix === undefined ? undefined : parseText(prefix, `${name}: prefix`),
     naming: naming === undefined ? undefined : parseNaming(naming, `${name}: name`),
     set: namedIn(set, name),
-    envFiles: files.map(({ file, bytes }) => ({ file, sha256: digestOf(bytes) })),
+    envFiles: files.map(({ file, bytes }) => ({ file, sha256: sha256Hex(bytes) })),
   };
   return { file, sources, agent: agent === undefined ? null : agentIn(agent, name), files: [own, ...files] };
 }

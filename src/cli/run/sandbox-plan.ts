@@ -1,6 +1,6 @@
 /**
- * What is mounted in the sandbox, and over what. The whole file system is read-only but for some directories; a hidden path is
- * covered so that neither the program nor anything outside brings it back:
+ * Mounts of the sandbox, and the paths under them. The whole file system is read-only but for some directories; a hidden
+ * path is covered so that neither the program nor anything outside brings it back:
  *
  *   - The directory that a hidden path is in becomes a frame: an empty directory into which all its other entries are bound.
  *     Whatever comes to stand at the hidden name later is outside of the frame.
@@ -62,14 +62,14 @@ export type Plan = { readonly mounts: readonly Mount[]; readonly expected: Expec
 export type PlanRequest = {
   /** Directories without links in their paths. */
   readonly writable: readonly string[];
-  /** Directories that the program has to itself: nothing in those of the host is seen. */
+  /** Directories that the program has to itself: the content of the host's is not seen. */
   readonly own: readonly string[];
   readonly hidden: readonly Hidden[];
   /** The installed program. */
   readonly program: readonly string[];
 };
 
-/** Larger ones would make too many mounts: what is hidden in them is covered itself. */
+/** Limit of a frame's entries: in a larger directory, which needs too many mounts, a hidden path is covered itself. */
 const mostEntries = 1000;
 
 /** @throws CommandFailure usage, where something could not stay hidden */

@@ -107,7 +107,7 @@ function withoutLaterMounts({ PATH: path }: NodeJS.ProcessEnv): readonly string[
 
 const without = "add --no-sandbox (programs of your user can then read the root token)";
 
-/** By the program that installs packages here. */
+/** Commands to install bubblewrap, by the program that installs packages here. */
 const installers = [
   ["apt-get", "sudo apt install bubblewrap"],
   ["dnf", "sudo dnf install bubblewrap"],
@@ -189,7 +189,7 @@ function isOpenDirectory(descriptor: number): boolean {
   }
 }
 
-/** Returns the working directory and those of --write. @throws CommandFailure usage */
+/** Returns the working directory and the directories of --write. @throws CommandFailure usage */
 function writableDirectories(given: readonly string[]): string[] {
   const working = process.cwd();
   const all = [...(isOfSystem(working) ? [] : [working]), ...given.map(mustBeWritable)];

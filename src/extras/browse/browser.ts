@@ -14,7 +14,7 @@ import type { Key } from "./keys.js";
 import { Revealed } from "./revealed.js";
 import { type Line, Screen } from "./screen.js";
 import {
-  drawingOf,
+  drawScreen,
   heights,
   type Input,
   keepInSight,
@@ -104,7 +104,7 @@ export class Browser {
     }
   }
 
-  /** In the background, with or without the first page. */
+  /** Loads the list in the background, with or without the first page. */
   #load(first?: SecretList): void {
     const { client, prefix } = this.#with;
     this.#catalog
@@ -118,7 +118,7 @@ export class Browser {
   #draw(): void {
     keepInSight(this.#pane, this.#screen.size);
     const content = { pane: this.#pane, box: this.#box, message: this.#message, input: this.#asked };
-    const { lines, cursor } = drawingOf(content, this.#screen.size, this.#with.paint);
+    const { lines, cursor } = drawScreen(content, this.#screen.size, this.#with.paint);
     this.#screen.draw(lines, cursor);
   }
 

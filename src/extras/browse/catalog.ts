@@ -8,7 +8,7 @@ export const firstPage = 100;
 const furtherPages = 1000;
 
 export class Catalog {
-  /** In the order of the server. */
+  /** All rows, in the order of the server. */
   #rows: Row[] = [];
   #found: Row[] = [];
   #query = "";

@@ -62,7 +62,7 @@ type Drawn = {
 };
 
 /** Returns a line for each row of the screen, and where the cursor is shown. */
-export function drawingOf({ pane, box, message, input }: Content, size: Size, paint: Paint): Drawn {
+export function drawScreen({ pane, box, message, input }: Content, size: Size, paint: Paint): Drawn {
   const { rows, columns } = size;
   if (rows < leastRows || columns < leastColumns) return { lines: ["too small"], cursor: null };
   const { list, details } = heights(size);

@@ -196,7 +196,7 @@ export class Places {
 const slash = 0x2f;
 const noNames: ReadonlySet<string> = new Set();
 
-/** In git's own directory: `historyOf` and `#nested` search these. */
+/** Directories in git's own that `historyOf` and `#nested` search. */
 const ownObjects: ReadonlySet<string> = new Set(["objects", "lfs", "modules", "worktrees"]);
 
 /** Returns the entries of git's index. `tag`: S for an entry that is not to be in the work tree. */

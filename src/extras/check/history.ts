@@ -53,7 +53,7 @@ function linesIn(listed: Buffer): string[] {
 
 const headFormat = "%(objecttype) %(objectname) %(objectsize)";
 
-/** In memory at a time, unless one is larger. */
+/** Limit of objects' bytes in memory at a time, unless an object is larger. */
 const bytesAtOnce = 32 * 2 ** 20;
 
 /** Yields the contents of objects, and of what they stand for in Git LFS. */

@@ -1,6 +1,6 @@
 /** Places that `scan` did not search: why, and whether the search is incomplete for it. */
 
-/** Reasons. Those of `harmless` leave the exit code as it is: they are no part of what was asked for. */
+/** Reasons. `harmless` reasons leave the exit code as it is: these files are no part of the request. */
 export const reasons = {
   large: "it is larger than 256 MiB",
   missing: "git does not have it here: fetch it first",

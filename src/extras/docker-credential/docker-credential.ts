@@ -10,8 +10,8 @@ import {
   encodeSegment,
   eraseLogin,
   loginsIn,
-  passwordOf,
   readHelperInput,
+  readPassword,
   storePassword,
 } from "../../cli/kit/connection/logins.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
@@ -74,7 +74,7 @@ async function get(io: Io, client: StrongroomClient, registry: string): Promise<
       "conflict",
       `several users have a password in ${registryFolder(registry)}: keep one there`,
     );
-  const password = login === undefined ? null : await passwordOf(client, login);
+  const password = login === undefined ? null : await readPassword(client, login);
   if (login === undefined || password === null) {
     io.exitCode = 1;
     return void io.stdout.write(notFound);

@@ -10,8 +10,8 @@ import {
   eraseLogin,
   type Login,
   loginsIn,
-  passwordOf,
   readHelperInput,
+  readPassword,
   storePassword,
 } from "../../cli/kit/connection/logins.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
@@ -95,7 +95,7 @@ async function get(io: Io, client: StrongroomClient, folder: string, asked: Aske
   }
   const { expiresAt } = secret.metadata;
   const expiry = expiresAt === undefined ? "" : `password_expiry_utc=${Math.floor(Date.parse(expiresAt) / 1000)}\n`;
-  const refresh = await passwordOf(client, refreshTokenLogin(login.path));
+  const refresh = await readPassword(client, refreshTokenLogin(login.path));
   const answer = Buffer.concat([
     Buffer.from(`username=${login.user}\npassword=`),
     password,
@@ -121,7 +121,7 @@ async function store(_io: Io, client: StrongroomClient, folder: string, asked: A
   await storePassword(client, refreshTokenLogin(path).path, refresh, `OAuth refresh token of git for ${place}`);
 }
 
-/** As git reads a boolean: every other number is true. */
+/** Git's spellings of false; every other number is true. */
 const isFalse = /^(?:0*|false|no|off)$/i;
 
 const refreshToken = "oauth_refresh_token";

@@ -57,7 +57,7 @@ async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile,
   io.exitCode = await runChild(io, () => startProgram([...findServer(io), ...flags], env));
 }
 
-/** Beside this installation, as npm installs it, or on the path; never in the working directory. */
+/** Finds the server next to this installation, as npm installs it, or on the path; never in the working directory. */
 function findServer(io: Io): readonly string[] {
   try {
     return [process.execPath, createRequire(pathToFileURL(entryFile)).resolve("strongroom-mcp")];

@@ -13,7 +13,7 @@ const identitiesAnswer = 12;
 const signRequest = 13;
 const signResponse = 14;
 
-/** As OpenSSH's agent. */
+/** Limit of OpenSSH's agent, in bytes. */
 const longestMessage = 256 * 1024;
 
 /** `blob`: the public key in SSH's form. */

@@ -195,7 +195,7 @@ async function spawnAgent(io: Io, flags: Flags, path: string, token: string | un
   return child;
 }
 
-/** Without a file of another token. */
+/** Returns the environment with the token, and without a file of another token. */
 function withToken(io: Io, token: string): NodeJS.ProcessEnv {
   const { STRONGROOM_TOKEN_FILE: _, ...environment } = withoutTokens(io.env);
   return { ...environment, STRONGROOM_TOKEN: token };

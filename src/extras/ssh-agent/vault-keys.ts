@@ -15,7 +15,7 @@ export class VaultKeys implements AgentKeys {
   readonly #failed: (error: unknown) => void;
   /** One question at a time: two at once would take each other's answers from the terminal. */
   #question: Promise<unknown> = Promise.resolve();
-  /** By name. */
+  /** Offered keys by name. */
   #offered = new Map<string, Offered>();
 
   /** `approve`: asks before each signature; null: nothing asks. */

@@ -27,7 +27,7 @@ export class EarlierOption extends Option {
   }
 }
 
-/** With commander's default the last one wins silently, although both may have been meant. */
+/** Refuses a repeated flag: by default the last one wins silently, although both may have been meant. */
 export function refuseRepeatedFlags(command: Command): void {
   for (const option of command.options) {
     if (!option.required || option instanceof RepeatableOption) continue;
@@ -87,7 +87,7 @@ export function onlyWith(command: Command, name: string, other: string): Command
   });
 }
 
-/** For a file or an address: an empty one is usually an unset variable of a script. */
+/** Refuses an empty file or address: it is usually an unset variable of a script. */
 export function nonEmpty(text: string): string {
   if (text === "") throw new InvalidArgumentError("needs a value");
   return text;
@@ -178,7 +178,7 @@ export class Parser extends Command {
 }
 
 /** Returns what is wrong, with the flags and choices that the parser's message leaves out. */
-export function problemOf({ code, message }: CommanderError, command: Parser): string {
+export function usageProblem({ code, message }: CommanderError, command: Parser): string {
   if (code === "commander.unknownCommand") return unknownCommand(command);
   if (code === "commander.unknownOption") return withoutName(command) ?? unknownFlag(command.unknownFlag, command);
   if (code === "commander.missingArgument") return missingArgument(command);
@@ -232,7 +232,7 @@ function unknownCommand(program: Command): string {
   const [name = ""] = program.args;
   const synonym = synonyms[name];
   if (synonym !== undefined) return `unknown command '${name}'. Did you mean ${synonym}?`;
-  return `unknown command '${name}'${suggestion(name, namesOf(program.createHelp().visibleCommands(program)))}`;
+  return `unknown command '${name}'${suggestion(name, commandNames(program.createHelp().visibleCommands(program)))}`;
 }
 
 /** Names of our commands in similar programs. */
@@ -270,7 +270,7 @@ export function unknownFlag(flag: string, { options, parent }: Command): string 
 }
 
 /** All spellings of the commands. */
-export function namesOf(commands: readonly Command[]): string[] {
+export function commandNames(commands: readonly Command[]): string[] {
   return commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 

@@ -50,7 +50,7 @@ export async function loginsIn(client: StrongroomClient, folder: string, user: s
 }
 
 /** Returns the password's bytes, which are the caller's to wipe; null when there is none. */
-export async function passwordOf(client: StrongroomClient, { path }: Login): Promise<Buffer | null> {
+export async function readPassword(client: StrongroomClient, { path }: Login): Promise<Buffer | null> {
   const secret = await client.getOrUndefined(path);
   return secret === undefined ? null : Buffer.from(secret.revealBytes());
 }
@@ -78,7 +78,7 @@ export async function storePassword(
 
 /** Moves a login to the trash; with a password, only a login that has it. */
 export async function eraseLogin(client: StrongroomClient, login: Login, password: Uint8Array | null): Promise<void> {
-  const stored = password === null ? null : await passwordOf(client, login);
+  const stored = password === null ? null : await readPassword(client, login);
   const isOther = password !== null && stored?.equals(password) !== true;
   stored?.fill(0);
   if (!isOther) await client.trash(login.path);

@@ -7,7 +7,7 @@ import { isObject } from "../prompts/input.js";
 export type Limits = { readonly value: number; readonly description: number; readonly types: readonly unknown[] };
 
 /** @throws CommandFailure unexpected */
-export async function limitsOf(client: StrongroomClient): Promise<Limits> {
+export async function fetchLimits(client: StrongroomClient): Promise<Limits> {
   const document = await client.openapi();
   const fields = member(document, "components", "schemas", "PutRequest", "properties");
   const { maxLength: value } = member(fields, "value");
@@ -47,6 +47,6 @@ function grouped(count: number): string {
 
 /** Refuses in a dry run what the server would refuse. @throws CommandFailure usage, unexpected */
 export async function refuseTooLarge(client: StrongroomClient, bytes: number, description?: string): Promise<void> {
-  const problem = problemOfSizes(bytes, description, await limitsOf(client));
+  const problem = problemOfSizes(bytes, description, await fetchLimits(client));
   if (problem !== null) throw new CommandFailure("usage", problem);
 }

@@ -75,7 +75,7 @@ export function loadOf(interval: Interval): ServerLoad {
   };
 }
 
-/** The busiest first; those without requests in the interval are left out. */
+/** Busiest operations first; operations without requests in the interval are left out. */
 function operationsIn(interval: Interval): OperationLoad[] {
   const duration = "strongroom_http_request_duration_seconds";
   const loads = interval.labels(`${duration}_count`).map(({ method, route }) => {
@@ -151,7 +151,7 @@ export class Interval {
     return sum(this.#after, name, () => true);
   }
 
-  /** By how much the sum of the series grew; of a counter. */
+  /** Returns the growth of the sum of a counter's series. */
   grown(name: string, matches: Matches = () => true): number {
     return sum(this.#after, name, matches) - (this.#before === null ? 0 : sum(this.#before, name, matches));
   }

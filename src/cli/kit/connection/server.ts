@@ -20,7 +20,7 @@ export type ConnectionFlags = {
   readonly timeout?: number;
   /** With any of these, a command never asks for the passphrase of a locked vault. */
   readonly nonInteractive?: true;
-  /** By default as STRONGROOM_AUTOSTART says. */
+  /** Default: STRONGROOM_AUTOSTART. */
   readonly autostart?: boolean;
   readonly json?: true;
   readonly quiet?: true;
@@ -69,7 +69,7 @@ export async function withClient<T>(
 
 const patienceMs = 600_000;
 
-/** As `withClient`, for what takes long in a large vault or on a busy machine: without --timeout, waits ten minutes. */
+/** Like `withClient`, for work that takes long in a large vault or on a busy machine: waits ten minutes by default. */
 export function withPatientClient<T>(
   io: Io,
   flags: ConnectionFlags,

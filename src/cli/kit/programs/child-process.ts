@@ -12,7 +12,7 @@ import { findProgram, notFound } from "./find-program.js";
 import { ignoring, inherited } from "./inherited.js";
 import { maskingStream, unframe } from "./output-mask.js";
 
-/** As shells count it. */
+/** Base of a signal's exit status in shells. */
 const signalBase = 128;
 
 const forwarded = ["SIGINT", "SIGQUIT", "SIGWINCH", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;

@@ -65,7 +65,7 @@ export function isSurelyExecutable(file: string, texts: readonly string[]): bool
   return totalBytes(texts) < sizeLimit() && (isBinaryLikeOurs(file) || isScriptOfBinary(file));
 }
 
-/** As execve(2) counts: each text with its final NUL and a pointer. */
+/** Counts bytes as execve(2) does: each text with its final NUL and a pointer. */
 function totalBytes(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 9, 4096);
 }

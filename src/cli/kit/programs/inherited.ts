@@ -12,7 +12,7 @@ import { say } from "../output.js";
 export type Inherited = {
   /** Names without `SIG`, as `env` takes them. */
   readonly ignored: readonly string[];
-  /** From 3 on. */
+  /** Inherited descriptors from 3 on. */
   readonly descriptors: readonly number[];
 };
 

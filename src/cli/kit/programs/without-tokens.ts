@@ -36,7 +36,7 @@ function readings(value: string): string[] {
   return [value, unescaped, ...encoded.map((bytes) => bytes.toString("latin1"))];
 }
 
-/** For a program of our own, which uses the token: it keeps our variables. */
+/** Returns the variables for a program of our own, which uses the token: it keeps ours. */
 export function withOwnTokenOnly(environment: NodeJS.ProcessEnv, place: TokenPlace = {}): NodeJS.ProcessEnv {
   const { STRONGROOM_TOKEN: token } = environment;
   return { ...withoutTokens(environment, place), ...(token !== undefined && { STRONGROOM_TOKEN: token }) };
