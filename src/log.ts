@@ -1,6 +1,6 @@
 /**
  * Log: one line of JSON per event, from a closed set of fields, so that no body, token, passphrase, value or secret path
- * can get in. Of an error it has name, system code and stack frames, never the message.
+ * can get in. Of an error, the line has name, system code and stack frames, never the message.
  */
 import { systemCode } from "./errors.js";
 

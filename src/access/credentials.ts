@@ -66,7 +66,7 @@ export class Credentials {
     return caller;
   }
 
-  /** As `authenticate`, with what a child of the value needs. @throws VaultError UNAUTHORIZED */
+  /** Like `authenticate`, with what a child of the value needs. @throws VaultError UNAUTHORIZED */
   parentValue(text: string): ParentValue | null {
     const key = valueKey(text);
     const caller = this.#callerOf(key);

@@ -14,7 +14,7 @@ export interface Lockout {
   fail(req: IncomingMessage): void;
   /** @throws VaultError RATE_LIMITED while the address is locked out. */
   check(req: IncomingMessage): void;
-  /** As `fail` and `check`, for a connection that is not HTTP's. */
+  /** Like `fail` and `check`, for a connection that is not HTTP's. */
   failFrom(address: string): void;
   checkFrom(address: string): void;
 }

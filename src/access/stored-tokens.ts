@@ -121,7 +121,7 @@ export class StoredTokens {
     return text === null ? this.writeWhole(document, makeRoom) : this.#writeChanges(text, false);
   }
 
-  /** As `write`, with the last uses of all tokens. */
+  /** Like `write`, with the last uses of all tokens. */
   async writeWhole(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {
     if (this.#whole.tag === null && isEmpty(document)) return true; // there is none, and none is needed
     const [whole, bytes] = storedForm(document, makeRoom);

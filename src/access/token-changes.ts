@@ -93,7 +93,7 @@ export function changed<T>(
   return { gone: [...old].filter((one) => !current.has(one)), added: [...current].filter((one) => !old.has(one)) };
 }
 
-/** As `changed`, where objects with the same key are the same. */
+/** Like `changed`, where objects with the same key are the same. */
 function difference<T>(before: readonly T[], after: readonly T[], keyOf: (one: T) => string) {
   const { gone, added } = changed(before, after);
   const [old, current] = [new Set(gone.map(keyOf)), new Set(added.map(keyOf))];

@@ -201,7 +201,7 @@ export function withPaths(document: TokenDocument): TokenDocument {
 
 /**
  * Returns the records by name, with the paths that they inherit. Without a parent there is no record: the token has
- * ended, and DANGER: no paths would mean all of them. Of the root token's children they do; no other token has its name.
+ * ended, and DANGER: no paths would mean all of them. For the root token's children they do; its name is unique.
  */
 function inherited(records: readonly TokenRecord[]): ReadonlyMap<string, TokenRecord> {
   const owners = new Map(records.flatMap((one) => [one, ...one.former].map(({ digest }) => [digest, one] as const)));

@@ -1,6 +1,6 @@
 /**
  * Token store: the vault's client tokens, each change of which is stored durably; their records' MACs; and the tokens that
- * authenticate. What was revoked in memory stays so, whatever a document says.
+ * authenticate. A value that was revoked in memory stays so, whatever a document says.
  */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
@@ -134,7 +134,7 @@ export class TokenLedger {
     return this.#vault.isShared ? this.#readCurrent() : undefined;
   }
 
-  /** As `refresh`; where no other server changes the document, reads it if it could not be read before. */
+  /** Like `refresh`; where no other server changes the document, reads it if it could not be read before. */
   readMissed(): Promise<void> | undefined {
     return this.#stored.isStale ? this.#readChanges() : this.refresh();
   }

@@ -45,7 +45,7 @@ export type ChildRequest = {
   readonly ttlSeconds: number;
 };
 
-/** In seconds. */
+/** Lifetime in seconds. */
 type Lifetime = { readonly left: number | null; readonly whole: number | null };
 
 /** `text` is shown once. */

@@ -126,7 +126,7 @@ export async function logFilesIn(
   return { numbers: longest, strays: all.filter((number) => !longest.includes(number)) };
 }
 
-/** Where the next group goes. `length`: bytes in the file; 0: no first line yet. `seq`: number of the next record. */
+/** Place of the next group. `length`: bytes in the file; 0: no first line yet. `seq`: number of the next record. */
 export type LogPosition = {
   readonly log: string;
   readonly file: number;
@@ -138,7 +138,7 @@ export type LogPosition = {
 export type Group = {
   readonly fileName: string;
   readonly file: number;
-  /** Where in the file it begins. */
+  /** Offset in the file. */
   readonly at: number;
   readonly bytes: Bytes;
   readonly records: number;

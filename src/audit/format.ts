@@ -41,7 +41,7 @@ export const checkpointMs = 60_000;
 /** First line of a file. `chain`: the value before the file. */
 export type FileHeader = { readonly file: number; readonly log: string; readonly seq: number; readonly chain: string };
 
-/** Where a log ends. */
+/** End of a log. */
 export type LogHead = { readonly log: string; readonly seq: number; readonly chain: string };
 
 /** Most checkpoints in one request to verify them. */

@@ -60,7 +60,7 @@ export type VerifiedLog = {
   readonly headIsTooOld: boolean;
 };
 
-/** More are not listed. */
+/** Limit of the listed problems. */
 const maxProblems = 1_000;
 
 /** Few, so that requests between two steps hardly wait. */
@@ -100,7 +100,7 @@ export class LogVerifier {
     while (!steps.next().done);
   }
 
-  /** As `add`, in steps of a few lines. */
+  /** Like `add`, in steps of a few lines. */
   *steps(file: number, bytes: Uint8Array): Generator<void, void> {
     if (this.#unfinished > 0)
       this.#problem("unfinished", `the end of the file is missing, ${this.#unfinished} bytes are left`);
@@ -364,7 +364,7 @@ export type JudgedLog = {
 
 export type RecordRange = { readonly first: number; readonly last: number };
 
-/** Judges the checkpoints' MACs, see `format.ts`. What is under an unknown key, and before no bridge, is a problem. */
+/** Judges the checkpoints' MACs, see `format.ts`. One under an unknown key, and before no bridge, is a problem. */
 export async function judgeCheckpoints(
   { checkpoints, firstSeq }: VerifiedLog,
   judge: CheckpointJudge,

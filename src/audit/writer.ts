@@ -158,7 +158,7 @@ export class AuditWriter {
     if (this.#needsBridge) this.checkpoint("key"); // another server has changed the key
   }
 
-  /** Checks the log that an earlier server has left, then makes the checkpoint. What does not fit becomes a record. */
+  /** Checks the log that an earlier server has left, then makes the checkpoint. A mismatch becomes a record. */
   #checkFirst(reason: CheckpointReason): void {
     const check = async () => {
       const found = await this.#problemOfEarlier(reason === "init");

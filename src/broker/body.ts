@@ -8,7 +8,7 @@ export interface BodyReader {
   readonly ended: boolean;
 }
 
-/** A request's body is read strictly. Of a response's, whose head has gone out already, what every client reads is taken. */
+/** A request's body is read strictly. A response's, whose head was already sent, is read as every client does. */
 export type BodyOf = "request" | "response";
 
 export function readerOf(length: BodyLength, of: BodyOf): BodyReader {

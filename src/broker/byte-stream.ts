@@ -87,8 +87,8 @@ export class ByteStream {
   }
 
   /**
-   * Writes, and waits while the other side takes no more. Returns false when the connection is closed. What waits in the
-   * socket goes to TLS and to the system in one piece.
+   * Writes, and waits while the other side takes no more. Returns false when the connection is closed. Bytes waiting in
+   * the socket go to TLS and to the system in one piece.
    */
   async write(bytes: Uint8Array): Promise<boolean> {
     const { socket } = this;

@@ -11,7 +11,7 @@ type Owner = Pick<Session, "id" | "tree">;
 export class BrokerConnections {
   readonly #mostUnknown: number;
   readonly #mostKnown: number;
-  /** Those without a token yet, oldest first. */
+  /** Connections without a token yet, oldest first. */
   readonly #unknown = new Set<Socket>();
   readonly #known = new Map<Socket, Owner>();
 

@@ -83,7 +83,7 @@ type SendBatch = (operations: readonly GetOperation[]) => Promise<readonly Batch
 export type Read = Secret | BatchRefusal;
 
 /**
- * Yields a result for each path, in order, one array for each request. Of a batch the server reads up to its limit of bytes
+ * Yields a result for each path, in order, one array for each request. The server reads a batch up to its byte limit
  * and refuses the rest, which then begins the next request. @throws StrongroomError
  */
 export async function* readMany(

@@ -343,7 +343,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Changes only the metadata of a secret: its value stays, in a new version.
-   * @param change What is not given stays; null removes it.
+   * @param change Members that are not given stay; null removes a member.
    * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid
    * path or change
    * @example
@@ -920,7 +920,7 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
-   * Deletes a transit key whose `deletionAllowed` is true. What it encrypted is lost.
+   * Deletes a transit key whose `deletionAllowed` is true. Ciphertext that it made is lost.
    * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST; FORBIDDEN without the root token
    * @example
    * ```ts

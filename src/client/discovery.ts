@@ -50,7 +50,7 @@ type SocketLocation = FoundToken & { readonly address: null; readonly socket: st
 
 export type ServerLocation = TlsLocation | SocketLocation;
 
-/** For messages. */
+/** Returns the location's name for messages. */
 export function nameOf({ address, socket }: ServerLocation): string {
   return address?.origin ?? socket ?? "";
 }

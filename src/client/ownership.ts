@@ -41,8 +41,8 @@ export type WeakPlace = {
 };
 
 /**
- * Returns the first weak place on the way to a path; null when there is none, or the way ends before the path does. What the
- * path names is not judged, but a link there is.
+ * Returns the first weak place on the way to a path; null when there is none, or the way ends before the path does. The
+ * file at the path is not judged, but a link there is.
  */
 export async function findWeakPlace(path: string, user = ownUid): Promise<WeakPlace | null> {
   if (user === null) return null;

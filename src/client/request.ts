@@ -9,7 +9,7 @@ export type ApiRequest = {
   readonly body?: Uint8Array | undefined;
   /** A POST that changes nothing. */
   readonly readsOnly?: boolean | undefined;
-  /** In addition to those of every request. */
+  /** Headers in addition to those of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 

@@ -33,7 +33,7 @@ function unknownServer({ status }: Received, location: ServerLocation, what?: st
   return new StrongroomError("PROTOCOL", what === undefined ? who : `${who} (${what})`, { status });
 }
 
-/** As `decoderOf`, of a response that is a text. */
+/** Like `decoderOf`, of a response that is a text. */
 export function decodeText(received: Received, location: ServerLocation): string {
   const { status, headers, body } = received;
   if (status === 200 && /^(?:text\/plain|application\/x-ndjson)/.test(headers["content-type"] ?? ""))

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { StrongroomError, systemCode } from "./errors.js";
 import { anyAccess, findWeakPlace, isPrivate, ownUid, quoted, weakPlaceText, writing } from "./ownership.js";
 
-/** Where a running server says that it listens. */
+/** Addresses that a running server announces. */
 type Announcement = {
   readonly url?: string | undefined;
   readonly socket?: string | undefined;

@@ -31,7 +31,7 @@ export function duration(maxMs: number): (text: string) => number {
   return (text) => durationOf(text === "0" ? "0s" : text, maxMs, meant);
 }
 
-/** As `duration`, without 0, where the server takes it for no end at all. */
+/** Like `duration`, without 0, which the server takes for no end at all. */
 export function positiveDuration(maxMs: number): (text: string) => number {
   const meant = `${durationLike(maxMs)}, of more than 0 and at most ${shown(maxMs)}`;
   return (text) => {
@@ -64,7 +64,7 @@ function durationOf(text: string, maxMs: number, meant: string): number {
   throw new Problem(meant);
 }
 
-/** NaN for what is no duration. */
+/** Returns NaN for a text that is no duration. */
 function msOf(text: string): number {
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])$/.exec(text) ?? [];
   return Number(number) * (unitsInMs[unit] ?? Number.NaN);
@@ -76,7 +76,7 @@ function inWords(texts: readonly string[]): string {
   return others.length === 0 ? last : `${others.toReversed().join(", ")} or ${last}`;
 }
 
-/** In the largest unit that gives a whole number. */
+/** Formats a duration in the largest unit that gives a whole number. */
 function shown(ms: number): string {
   const [unit = "ms", unitMs = 1] = Object.entries(unitsInMs).findLast(([, each]) => ms % each === 0) ?? [];
   return `${ms / unitMs}${unit}`;

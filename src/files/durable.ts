@@ -42,7 +42,7 @@ export class OpenFile {
     return outcome((done) => read(this.#descriptor, bytes, at, bytes.length - at, null, done));
   }
 
-  /** As `read`, from this place in the file. */
+  /** Like `read`, from this place in the file. */
   readAt(bytes: Uint8Array, at: number, position: number): Promise<number> {
     return outcome((done) => read(this.#descriptor, bytes, at, bytes.length - at, position, done));
   }

@@ -377,7 +377,7 @@ function record({ req }: Exchange, status: number, etag: string | null): void {
   reportFinished(req, status, etag);
 }
 
-/** Where it was not moved to the key worker. */
+/** Wipes the body unless it was moved to the key worker. */
 function wipeBody({ body }: Exchange): void {
   if (body !== null && body.byteLength > 0) body.fill(0);
 }

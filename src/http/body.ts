@@ -153,12 +153,12 @@ function tooLarge(limit: number): VaultError {
   return new VaultError("BAD_REQUEST", `the body is larger than the limit of ${limit} bytes`);
 }
 
-/** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped and transferred. */
+/** Memory for values. An explicit ArrayBuffer, not on V8's heap or in Node's pool, can be wiped and transferred. */
 export function ownMemory(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
 }
 
-/** For passphrases. The vault wipes it when the request has ended, even if the key worker's thread has crashed. */
+/** Memory for passphrases. The vault wipes it when the request has ended, even if the key worker's thread crashed. */
 export function sharedMemory(length: number): SharedBytes {
   return new Uint8Array(new SharedArrayBuffer(length));
 }

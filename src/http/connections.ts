@@ -247,7 +247,7 @@ export class OpenConnections {
   readonly #open = new Set<Socket>();
   /** Oldest first. */
   readonly #unauthenticated = new Set<Socket>();
-  /** With the TLS socket of each. */
+  /** Authenticated connections, each with its TLS socket. */
   readonly #authenticated = new Map<Socket, Socket>();
   /** By the client's address and port, the only thing that a TLS socket and its underlying socket have in common. */
   readonly #unused = new Map<string, Socket>();

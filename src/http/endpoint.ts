@@ -53,7 +53,7 @@ export type Service = {
   readonly lastProve: () => Promise<LastProve | null>;
   /** Checks the audit log; null when it is off, empty, unreadable, or too long to be checked while the server works. */
   readonly checkAuditLog: () => Promise<AuditVerdict | null>;
-  /** That new connections get. `endsAt`: in milliseconds since 1970. */
+  /** Certificate for new connections. `endsAt`: in milliseconds since 1970. */
   readonly certificate: { readonly endsAt: number };
   /** Aborted when the server begins to stop. */
   readonly stopSignal: AbortSignal;
@@ -210,9 +210,9 @@ export type Whole = {
   readonly status: number;
   /** None, where the status has no body: 204, 304. */
   readonly pieces: readonly Uint8Array[];
-  /** Without quotes. */
+  /** ETag without quotes. */
   readonly etag?: string;
-  /** Where it is not JSON in UTF-8. */
+  /** Content type where it is not JSON in UTF-8. */
   readonly type?: string;
   /** Something was changed: the response leaves also when the token has ended since. */
   readonly isDone?: boolean;

@@ -64,7 +64,7 @@ const ciphers = [
   "ECDHE-RSA-AES256-GCM-SHA384",
 ];
 
-/** Those of the same profile. OpenSSL's own choice includes P-521 and X448. */
+/** Curves of the same profile. OpenSSL's own choice includes P-521 and X448. */
 const curves = ["X25519", "P-256", "P-384"];
 
 export const defaultLimits: Limits = {
@@ -77,7 +77,7 @@ export const defaultLimits: Limits = {
   maxHeaderSize: 8_192,
 };
 
-/** All that a connection's TLS has but the pair. */
+/** TLS options of a connection, without the pair. */
 const tlsOptions: SecureContextOptions = {
   ca: [], // no client certificate is asked for; without it, Node 20 reads all public authorities
   minVersion: "TLSv1.2",

@@ -141,7 +141,7 @@ function requireKind(caller: Caller, kind: BatchKind): void {
   if (caller !== "root") requireBatchScopes(caller.token, kind);
 }
 
-/** A move returns the metadata that the secret has. What a put returns was sent with it. */
+/** A move returns the metadata that the secret has; a put returns the metadata that was sent with it. */
 function withoutMovedMetadata(response: Uint8Array, operations: readonly BatchItem[]): Uint8Array {
   if (!operations.some(({ kind }) => kind === "move")) return response;
   const { results, ...rest } = parsed(response) as { readonly results: readonly object[] };

@@ -75,7 +75,7 @@ async function areSame({ shared: from }: SecretStore, { shared: to }: SecretStor
   return from !== undefined && to !== undefined && (await from.currentRun()) === (await to.currentRun());
 }
 
-/** For a copy that already has its header, and may have been used since. */
+/** Verifies a copy that already has its header, and may have been used since. */
 async function verifyFinished(from: SecretStore, to: SecretStore, watch: Watch): Promise<number> {
   if (await areSame(from, to)) {
     const both = `${from.vaultPath} and ${to.vaultPath} are the same database`;

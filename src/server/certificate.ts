@@ -21,7 +21,7 @@ export type Certificate = TlsPair & {
 
 export type PairFiles = { readonly certificate: string; readonly privateKey: string };
 
-/** Where the server's pair is: the user's by setting, else in the home. */
+/** Files of the server's pair: the user's by setting, else in the home. */
 export function pairFiles({ tlsCert, tlsKey }: Settings, home: Home): PairFiles {
   return tlsCert !== null && tlsKey !== null ? { certificate: tlsCert, privateKey: tlsKey } : home;
 }

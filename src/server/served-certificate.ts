@@ -28,7 +28,7 @@ type Dependencies = {
 export class ServedCertificate {
   readonly #ports: Ports;
   readonly #deps: Dependencies;
-  /** In PEM. DANGER: without its key, of which the ports alone have a copy. */
+  /** The certificate, PEM. DANGER: without its key, of which the ports alone have a copy. */
   #cert: string;
   #endsAt: number;
   /** State of the files when they were read last; "" before the first check. */

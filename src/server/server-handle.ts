@@ -22,7 +22,7 @@ export type Dependencies = {
   readonly minScryptLogN?: number;
 };
 
-/** With the system's own where nothing was replaced. */
+/** Dependencies with the system's own where nothing was replaced. */
 export type AllDependencies = Dependencies & Required<Pick<Dependencies, "clock" | "files">>;
 
 export interface Strongroom {

@@ -85,7 +85,7 @@ export interface SharedStore {
   alone(work: () => Promise<void>): Promise<boolean>;
 
   /**
-   * As `commit`, while every basis is unchanged; `refused` numbers the bases after the changes. No path is both changed and
+   * Like `commit` if no basis has changed; `refused` numbers the bases after the changes. No path is both changed and
    * a basis.
    */
   commitOn(changes: readonly Change[], bases: readonly ReadVersion[]): Promise<CommitResult>;
@@ -99,7 +99,7 @@ export interface SharedStore {
   /** Says which rows no server has written, for doctor. @throws VaultError UNAVAILABLE */
   foreignRows(): Promise<readonly string[]>;
 
-  /** As `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
+  /** Like `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
   listWithHeads(prefix: string, after: string, limit: number, first: number, space?: Space): Promise<readonly Listed[]>;
 }
 

@@ -14,7 +14,7 @@ import { Unsupported, unsupported } from "./unsupported.js";
 /** Namespaces that mean none. */
 const rootNamespaces = new Set(["", "/", "root", "root/"]);
 
-/** Where Vault's status is another one than the native API's. */
+/** Statuses of Vault that differ from the native API's. */
 const statuses: Partial<Record<ErrorCode, number>> = {
   UNAUTHORIZED: 403,
   VAULT_LOCKED: 503,

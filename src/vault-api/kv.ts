@@ -165,7 +165,7 @@ async function write({ vault, path, body, permit, caller }: Written & { readonly
   return seesMetadata(caller) ? data(response) : object({ ...parsed(response), custom_metadata: null });
 }
 
-/** Changes the versions whose numbers are in the body. What is missing stays so. */
+/** Changes the versions whose numbers are in the body. Missing versions stay missing. */
 async function changeVersions({ vault, path, body, permit }: Written, changed: VersionChange): Promise<Whole> {
   const { secrets } = vault;
   const versions = await secrets.versionsIn(body);

@@ -12,7 +12,7 @@ import { type BasicCall, endpoint, none, type Service, type Whole } from "../htt
 import { type BodyMembers, membersOf } from "./members.js";
 import { nothing, object } from "./response.js";
 
-/** As Vault: of a token that is made without an end, and of a login. */
+/** Lifetimes as in Vault: of a token that is made without an end, and of a login. */
 const defaultSeconds = 32 * 24 * 3600;
 const loginSeconds = 24 * 3600;
 

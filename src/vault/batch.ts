@@ -248,7 +248,7 @@ function tooMuchWritten(): VaultError {
 
 type OfStep<C> = { readonly change: C; readonly step: Step | undefined };
 
-/** Each with its operation. */
+/** Changes and read versions, each with its operation. */
 type BasedCommit = { readonly changes: readonly OfStep<Change>[]; readonly bases: readonly OfStep<ReadVersion>[] };
 
 /**

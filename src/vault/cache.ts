@@ -1,6 +1,6 @@
 /**
- * Secret store with a cache of whole blobs, which is never stale: every change goes through `commit`. Of a store that other
- * servers also change, nothing is cached. It never looks into a blob.
+ * Secret store with a cache of whole blobs, which is never stale: every change goes through `commit`. Blobs of a store
+ * that other servers also change are not cached. It never looks into a blob.
  */
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Change, CommitResult, ReadVersion, SecretStore, Space } from "../storage/secret-store.js";
@@ -53,7 +53,7 @@ export class CachedStore {
   }
 
   /**
-   * As `SecretStore.commit`; `sealed` are the blobs among the changes. No other change of their paths may run, nor of those
+   * Like `SecretStore.commit`; `sealed`: blobs among the changes. No other change of their paths may run, nor of those
    * of the `bases`, which only other servers may change at the same time.
    */
   async commit(

@@ -52,7 +52,7 @@ export function requireCondition({ ifMatch, ifNoneMatch }: Condition, path: stri
   if (ifNoneMatch !== null && includesTag(ifNoneMatch, etag)) throw preconditionFailed(path);
 }
 
-/** As `requireCondition`, by the blob or head of the current secret. */
+/** Like `requireCondition`, by the blob or head of the current secret. */
 export function requireOf(condition: Condition, path: string, current: Bytes | Head | null): void {
   if (isConditional(condition)) requireCondition(condition, path, tagOrNone(current));
 }

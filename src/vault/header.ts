@@ -32,7 +32,7 @@ type HeaderOptions = {
 
 /**
  * Interval, in milliseconds, at which an idle server queries the database: so it keeps a connection, by which maintenance
- * sees it, and soon notices another server's change. What a token has open, such as a stream at the broker, ends then if
+ * sees it, and soon notices another server's change. A token's open connections, such as at the broker, end then if
  * another server has revoked it.
  */
 const heartbeatMs = 30_000;
@@ -159,7 +159,7 @@ export class Header {
   }
 
   /**
-   * As `refresh`, and writes the header again when a failed fsync left it uncertain which one is on disk.
+   * Like `refresh`, and writes the header again when a failed fsync left it uncertain which one is on disk.
    * DANGER: what a rotation seals is lost with its header, so nothing may be sealed before.
    * @throws VaultError UNAVAILABLE
    */

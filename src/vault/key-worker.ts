@@ -162,7 +162,7 @@ export class KeyWorker {
     return response as Success<R>;
   }
 
-  /** As `call`. Sends the request before it returns. */
+  /** Like `call`. Sends the request before it returns. */
   async derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
     this.#derived = true;
     const loads = this.#loads;

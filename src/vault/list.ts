@@ -18,7 +18,7 @@ const partEntries = 8192;
 /** Small enough that a get behind a slice hardly waits, and a page of a hundred is one message. */
 const sliceEntries = 100;
 
-/** One is opened while the next is being read. */
+/** One slice is opened while the next is being read. */
 const slicesAtOnce = 2;
 
 /** Heads that storage returned with the names, by path. */

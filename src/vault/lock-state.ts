@@ -123,7 +123,7 @@ export class LockState {
     }
   }
 
-  /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
+  /** Like `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
   async derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
     const began = this.#clock.elapsed();
     this.#derivations++;

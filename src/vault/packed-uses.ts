@@ -15,7 +15,7 @@ export function fitsPacked(use: RequestOf<"useTransitKey">): use is PackableUse 
   return isQuickUse(use) && use.blob !== null && use.form === undefined;
 }
 
-/** Copies them: the bodies stay the callers'. As a moved put, what is packed is lost unwiped when it meets a crashed thread. */
+/** Copies them: the bodies stay the callers'. As in a moved put, a body is lost unwiped if its thread crashed. */
 export function packUses(uses: readonly PackableUse[]): Bytes {
   let length = 0;
   for (const { name, blob, body } of uses) length += 13 + Buffer.byteLength(name) + blob.length + body.length;

@@ -154,7 +154,7 @@ export class RotationSweep {
     }
   }
 
-  /** DANGER: every secret must have been seen. What is still under the old key is lost from here on. */
+  /** DANGER: every secret must have been seen. A blob that is still under the old key is lost from here on. */
   async #finish(sweep: Sweep): Promise<void> {
     const { rotation, damaged } = sweep;
     const { lockState, header, log, resignRecords } = this.#options;

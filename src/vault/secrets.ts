@@ -159,7 +159,7 @@ export class VaultSecrets {
     return (await this.space.askAbout(path, ({ blob }) => ({ op: "history", path, blob }))).response;
   }
 
-  /** As `get`, of one version. */
+  /** Like `get`, for one version. */
   async version(path: string, version: number): Promise<Bytes> {
     return (await this.space.askAbout(path, ({ blob }) => ({ op: "openVersion", path, blob, version }))).response;
   }

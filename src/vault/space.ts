@@ -95,7 +95,7 @@ type Read = PromiseSettledResult<Bytes | null>;
 export type Written = TaggedResponse & { readonly removed: number };
 
 export class SealedSpace {
-  /** Those of all paths; the secrets and the trash share theirs. */
+  /** Turns of all paths; the secrets and the trash share theirs. */
   readonly turns: KeyedMutex;
   readonly #kind: SpaceKind;
   readonly #parts: SpaceParts;
@@ -292,7 +292,7 @@ export class SealedSpace {
   }
 
   /**
-   * Asks the key worker for what a write makes of the blob at a path. What it finds damaged is read again: a version that is
+   * Asks the key worker for what a write makes of the blob at a path. A damaged blob is read again: a version that is
    * misread once would be written so, and be lost, although the disk still has it.
    *
    * @param isPlanned the body has been checked; else a body is checked before the condition
@@ -361,8 +361,8 @@ export class SealedSpace {
   }
 
   /**
-   * Seals a blob again that the old master key sealed; returns false when it is damaged, also on a second read. What a first
-   * read finds damaged is not written: re-sealed, it would be lost, although the disk may still have it.
+   * Seals a blob again that the old master key sealed; returns false when it is damaged, also on a second read. A blob
+   * that a first read finds damaged is not written: re-sealed, it would be lost, although the disk may still have it.
    */
   reseal(path: string): Promise<boolean> {
     const reseal = async () => (await this.#resealOnce(path, false)) || this.#resealOnce(path, true);

@@ -127,7 +127,7 @@ export class VaultTransit {
     return (await this.useAs({ use, name, body })).response;
   }
 
-  /** As `use`, in another form than the native one. `status`: the response's, where it is not 200. */
+  /** Like `use`, in another form than the native one. `status`: the response's, where it is not 200. */
   useAs(wish: Use): Promise<UseReply> {
     const { name, body } = wish;
     const work = async () => {

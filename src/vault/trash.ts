@@ -123,7 +123,7 @@ export class VaultTrash {
     });
   }
 
-  /** As `VaultSecrets.list`, of what is in the trash. */
+  /** Like `VaultSecrets.list`, of what is in the trash. */
   list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
     return this.space.list(query);
   }

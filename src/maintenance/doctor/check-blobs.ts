@@ -163,7 +163,7 @@ const sliceSize = 256;
 /** Keeps the disk busy, and stays far below the limit of open files. */
 const headsAtOnce = 16;
 
-/** Each holds a whole secret in memory. */
+/** Each check holds a whole secret in memory. */
 const blobsAtOnce = 4;
 
 const fromBackup = "restore the file from a backup, or delete the secret";

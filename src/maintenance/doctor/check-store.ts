@@ -12,7 +12,7 @@ import { type VaultFacts, whatIsWrong } from "./check-vaults.js";
 import type { FindingCode } from "./finding.js";
 import type { Inspection } from "./inspection.js";
 
-/** Each holds a whole blob in memory. */
+/** Each check holds a whole blob in memory. */
 const blobsAtOnce = 16;
 
 const findOut = "find out who writes to the database";

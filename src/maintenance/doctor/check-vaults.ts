@@ -207,7 +207,7 @@ function reportNoSecrets(inspection: Inspection, secrets: string): void {
 
 const fromBackup = "restore it from a backup of the same vault";
 
-/** Larger than any valid header. */
+/** Upper bound for reading a header file, in bytes. */
 const maxHeaderBytes = 16_384;
 
 /** Returns the bytes of a valid header; null when there is none. */

@@ -60,7 +60,7 @@ export async function entriesOf(inspection: Inspection, directory: string): Prom
   return (await readEntries(inspection, directory)) ?? [];
 }
 
-/** As `entriesOf`, but returns null when it cannot be read. */
+/** Like `entriesOf`, but returns null when it cannot be read. */
 export async function readEntries(inspection: Inspection, directory: string): Promise<Dirent[] | null> {
   const entries = await reading(inspection, directory, () => readdir(directory, { withFileTypes: true }));
   return entries?.sort((a, b) => (a.name < b.name ? -1 : 1)) ?? null;

@@ -60,7 +60,7 @@ import { scanTrees } from "./tree.js";
 const readsAtOnce = 64;
 const writesAtOnce = 32;
 
-/** Larger than any blob we write. Protects memory against a planted file. */
+/** Upper bound for reading a blob, in bytes. Protects memory against a planted file. */
 const maxBlobBytes = 2 ** 30;
 
 /** The current vault. */
@@ -119,7 +119,7 @@ export class FileStore implements SecretStore {
     }
   }
 
-  /** As `open`, but returns null when there is no vault, and creates nothing. @throws VaultError INTEGRITY */
+  /** Like `open`, but returns null when there is no vault, and creates nothing. @throws VaultError INTEGRITY */
   static async openExisting(vaultPath: string): Promise<FileStore | null> {
     if ((await missingAsNull(systemFiles.lstat(vaultPath))) === null) return null;
     if ((await findRestored(systemFiles, vaultPath)) !== null) return FileStore.open(vaultPath);

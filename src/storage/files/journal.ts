@@ -19,7 +19,7 @@ import { StartError } from "../../errors.js";
 import { type FileOperations, readFileBytes } from "../../files/durable.js";
 import { type Space, spaces } from "../secret-store.js";
 
-/** Null removes. */
+/** Change of a blob; null removes it. */
 export type BlobChange = { readonly space: Space; readonly path: string; readonly blob: Bytes | null };
 
 const journalName = /^journal(?:-([1-9][0-9]{0,14}))?$/;
@@ -28,7 +28,7 @@ export function isJournal(name: string): boolean {
   return journalName.test(name);
 }
 
-/** Larger than any batch with its paths. */
+/** Upper bound for a journal, in bytes: larger than any batch with its paths. */
 export const maxJournalBytes = 2 ** 30;
 
 export function journalFile(directory: string, number: number): string {

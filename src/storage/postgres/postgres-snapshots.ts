@@ -111,7 +111,7 @@ function blobsIn(space: Space, vault: string): string {
   AND octet_length(blob) <= ${maxBlobBytes}`;
 }
 
-/** Returns the number of blobs. What no server has written is left out, as in a directory of files. */
+/** Returns the number of blobs. Rows that no server has written are left out, as in a directory of files. */
 async function copyBlobs(client: PoolClient, blobs: string, directory: string): Promise<number> {
   const blob = `CASE WHEN octet_length(blob) <= ${maxBytesAtOnce / rowsAtOnce} THEN blob END AS blob`;
   await client.query(`DECLARE blobs NO SCROLL CURSOR FOR SELECT path, octet_length(blob) AS length, ${blob} ${blobs}`);

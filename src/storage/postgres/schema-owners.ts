@@ -120,7 +120,7 @@ export function ownerProblem({ what, role, owner, database }: ForeignOwner): Sto
   };
 }
 
-/** For a schema that holds no vault. */
+/** Returns the error for a schema that holds no vault. */
 export function foreignOwnerError({ what, role, owner, database }: ForeignOwner): StartError {
   const remedy = `as a superuser, run  DROP SCHEMA strongroom CASCADE  in it, and create it with  AUTHORIZATION ${owner}`;
   return new StartError(

@@ -9,7 +9,7 @@
 import { maxPathBytes } from "../../paths/secret-path.js";
 import { maxDocumentBytes, type Space } from "../secret-store.js";
 
-/** More than any blob has: two values of the largest size, and the earlier versions beside them. */
+/** Upper bound for a blob, in bytes: two values of the largest size, and the earlier versions. */
 export const maxBlobBytes = 255 * 2 ** 20;
 
 /** Stands for a blob that is larger. */
