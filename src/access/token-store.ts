@@ -287,7 +287,7 @@ export class TokenLedger {
     const ended = changed(before.ended, this.#state.ended);
     this.#orphansFrom = Math.min(this.#orphansFrom, firstFormerEnd(tokens.added, 0));
     this.#credentials.forgetEnded(ended.gone.map(({ digest }) => digest));
-    this.#credentials.changeClients(tokens.gone.flatMap(digestsOf), [
+    this.#credentials.changeClients(tokens.gone.flatMap(recordDigests), [
       ...tokens.added.flatMap(entriesOfToken),
       ...ended.added.map(entryOfEnded),
     ]);
@@ -334,13 +334,13 @@ export class TokenLedger {
 
 /** Returns the names of tokens that are gone; a revoked token may have a namesake since. */
 function revokedNames(gone: readonly TokenRecord[], { tokens, ended }: TokenDocument): readonly string[] {
-  const { digests } = indexOf(ended);
+  const { digests } = indexEnded(ended);
   const isRevoked = ({ digest }: TokenRecord) => digests.has(digest);
   const names = new Set(gone.every(isRevoked) ? [] : tokens.map(({ name }) => name));
   return gone.filter((record) => isRevoked(record) || !names.has(record.name)).map(({ name }) => name);
 }
 
-function digestsOf({ digest, former }: TokenRecord): string[] {
+function recordDigests({ digest, former }: TokenRecord): string[] {
   return [digest, ...former.map((one) => one.digest)];
 }
 
@@ -448,7 +448,7 @@ type EndedIndex = { readonly digests: ReadonlySet<string>; readonly oldest: numb
 
 const knownIndexes = new WeakMap<readonly EndedToken[], EndedIndex>();
 
-function indexOf(ended: readonly EndedToken[]): EndedIndex {
+function indexEnded(ended: readonly EndedToken[]): EndedIndex {
   const known = knownIndexes.get(ended);
   if (known !== undefined) return known;
   const oldest = ended.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
@@ -463,7 +463,7 @@ function indexOf(ended: readonly EndedToken[]): EndedIndex {
  */
 function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
   const all = mergeEnded(document.ended, ended);
-  const { oldest } = indexOf(all);
+  const { oldest } = indexEnded(all);
   const remembered = knownRemembered.has(all) && !isForgotten(oldest, now) ? all : rememberedValues(all, now);
   return { ...document, tokens: living(document.tokens, all, remembered, now), ended: remembered };
 }
@@ -494,7 +494,7 @@ function living(
 ): readonly TokenRecord[] {
   const known = knownLiving.get(tokens);
   if (known?.ended === ended && now < known.until) return tokens;
-  const { digests } = indexOf(ended);
+  const { digests } = indexEnded(ended);
   let until = Number.POSITIVE_INFINITY;
   const left = tokens.filter((one) => {
     if (digests.has(one.digest)) return false;
@@ -510,7 +510,7 @@ function living(
 /** Returns one of the lists itself where it has all that the other has. */
 function mergeEnded(stored: readonly EndedToken[], ended: readonly EndedToken[]): readonly EndedToken[] {
   if (ended === stored) return stored;
-  const { digests } = indexOf(stored);
+  const { digests } = indexEnded(stored);
   if (ended.every(({ digest }) => digests.has(digest))) return stored;
   return [...new Map([...stored, ...ended].map((one) => [one.digest, one])).values()];
 }
@@ -566,7 +566,7 @@ function withoutOrphans(document: TokenDocument, now: number): TokenDocument {
 export function endedValues(record: TokenRecord, at: number): EndedToken[] {
   const { name } = record;
   const kind = isShortLived(record) ? ({ child: true } as const) : {};
-  return digestsOf(record).map((digest) => ({ digest, name, reason: "revoked", at, ...kind }));
+  return recordDigests(record).map((digest) => ({ digest, name, reason: "revoked", at, ...kind }));
 }
 
 function entriesOfToken(token: TokenRecord): ClientEntry[] {

@@ -23,7 +23,7 @@ const lengths = [randomCharacters + checkCharacters, randomCharacters + timeChar
 
 export function newTokenValue(kind: keyof typeof prefixes): string {
   const value = `${prefixes[kind]}${randomBytes(32).toString("base64url")}`;
-  return value + checksumOf(value);
+  return value + valueChecksum(value);
 }
 
 /** @param end milliseconds since 1970; null: never */
@@ -31,7 +31,7 @@ export function newChildValue(end: number | null): string {
   const time = Buffer.alloc(timeBytes);
   time.writeUIntBE(end ?? 0, 0, timeBytes);
   const value = `${prefixes.client}${randomBytes(32).toString("base64url")}${time.toString("base64url")}`;
-  return value + checksumOf(value);
+  return value + valueChecksum(value);
 }
 
 /** Whether it is the value of a child token or session that has ended by itself: it is valid nowhere, so it is no guess. */
@@ -49,10 +49,10 @@ export function isDamagedValue(value: string): boolean {
   if (prefix === undefined) return false;
   const rest = value.length - prefix.length;
   if (rest === randomCharacters) return false;
-  return !lengths.includes(rest) || checksumOf(value.slice(0, -checkCharacters)) !== value.slice(-checkCharacters);
+  return !lengths.includes(rest) || valueChecksum(value.slice(0, -checkCharacters)) !== value.slice(-checkCharacters);
 }
 
-function checksumOf(text: string): string {
+function valueChecksum(text: string): string {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(crc32(text));
   return bytes.toString("base64url");

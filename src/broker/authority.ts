@@ -199,11 +199,11 @@ function lengthBytes(length: number): number[] {
 
 function addressBytes(address: string): Buffer {
   if (isIP(address) === 4) return Buffer.from(address.split(".").map(Number));
-  const [left, right = []] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split("::").map(groupsOf);
+  const [left, right = []] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split("::").map(addressGroups);
   const zeros = new Array<number>(8 - (left?.length ?? 0) - right.length).fill(0);
   return Buffer.from([...(left ?? []), ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff]));
 }
 
-function groupsOf(text: string): number[] {
+function addressGroups(text: string): number[] {
   return text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16));
 }

@@ -105,7 +105,7 @@ export function readResponseHead(bytes: Uint8Array, method: string): ResponseHea
   if (digits === undefined) throw new HeadError("the status line is invalid");
   const fields = lines.map(readField);
   const status = Number(digits);
-  const options = optionsOf(fields);
+  const options = readOptions(fields);
   const hasNoBody = method === "HEAD" || status < 200 || status === 204 || status === 304;
   const length = bodyLength(fields);
   return {
@@ -193,12 +193,12 @@ function bodyLength(fields: readonly Field[]): number | "chunked" | null {
 const knownOptions = new Set(["close", "keep-alive", "upgrade", "te", "http2-settings"]);
 
 function connectionOptions(fields: readonly Field[]): ReadonlySet<string> {
-  const options = optionsOf(fields);
+  const options = readOptions(fields);
   if ([...options].some((option) => !knownOptions.has(option))) throw new HeadError("Connection names another header");
   return options;
 }
 
-function optionsOf(fields: readonly Field[]): ReadonlySet<string> {
+function readOptions(fields: readonly Field[]): ReadonlySet<string> {
   const values = fields.filter(({ name }) => name === "connection").map(({ value }) => latin1(value));
   const options = values.flatMap((value) => value.split(",")).map((option) => option.trim().toLowerCase());
   return new Set(options.filter((option) => option !== ""));

@@ -10,7 +10,7 @@ export type Program = { readonly pid: number; readonly name: string };
  */
 export async function findProgram(from: number, to: number): Promise<Program | null> {
   try {
-    const inode = inodeOf(await readFile("/proc/net/tcp", "latin1"), from, to);
+    const inode = findInode(await readFile("/proc/net/tcp", "latin1"), from, to);
     const pids = inode === null ? [] : (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
     for (const pid of pids.sort((a, b) => Number(b) - Number(a))) {
       if (await hasOpen(pid, `socket:[${inode}]`)) return { pid: Number(pid), name: await readProcessName(pid) };
@@ -22,7 +22,7 @@ export async function findProgram(from: number, to: number): Promise<Program | n
 }
 
 /** Addresses and ports are in hexadecimal; the inode is the tenth column. */
-function inodeOf(table: string, from: number, to: number): string | null {
+function findInode(table: string, from: number, to: number): string | null {
   const place = (port: number) => `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   const line = table.split("\n").find((one) => one.includes(` ${place(from)} ${place(to)} `));
   const inode = line?.trim().split(/ +/)[9];

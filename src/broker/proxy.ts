@@ -98,7 +98,7 @@ async function serveConnect(
 ): Promise<void> {
   const { host, port } = connectTarget(head);
   const clientPort = socket.remotePort ?? 0;
-  const session = await sessionOf(proxyToken(head), origin, deps);
+  const session = await requireSession(proxyToken(head), origin, deps);
   deps.admit(session, socket);
   const bound = session.bound.find((one) => one.host === host && one.port === port);
   if (bound === undefined) return tunnel(client, socket, session, host, port, deps);
@@ -329,7 +329,11 @@ class UpstreamConnection {
  * of such a program learn nothing, and do not lock out the other clients at its address.
  * @throws Refused 407, 403
  */
-async function sessionOf(token: string | null, { address, only }: Origin, deps: ProxyDependencies): Promise<Session> {
+async function requireSession(
+  token: string | null,
+  { address, only }: Origin,
+  deps: ProxyDependencies,
+): Promise<Session> {
   if (token === null) {
     throw new Refused({
       ok: false,
@@ -357,7 +361,7 @@ async function findNamedRoute(
   if (head.host === null || !deps.isOwnHost(head.host)) throw badRequest("the Host header is not the broker's address");
   if (head.fields.some((field) => field.name === "origin")) throw badRequest("web pages may not use the broker");
   const { token, tokenHeaders } = routeToken(head);
-  const session = await sessionOf(token, origin, deps);
+  const session = await requireSession(token, origin, deps);
   deps.admit(session, socket);
   const bound = session.bound.find((one) => one.name === name);
   if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
@@ -375,7 +379,7 @@ async function findPlainRoute(
   const [, scheme, authority = "", rest = ""] = /^(https?):\/\/([^/?]+)(.*)$/.exec(head.target) ?? [];
   const { host, port } = readAuthority(authority) ?? { host: "", port: null };
   if (host === "") throw badRequest("the target must name a host");
-  const session = await sessionOf(proxyToken(head), origin, deps);
+  const session = await requireSession(proxyToken(head), origin, deps);
   deps.admit(session, socket);
   if (scheme === "https") throw forbidden("cleartext to the proxy carries no credential: use CONNECT for https");
   if (!mayReach(session, host)) {
@@ -395,7 +399,7 @@ function routeToken({ fields }: RequestHead): {
   readonly tokenHeaders: ReadonlySet<string>;
 } {
   const found = fields.filter(({ name }) => routeTokenHeaders.includes(name));
-  const tokens = new Set(found.map(({ value }) => credentialOf(latin1(value))));
+  const tokens = new Set(found.map(({ value }) => proxyPassword(latin1(value))));
   if (tokens.size > 1) throw badRequest("several headers carry different credentials: send the token in one");
   const [token = null] = tokens;
   return { token, tokenHeaders: new Set(found.map(({ name }) => name)) };
@@ -404,11 +408,11 @@ function routeToken({ fields }: RequestHead): {
 function proxyToken({ fields }: RequestHead): string | null {
   const found = fields.filter(({ name }) => name === "proxy-authorization");
   if (found.length > 1) throw badRequest("there is more than one Proxy-Authorization header");
-  return found[0] ? credentialOf(latin1(found[0].value)) : null;
+  return found[0] ? proxyPassword(latin1(found[0].value)) : null;
 }
 
 /** The password of Basic authentication, a bearer token, or the whole text. */
-function credentialOf(value: string): string {
+function proxyPassword(value: string): string {
   const [, scheme = "", rest = ""] = /^(basic|bearer) +([^\s,]+)$/i.exec(value) ?? [];
   if (scheme === "") return value;
   if (scheme.toLowerCase() === "bearer") return rest;

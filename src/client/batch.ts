@@ -59,10 +59,10 @@ export const maxOperations = 1000;
 
 /** Returns the body of a batch, for the caller to wipe. @throws StrongroomError BAD_REQUEST */
 export function batchBody(operations: readonly BatchOperation[]): Bytes {
-  return jsonListObject("operations", operations.map(fieldsOf));
+  return jsonListObject("operations", operations.map(operationFields));
 }
 
-function fieldsOf(operation: BatchOperation): Readonly<Record<string, Field>> {
+function operationFields(operation: BatchOperation): Readonly<Record<string, Field>> {
   const { ifAbsent, expiresAt, ...fields } = { ifAbsent: undefined, expiresAt: undefined, ...operation };
   return { ...fields, expiresAt: timeOf(expiresAt), ifNoneMatch: ifAbsent ? "*" : undefined };
 }

@@ -69,7 +69,7 @@ const defaultPort = "13100";
  */
 export async function findServer(options: PlaceOptions): Promise<TlsLocation> {
   const { environment = process.env } = options;
-  const home = homeOf(options, environment);
+  const home = findHome(options, environment);
   return {
     socket: null,
     address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], environment, home),
@@ -87,7 +87,7 @@ export async function findSocket(options: PlaceOptions): Promise<SocketLocation 
   const { environment = process.env } = options;
   if (options.address || environment["STRONGROOM_ADDRESS"] || options.certificate || options.certificateFile)
     return null;
-  const home = homeOf(options, environment);
+  const home = findHome(options, environment);
   const named = options.socket || environment["STRONGROOM_SOCKET"];
   if (named === "off") return null;
   const socket = named ? resolve(named) : ((await home.announcement()).socket ?? join(home.path, "strongroom.sock"));
@@ -111,7 +111,7 @@ export async function announcedFiles(home: string): Promise<readonly string[]> {
   return [...(socket === undefined ? [] : [socket]), ...files];
 }
 
-function homeOf({ home }: PlaceOptions, environment: Environment): ServerHome {
+function findHome({ home }: PlaceOptions, environment: Environment): ServerHome {
   return new ServerHome(resolve(home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment))));
 }
 

@@ -86,7 +86,7 @@ async function judgeDirectory(path: string, { user, trusted }: Trust): Promise<W
   const { uid, gid, mode } = await lstat(path);
   if (!trusted.includes(uid)) return { path, why: "foreign" };
   if ((mode & writing) === 0 || (mode & sticky) !== 0) return null;
-  const isOpen = (mode & worldWriting) !== 0 || ((mode & groupWriting) !== 0 && !(await isGroupOf(gid, user)));
+  const isOpen = (mode & worldWriting) !== 0 || ((mode & groupWriting) !== 0 && !(await isPrivateGroup(gid, user)));
   return isOpen ? { path, why: "writable" } : null;
 }
 
@@ -94,8 +94,8 @@ async function judgeDirectory(path: string, { user, trusted }: Trust): Promise<W
  * Whether a group has no members but the user and root: many systems give each user such a group, and make directories writable
  * for it. A group that is in none of this machine's files must be this process's own, as the groups of volumes in containers.
  */
-async function isGroupOf(gid: number, user: number): Promise<boolean> {
-  const [users, groups] = await Promise.all([rowsOf("/etc/passwd"), rowsOf("/etc/group")]);
+async function isPrivateGroup(gid: number, user: number): Promise<boolean> {
+  const [users, groups] = await Promise.all([readRows("/etc/passwd"), readRows("/etc/group")]);
   const names = users.filter(([, , uid]) => [0, user].includes(Number(uid))).map(([name]) => name);
   const members = [
     ...users.filter(([, , , primary]) => Number(primary) === gid).map(([name]) => name),
@@ -106,7 +106,7 @@ async function isGroupOf(gid: number, user: number): Promise<boolean> {
 }
 
 /** Rows of a file in the form of passwd(5) and group(5). */
-async function rowsOf(file: string): Promise<string[][]> {
+async function readRows(file: string): Promise<string[][]> {
   const text = await readFile(file, "utf8").catch(() => "");
   return text.split("\n").map((line) => line.split(":"));
 }

@@ -28,44 +28,44 @@ const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000,
 /** Reads 500ms, 30s, 15m, 2h, 90d or 0; no other number without a unit, since `30` may mean days. Returns milliseconds. */
 export function duration(maxMs: number): (text: string) => number {
   const meant = `${durationLike(maxMs)}, of at most ${shown(maxMs)}`;
-  return (text) => durationOf(text === "0" ? "0s" : text, maxMs, meant);
+  return (text) => requireDuration(text === "0" ? "0s" : text, maxMs, meant);
 }
 
 /** Like `duration`, without 0, which the server takes for no end at all. */
 export function positiveDuration(maxMs: number): (text: string) => number {
   const meant = `${durationLike(maxMs)}, of more than 0 and at most ${shown(maxMs)}`;
   return (text) => {
-    const ms = durationOf(text, maxMs, meant);
+    const ms = requireDuration(text, maxMs, meant);
     if (ms > 0) return ms;
     throw new Problem(meant);
   };
 }
 
 function durationLike(maxMs: number): string {
-  const examples = ["30d", "12h", "45m", "90s"].filter((example) => msOf(example) <= maxMs);
+  const examples = ["30d", "12h", "45m", "90s"].filter((example) => parseMs(example) <= maxMs);
   return `a duration with its unit, such as ${inWords(examples)}`;
 }
 
 /** Reads a duration, or `never`, which is 0. */
 export function durationOrNever(maxMs: number): (text: string) => number {
   const meant = `never, or a duration with its unit, such as 8h or 15m, of at most ${shown(maxMs)}`;
-  return (text) => (text === "never" || text === "0" ? 0 : durationOf(text, maxMs, meant));
+  return (text) => (text === "never" || text === "0" ? 0 : requireDuration(text, maxMs, meant));
 }
 
 /** Reads a duration for a setting whose name says that a number without a unit counts milliseconds. */
 export function milliseconds(maxMs: number): (text: string) => number {
   const meant = `a number of milliseconds, or a duration such as 30s, 15m or 2h, of at most ${shown(maxMs)}`;
-  return (text) => durationOf(/^\d+$/.test(text) ? `${text}ms` : text, maxMs, meant);
+  return (text) => requireDuration(/^\d+$/.test(text) ? `${text}ms` : text, maxMs, meant);
 }
 
-function durationOf(text: string, maxMs: number, meant: string): number {
-  const ms = msOf(text);
+function requireDuration(text: string, maxMs: number, meant: string): number {
+  const ms = parseMs(text);
   if (Number.isInteger(ms) && ms <= maxMs) return ms;
   throw new Problem(meant);
 }
 
 /** Returns NaN for a text that is no duration. */
-function msOf(text: string): number {
+function parseMs(text: string): number {
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])$/.exec(text) ?? [];
   return Number(number) * (unitsInMs[unit] ?? Number.NaN);
 }

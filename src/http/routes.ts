@@ -61,9 +61,9 @@ export class EndpointTable {
     const route = { pattern: path.replace(/\/$/, ""), before, behind, methods: new Map<string, Endpoint[]>() };
     if (name === undefined) this.#fixed.set(path, route);
     else {
-      const all = [...(this.#byRoot.get(rootOf(path)) ?? []), route];
+      const all = [...(this.#byRoot.get(firstSegments(path)) ?? []), route];
       this.#byRoot.set(
-        rootOf(path),
+        firstSegments(path),
         all.sort((a, b) => b.pattern.length - a.pattern.length),
       );
     }
@@ -71,7 +71,7 @@ export class EndpointTable {
   }
 
   #withPattern(pattern: string): Route | undefined {
-    return this.#byRoot.get(rootOf(pattern))?.find((route) => route.pattern === pattern);
+    return this.#byRoot.get(firstSegments(pattern))?.find((route) => route.pattern === pattern);
   }
 
   #withParameter(path: string, method: string): Route | undefined {
@@ -80,12 +80,12 @@ export class EndpointTable {
   }
 
   #matching(path: string): readonly Route[] {
-    return this.#byRoot.get(rootOf(path))?.filter((route) => matches(route, path)) ?? [];
+    return this.#byRoot.get(firstSegments(path))?.filter((route) => matches(route, path)) ?? [];
   }
 }
 
 /** Returns the first two segments with a slash at the end; "" for a path that has no more. */
-function rootOf(path: string): string {
+function firstSegments(path: string): string {
   return path.slice(0, path.indexOf("/", 4) + 1);
 }
 

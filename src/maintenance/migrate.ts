@@ -54,7 +54,7 @@ export async function migrate(
   const header = await from.header();
   if (header === null)
     throw new MigrationError("uninitialized", `there is no vault in ${from.vaultPath}: choose another source`);
-  const id = vaultIdOf(header);
+  const id = readVaultId(header);
   if (id === null || !(await isUsable(header))) throw unusableHeader(from);
   const placeholder = unfinishedHeader(`migration of ${id}`);
   const found = await to.header();
@@ -113,7 +113,7 @@ async function copyBlobs(
     else await to.flush(path, space); // the interrupted migration may have been killed before it was durable
   };
   let done = 0;
-  for await (const { space, paths } of slicesOf(from, spaces, signal)) {
+  for await (const { space, paths } of readSlices(from, spaces, signal)) {
     await Promise.all(paths.map((path) => copyOne(space, path)));
     if (buffer.isFull) await buffer.commit();
     done += paths.length;
@@ -125,7 +125,7 @@ async function copyBlobs(
 
 /** Removes blobs of the copy that are no longer in the source, which was used after the interruption. */
 async function removeOthers(from: SecretStore, to: SecretStore, space: Space, { signal }: Watch): Promise<void> {
-  for await (const { paths } of slicesOf(to, [space], signal)) {
+  for await (const { paths } of readSlices(to, [space], signal)) {
     const wanted = await Promise.all(paths.map((path) => from.read(path, 1, space)));
     const others = paths.filter((_, i) => wanted[i] === null);
     if (others.length > 0) await to.commit(others.map((path) => ({ space, path, blob: null })));
@@ -149,7 +149,7 @@ async function verifyBlobs(from: SecretStore, to: SecretStore, { tick, signal }:
   const compare = async (space: Space, path: string) => {
     if (!same(await mustRead(from, space, path), await to.read(path, undefined, space))) throw changedSource(to);
   };
-  for await (const { space, paths } of slicesOf(from, spaces, signal)) {
+  for await (const { space, paths } of readSlices(from, spaces, signal)) {
     await Promise.all(paths.map((path) => compare(space, path)));
     done += paths.length;
     tick("comparing", done, total);
@@ -164,7 +164,7 @@ async function countAll(store: SecretStore): Promise<number> {
 }
 
 /** Yields all paths of the spaces in order, in slices. @throws MigrationError aborted */
-async function* slicesOf(store: SecretStore, within: readonly Space[], signal: AbortSignal): AsyncGenerator<Slice> {
+async function* readSlices(store: SecretStore, within: readonly Space[], signal: AbortSignal): AsyncGenerator<Slice> {
   for (const space of within) {
     for await (const page of pagesOf((after) => store.list("", after, pageSize, space), pageSize)) {
       for (let at = 0; at < page.length; at += readsAtOnce) {
@@ -199,7 +199,7 @@ async function finish(from: SecretStore, to: SecretStore, header: Bytes, placeho
 }
 
 /** The id stays the same when the passphrase or a key changes. */
-function vaultIdOf(header: Bytes): string | null {
+function readVaultId(header: Bytes): string | null {
   return /"vaultId":"([\w+/=-]+)"/.exec(Buffer.from(header).toString("latin1"))?.[1] ?? null;
 }
 

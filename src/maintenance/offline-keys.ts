@@ -143,11 +143,11 @@ function copyBytes(bytes: Bytes): Bytes {
 function passphraseBody(passphrase: Uint8Array): SharedBytes {
   const before = '{"passphrase":"';
   const after = '"}';
-  const escapes = passphrase.reduce((sum, byte) => sum + (escapeOf(byte)?.length ?? 1) - 1, 0);
+  const escapes = passphrase.reduce((sum, byte) => sum + (jsonEscape(byte)?.length ?? 1) - 1, 0);
   const body = new Uint8Array(new SharedArrayBuffer(before.length + passphrase.length + escapes + after.length));
   let at = putAscii(body, 0, before);
   for (const byte of passphrase) {
-    const spelled = escapeOf(byte);
+    const spelled = jsonEscape(byte);
     if (spelled === null) body[at++] = byte;
     else at = putAscii(body, at, spelled);
   }
@@ -156,7 +156,7 @@ function passphraseBody(passphrase: Uint8Array): SharedBytes {
 }
 
 /** Returns the JSON escape of a byte; null when it needs none. */
-function escapeOf(byte: number): string | null {
+function jsonEscape(byte: number): string | null {
   if (byte === 0x22 || byte === 0x5c) return byte === 0x22 ? '\\"' : "\\\\";
   return byte < 0x20 ? `\\u00${byte.toString(16).padStart(2, "0")}` : null;
 }

@@ -14,7 +14,7 @@ import { data, nothing, object } from "./response.js";
 
 /** A folder, whether its name ends in a slash or not: the prefix of the paths in it. It is recorded as a list's prefix. */
 const folder: Subject<{ readonly folder: string }> = {
-  read: (parameter) => ({ folder: folderOf(parameter) }),
+  read: (parameter) => ({ folder: readFolder(parameter) }),
   pathOf: () => null,
 };
 
@@ -190,7 +190,7 @@ async function listKeys({ vault, folder: prefix, query: page, caller, permit, re
   return object({ keys });
 }
 
-function folderOf(parameter: string): string {
+function readFolder(parameter: string): string {
   const name = percentDecode(parameter, "the path").normalize("NFC").replace(/\/$/, "");
   return name === "" ? "" : `${name}/`;
 }

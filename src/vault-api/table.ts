@@ -25,19 +25,19 @@ export class VaultTable {
   }
 
   find(method: string, target: Target): Found | null {
-    const [mount, path] = mountOf(target.path);
-    const found = this.#table.find(methodOf(method, target.query), { ...target, path });
+    const [mount, path] = splitMountPath(target.path);
+    const found = this.#table.find(effectiveMethod(method, target.query), { ...target, path });
     if (found === null || mount === null || mount === wholeVault) return found;
     return { ...found, parameter: `${mount}/${found.parameter}` };
   }
 
   methodsOf(path: string): readonly string[] {
-    return this.#table.methodsOf(mountOf(path)[1]);
+    return this.#table.methodsOf(splitMountPath(path)[1]);
   }
 }
 
 /** Returns the mount, if the path has one, and the path with `*` in its place. */
-function mountOf(path: string): readonly [mount: string | null, path: string] {
+function splitMountPath(path: string): readonly [mount: string | null, path: string] {
   const end = path.indexOf("/", 4);
   if (end < 0 || !path.startsWith("/v1/")) return [null, path];
   const mount = path.slice(4, end);
@@ -45,7 +45,7 @@ function mountOf(path: string): readonly [mount: string | null, path: string] {
 }
 
 /** As Vault, takes PUT for POST, and GET with `list` for LIST. */
-function methodOf(method: string, query: string): string {
+function effectiveMethod(method: string, query: string): string {
   if (method === "PUT") return "POST";
   return method === "GET" && query !== "" && isList(query) ? "LIST" : method;
 }

@@ -47,7 +47,7 @@ export const authRows = [
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
       checkIncrement(membersOf(call.body, "renewSelf"));
-      return object(null, { auth: authOf(call.service, shownCaller(call), call.presented) });
+      return object(null, { auth: describeAuth(call.service, shownCaller(call), call.presented) });
     },
   }),
   endpoint({
@@ -58,7 +58,7 @@ export const authRows = [
       checkIncrement(members);
       const { text, caller } = findNamed(call, members["token"]);
       if (caller === null) throw new VaultError("BAD_REQUEST", "token not found");
-      return object(null, { auth: authOf(call.service, shownAs(call.service, caller), text) });
+      return object(null, { auth: describeAuth(call.service, shownAs(call.service, caller), text) });
     },
   }),
   endpoint({
@@ -126,7 +126,7 @@ function made(
   warnings: readonly string[] | null = null,
 ): Whole {
   recorded.subject = shown.name;
-  return object(null, { auth: authOf(service, shown, text), warnings });
+  return object(null, { auth: describeAuth(service, shown, text), warnings });
 }
 
 function isNothing(value: unknown): boolean {
@@ -197,7 +197,7 @@ function policiesShown(can: readonly Scope[]): readonly string[] {
   return can.length === 0 ? ["default"] : can;
 }
 
-function authOf({ tokens }: Service, shown: Shown, text: string): object {
+function describeAuth({ tokens }: Service, shown: Shown, text: string): object {
   const [name, policies] = shown === "root" ? [rootName, [rootName]] : [shown.name, policiesShown(shown.can)];
   const left = shown === "root" ? null : tokens.timesOf(shown).left;
   return {
@@ -212,7 +212,7 @@ function readChild(members: BodyMembers, isRoot: boolean): ChildRequest {
   const { display_name: label, policies, ttl, lease, explicit_max_ttl: most } = members;
   const wanted = readSeconds("ttl", ttl) || readSeconds("lease", lease) || defaultSeconds;
   const limit = readSeconds("explicit_max_ttl", most) || wanted;
-  return { label: tokenLabel(label), can: policiesOf(policies, isRoot), ttlSeconds: Math.min(wanted, limit) };
+  return { label: tokenLabel(label), can: scopesFromPolicies(policies, isRoot), ttlSeconds: Math.min(wanted, limit) };
 }
 
 function tokenLabel(label: unknown): string {
@@ -225,7 +225,7 @@ function tokenLabel(label: unknown): string {
  * look up, renew and revoke itself. `root`, which outweighs the others: all scopes, and only for a child of the root token.
  * @throws VaultError BAD_REQUEST
  */
-function policiesOf(policies: unknown, isRoot: boolean): readonly Scope[] | null {
+function scopesFromPolicies(policies: unknown, isRoot: boolean): readonly Scope[] | null {
   const names = namesIn(policies);
   if (names.length === 0) return null;
   const wanted = new Set(names.filter((name) => name !== "default" && name !== ""));

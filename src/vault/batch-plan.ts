@@ -51,7 +51,7 @@ export function stepOrRefusal(
   permit: BatchPermit,
 ): Step | VaultError {
   try {
-    const step = stepOf(operation, index, body);
+    const step = planStep(operation, index, body);
     permit.path(step.path);
     permit.permitted(step);
     return step;
@@ -62,11 +62,11 @@ export function stepOrRefusal(
 }
 
 /** @throws VaultError BAD_REQUEST */
-function stepOf(operation: PlannedOperation, index: number, body: SharedBytes): Step {
+function planStep(operation: PlannedOperation, index: number, body: SharedBytes): Step {
   const { kind, trashReplaced, ifMatch, ifNoneMatch, start, end } = operation;
   const path = canonicalPath(operation.path);
-  const onPath = { ...unconditional, ifMatch: tagsOf(ifMatch) };
-  const absent = { ...unconditional, ifNoneMatch: tagsOf(ifNoneMatch) };
+  const onPath = { ...unconditional, ifMatch: parseTags(ifMatch) };
+  const absent = { ...unconditional, ifNoneMatch: parseTags(ifNoneMatch) };
   if (kind === "move" || kind === "copy") {
     const to = canonicalPath(operation.to ?? "");
     if (to === path) throw new VaultError("BAD_REQUEST", "path and target are the same: name another target");
@@ -77,7 +77,7 @@ function stepOf(operation: PlannedOperation, index: number, body: SharedBytes): 
   return { kind, index, path, condition };
 }
 
-function tagsOf(text: string | null): Tags | null {
+function parseTags(text: string | null): Tags | null {
   return text === null || text === "*" ? text : [text];
 }
 
@@ -86,7 +86,7 @@ export function stepsOf(operations: readonly PlannedOperation[], body: SharedByt
   const changed = new Set<string>();
   return operations.map((operation, index) => {
     try {
-      const step = stepOf(operation, index, body);
+      const step = planStep(operation, index, body);
       for (const path of changedBy(step)) {
         if (changed.has(path))
           throw new VaultError("BAD_REQUEST", `the path ${path} is changed twice: send two batches`);

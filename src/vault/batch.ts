@@ -159,7 +159,7 @@ export class Batches {
   async #commit(steps: readonly Step[], results: readonly StepResult[]): Promise<void> {
     const { changes, bases } = this.#cached.isShared
       ? basedCommit(steps, results)
-      : { changes: changesOf(steps, results), bases: [] };
+      : { changes: collectChanges(steps, results), bases: [] };
     const sealed = results.flatMap((result) => result.sealed ?? []);
     const committed = await this.#cached.commit(
       changes.map(({ change }) => change),
@@ -258,7 +258,7 @@ type BasedCommit = { readonly changes: readonly OfStep<Change>[]; readonly bases
 function basedCommit(steps: readonly Step[], results: readonly StepResult[]): BasedCommit {
   const read = results.flatMap(({ basis }, i) => (basis === undefined ? [] : [{ change: basis, step: steps[i] }]));
   const tags = new Map(read.map(({ change: { path, tag } }) => [path, tag]));
-  const changed = changesOf(steps, results);
+  const changed = collectChanges(steps, results);
   const paths = new Set(changed.map(({ change }) => change.path));
   const changes = changed.map(({ change, step }) => {
     const tag = change.space === undefined ? tags.get(change.path) : undefined;
@@ -267,7 +267,7 @@ function basedCommit(steps: readonly Step[], results: readonly StepResult[]): Ba
   return { changes, bases: read.filter(({ change }) => !paths.has(change.path)) };
 }
 
-function changesOf(steps: readonly Step[], results: readonly StepResult[]): OfStep<Change>[] {
+function collectChanges(steps: readonly Step[], results: readonly StepResult[]): OfStep<Change>[] {
   return results.flatMap(({ changes }, i) => changes.map((change) => ({ change, step: steps[i] })));
 }
 

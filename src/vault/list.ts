@@ -89,7 +89,7 @@ function describeAll(
     begun.push(work);
     return work;
   };
-  return pMap(slicesOf(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
+  return pMap(slicePaths(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
 }
 
 /** Like `SecretStore.list`. */
@@ -119,7 +119,7 @@ async function namesIn(
   return first === prefix ? [first] : [];
 }
 
-function slicesOf(paths: readonly string[]): (readonly string[])[] {
+function slicePaths(paths: readonly string[]): (readonly string[])[] {
   const count = Math.ceil(paths.length / sliceEntries);
   return Array.from({ length: count }, (_, i) => paths.slice(i * sliceEntries, (i + 1) * sliceEntries));
 }

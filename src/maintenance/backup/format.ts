@@ -103,7 +103,7 @@ export async function readSums(chunks: AsyncIterable<Uint8Array>): Promise<Liste
   const lines = new LineSet();
   const hash = createHash("sha256");
   let last = "";
-  for await (const line of linesOf(chunks)) {
+  for await (const line of readLines(chunks)) {
     const [, , name] = linePattern.exec(line) ?? [];
     if (name === undefined || name < last) return null;
     if (name === last) return { twice: name };
@@ -115,7 +115,7 @@ export async function readSums(chunks: AsyncIterable<Uint8Array>): Promise<Liste
 }
 
 /** Yields lines with their newlines; a line that is too long is cut. */
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = "";
   for await (const chunk of chunks) {
     const texts = (rest + Buffer.from(chunk).toString("latin1")).split("\n");

@@ -51,7 +51,7 @@ const blockBytes = 512;
 const zeros = Buffer.alloc(2 * blockBytes);
 
 /** Bytes that fill the last block of an entry of this size. */
-function paddingOf(size: number): number {
+function blockPadding(size: number): number {
   return (blockBytes - (size % blockBytes)) % blockBytes;
 }
 
@@ -77,14 +77,14 @@ export class TarWriter {
     modified: Date,
     content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   ): Promise<void> {
-    await this.#file.write(headerOf(name, size, modified));
+    await this.#file.write(tarHeader(name, size, modified));
     let left = size;
     for await (const chunk of content) {
       left -= chunk.length;
       await this.#file.write(chunk);
     }
     if (left !== 0) throw new Error(`${name} changed while it was read`);
-    await this.#file.write(zeros.subarray(0, paddingOf(size)));
+    await this.#file.write(zeros.subarray(0, blockPadding(size)));
   }
 
   /** Writes the end mark and makes the file's bytes durable. */
@@ -98,7 +98,7 @@ export class TarWriter {
   }
 }
 
-function headerOf(path: string, size: number, mtime: Date): Uint8Array {
+function tarHeader(path: string, size: number, mtime: Date): Uint8Array {
   const header = new Header({ path, size, mtime, mode: 0o600, type: "File" });
   const needsPax = header.encode();
   if (header.block === undefined) throw new Error("a header is always encoded");

@@ -193,7 +193,7 @@ async function examineBlobs(
 }
 
 async function intactOnes(inspection: Inspection, files: readonly SecretFile[]): Promise<SecretFile[]> {
-  const outlines = await pMap(files, (file) => outlineOf(inspection, file), { concurrency: headsAtOnce });
+  const outlines = await pMap(files, (file) => examineOutline(inspection, file), { concurrency: headsAtOnce });
   const found = outlines.flatMap((outline, i) => {
     const file = files[i];
     return outline === null || file === undefined ? [] : [{ file, outline }];
@@ -213,7 +213,7 @@ async function intactOnes(inspection: Inspection, files: readonly SecretFile[]):
   });
 }
 
-async function outlineOf(inspection: Inspection, { space, file }: SecretFile): Promise<BlobOutline | null> {
+async function examineOutline(inspection: Inspection, { space, file }: SecretFile): Promise<BlobOutline | null> {
   inspection.progress.step();
   const outline =
     (await examine(inspection, file, "file")) && (await reading(inspection, file, () => readOutline(file)));

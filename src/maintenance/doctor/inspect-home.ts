@@ -54,7 +54,7 @@ const maxRounds = 4;
 /** @throws VaultError UNAUTHORIZED on a wrong passphrase; StartError (exit code 2) when --fix is not allowed. */
 export async function runDoctor(path: string, options: DoctorOptions): Promise<Diagnosis> {
   const home = homeAt(path);
-  const owner = await ownerOf(path, options.fix);
+  const owner = await requireOwner(path, options.fix);
   const keys = new Keys(options.passphrase);
   const claim = options.fix ? await claimIfFree(home.vault) : null;
   try {
@@ -65,7 +65,7 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
     const { seen: found, fixed } = await fixAndInspect(inspectNow, options.fix, claim !== null);
     const { expiries, ...seen } = found;
     const opened = seen.current !== null && keys.opened === seen.current;
-    const expiry = opened ? expiryOf(expiries, inspected.now) : null;
+    const expiry = opened ? countExpiries(expiries, inspected.now) : null;
     return { home: path, vaultPath: store?.vaultPath ?? home.vault, server, opened, expiry, fixed, ...seen };
   } finally {
     await keys.stop();
@@ -73,13 +73,13 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
   }
 }
 
-function expiryOf(expiries: readonly number[], now: number): Expiry {
+function countExpiries(expiries: readonly number[], now: number): Expiry {
   const within30Days = expiries.filter((time) => time > now && time <= now + 30 * 86_400_000).length;
   return { expired: expiries.filter((time) => time <= now).length, within30Days };
 }
 
 /** Root may inspect another user's home, but not fix it: what root writes belongs to root. */
-async function ownerOf(path: string, fix: boolean): Promise<number | null> {
+async function requireOwner(path: string, fix: boolean): Promise<number | null> {
   const owner = ownUid === 0 ? ((await missingAsNull(stat(path)))?.uid ?? ownUid) : ownUid;
   if (!fix) return owner;
   if (owner !== ownUid)

@@ -109,14 +109,14 @@ function checkAccess(inspection: Inspection, owner: number, path: string, found:
 }
 
 function setMode(path: string, mode: number): Fix {
-  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run: () => setModeOf(path, mode) };
+  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run: () => changeMode(path, mode) };
 }
 
 /** linux/fcntl.h, O_PATH: opens a name also where its owner may not open the file. */
 const nameOnly = 0o10000000;
 
 /** Changes what has the name now, through a descriptor, so that no link can redirect the change. */
-async function setModeOf(path: string, mode: number): Promise<void> {
+async function changeMode(path: string, mode: number): Promise<void> {
   if (process.platform !== "linux") return lchmod(path, mode);
   const handle = await open(path, nameOnly | constants.O_NOFOLLOW);
   try {

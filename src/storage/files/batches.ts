@@ -68,7 +68,7 @@ export class PendingBatches {
   async replay(): Promise<void> {
     for (const { file, number, changes } of await readJournals(this.#files, this.#directory)) {
       this.#number = number;
-      this.#show(batchOf(changes, file, Promise.resolve())); // not durable: its writer may have been killed before the fsync
+      this.#show(createBatch(changes, file, Promise.resolve())); // not durable: its writer may have been killed before the fsync
     }
     await this.drain().catch(() => {});
   }
@@ -145,7 +145,7 @@ export class PendingBatches {
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
-    const batch = batchOf(changes, journal, ended);
+    const batch = createBatch(changes, journal, ended);
     try {
       await moveIntoPlace(this.#files, journal, encodeJournal(changes)).catch((error: unknown) => {
         if (error instanceof UncertainChange) this.#show(batch);
@@ -232,7 +232,7 @@ export class PendingBatches {
   }
 }
 
-function batchOf(changes: readonly BlobChange[], journal: string, ended: Promise<unknown>): Batch {
+function createBatch(changes: readonly BlobChange[], journal: string, ended: Promise<unknown>): Batch {
   const bytes = changes.reduce((sum, { blob }) => sum + (blob?.length ?? 0), 0);
   return { changes, bytes, journal, ended, durable: false, applied: false, removalInDoubt: false };
 }

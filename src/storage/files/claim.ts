@@ -111,15 +111,15 @@ type Entry = Holder & { readonly started: string; readonly vault: string | null 
 
 /** Returns the live server that holds the vault; null when there is none. */
 export async function findHolder(vaultPath: string): Promise<Holder | null> {
-  const entry = await readEntry(pidFileOf(vaultPath));
+  const entry = await readEntry(pidFilePath(vaultPath));
   if (entry === null || !isAlive(entry.pid, entry.started)) return null;
-  if (entry.vault !== null && entry.vault !== (await identityOf(vaultPath))) return null;
+  if (entry.vault !== null && entry.vault !== (await vaultIdentity(vaultPath))) return null;
   return { pid: entry.pid, url: entry.url };
 }
 
 /** Enters this process and returns null, or returns the live server that holds the vault. */
 export async function enterHolder(vaultPath: string): Promise<Holder | null> {
-  const file = pidFileOf(vaultPath);
+  const file = pidFilePath(vaultPath);
   for (;;) {
     const entry = await ownEntry(vaultPath, null);
     if (await ignoring(writeFile(file, entry, { flag: "wx", mode: 0o600 }), "EEXIST")) return null;
@@ -131,25 +131,25 @@ export async function enterHolder(vaultPath: string): Promise<Holder | null> {
 
 /** Adds where this process, which must have been entered, listens. */
 export async function announceHolder(vaultPath: string, announcement: Announcement): Promise<void> {
-  await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, announcement));
+  await moveIntoPlace(systemFiles, pidFilePath(vaultPath), await ownEntry(vaultPath, announcement));
 }
 
 export async function removeHolder(vaultPath: string): Promise<void> {
-  await ignoring(unlink(pidFileOf(vaultPath)), "ENOENT");
+  await ignoring(unlink(pidFilePath(vaultPath)), "ENOENT");
 }
 
-function pidFileOf(vaultPath: string): string {
+function pidFilePath(vaultPath: string): string {
   return join(vaultPath, "server.pid");
 }
 
 async function ownEntry(vaultPath: string, announcement: Announcement | null): Promise<Buffer> {
-  const vault = await identityOf(vaultPath);
+  const vault = await vaultIdentity(vaultPath);
   const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url: null, vault };
   return Buffer.from(JSON.stringify({ ...entry, ...announcement }));
 }
 
 /** Identifies a directory independently of its path. */
-async function identityOf(vaultPath: string): Promise<string> {
+async function vaultIdentity(vaultPath: string): Promise<string> {
   const { dev, ino } = await stat(vaultPath, { bigint: true });
   return `${dev}:${ino}`;
 }

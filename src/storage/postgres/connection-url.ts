@@ -60,7 +60,7 @@ export function readConnectionUrl(text: string): ConnectionTarget {
     port,
     database,
     ...(url.username !== "" && { user: decoded(url.username) }),
-    ssl: tlsOf(host, parameters),
+    ssl: tlsOptions(host, parameters),
   };
 }
 
@@ -106,7 +106,7 @@ function parse(text: string): URL {
   throw refused("it is not the URL of a PostgreSQL database", "write postgres://USER@HOST:PORT/DATABASE");
 }
 
-function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions {
+function tlsOptions(host: string, parameters: Parameters): false | ConnectionOptions {
   const isLocal = host.startsWith("/") || local.includes(host);
   const mode = parameters.get("sslmode") ?? (isLocal ? "disable" : "verify-full");
   if (!modes.includes(mode)) throw refused("its sslmode is unknown", `use one of ${modes.join(", ")}`);

@@ -18,7 +18,7 @@ const updateMs = 60_000;
 export async function updateSchema(database: Database): Promise<ForeignOwner | null> {
   return database.withClient(async (client) => {
     const owners = await usableOwners(client);
-    if ((await versionOf(client, owners)) === migrations.length) return owners.foreign; // needs no right to change the schema
+    if ((await readVersion(client, owners)) === migrations.length) return owners.foreign; // needs no right to change the schema
     // DANGER: outside the transaction, whose view of the schema would be older than the wait for the lock.
     await client.query(unhurried(`SELECT pg_advisory_lock${lock}`));
     try {
@@ -35,7 +35,7 @@ export type FoundSchema = { readonly exists: boolean; readonly foreign: ForeignO
 export async function findSchema(database: Database): Promise<FoundSchema> {
   return database.withClient(async (client) => {
     const owners = await usableOwners(client);
-    const version = await versionOf(client, owners);
+    const version = await readVersion(client, owners);
     if (version !== null && version < migrations.length) throw new StartError(tooOld);
     return { exists: version !== null, foreign: owners.foreign };
   });
@@ -63,7 +63,7 @@ const notOurs = "strongroom.schema_version in the database was changed by hand: 
 
 async function updateAlone(client: PoolClient): Promise<ForeignOwner | null> {
   const owners = await usableOwners(client);
-  const version = await versionOf(client, owners);
+  const version = await readVersion(client, owners);
   if (version === null) await create(client, owners);
   for (const text of migrations.slice(version ?? 0)) await client.query(unhurried(text));
   // Without a key, a table of a publication takes no update.
@@ -84,7 +84,7 @@ async function create(client: PoolClient, { schemaExists }: SchemaOwners): Promi
 }
 
 /** Returns null when there is no schema. @throws StartError when it is newer than this program. */
-async function versionOf(client: PoolClient, { hasVersionTable }: SchemaOwners): Promise<number | null> {
+async function readVersion(client: PoolClient, { hasVersionTable }: SchemaOwners): Promise<number | null> {
   if (!hasVersionTable) return null;
   const { rows } = await client.query<{ version: string | null }>(
     "SELECT version FROM strongroom.schema_version LIMIT 2",

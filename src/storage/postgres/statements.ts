@@ -118,14 +118,14 @@ export const statements = {
 } as const satisfies Readonly<Record<string, Statement>>;
 
 /** Statements that read the blobs of one space. */
-export type SpaceStatements = ReturnType<typeof statementsOf>;
+export type SpaceStatements = ReturnType<typeof spaceStatements>;
 
 const counts: Partial<Readonly<Record<Space, string>>> = {
   secrets: `SELECT LEAST(GREATEST(SUM(n.secrets), 0), ${Number.MAX_SAFE_INTEGER})
   FROM strongroom.secret_count n WHERE n.vault = c.vault`,
 };
 
-function statementsOf(space: Space) {
+function spaceStatements(space: Space) {
   const ofVault =
     space === "secrets"
       ? "FROM strongroom.secret s WHERE s.vault = c.vault"
@@ -161,7 +161,7 @@ function headsStatement(paths: string, most: string): string {
 }
 
 export const statementsIn: Readonly<Record<Space, SpaceStatements>> = {
-  secrets: statementsOf("secrets"),
-  trash: statementsOf("trash"),
-  keys: statementsOf("keys"),
+  secrets: spaceStatements("secrets"),
+  trash: spaceStatements("trash"),
+  keys: spaceStatements("keys"),
 };
