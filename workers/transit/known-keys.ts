@@ -1,7 +1,7 @@
 /**
  * Keys that were used, so that their public parts need not be read for each use; the oldest makes room for the next. A
- * key is known by all bytes of its blob: a key that was moved, or changed in a single bit, has to open. Private parts are
- * not kept here.
+ * key is known by all bytes of its blob: a key that was moved, or changed in a single bit, has to open. Private parts
+ * are not kept here.
  */
 import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob } from "../crypto/blob.js";
 import { openKnown } from "../crypto/xaes.js";

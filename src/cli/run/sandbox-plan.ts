@@ -1,6 +1,6 @@
 /**
- * Mounts of the sandbox, and the paths under them. The whole file system is read-only but for some directories; a hidden
- * path is covered so that neither the program nor anything outside brings it back:
+ * Mounts of the sandbox, and the paths under them. The whole file system is read-only but for some directories; a
+ * hidden path is covered so that neither the program nor anything outside brings it back:
  *
  *   - The directory that a hidden path is in becomes a frame: an empty directory into which all its other entries are bound.
  *     Whatever comes to stand at the hidden name later is outside of the frame.

@@ -37,7 +37,7 @@ export function define(command: Command, io: Io): void {
   withConnection(command).action((action, flags) => gitCredential(io, action, flags));
 }
 
-/** Of git's protocol, in bytes with the line break. */
+/** Limit of git's protocol, in bytes with the line break. */
 const mostInLine = 65_535;
 const lineLimit = "its protocol allows 65,535 bytes in a line";
 
