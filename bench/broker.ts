@@ -1,4 +1,4 @@
-/** Cost of the broker to other requests and to a body: gets next to 1,000 open streams, 1 GB against a CONNECT tunnel. */
+/** Cost of the broker to others and to a body: gets next to 1,000 open streams, 1 GB against a CONNECT tunnel. */
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

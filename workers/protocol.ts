@@ -275,9 +275,10 @@ interface Operations {
 
 /**
  * Changes that make a new blob of the blob at their path. `put`, `undo` and `changeMetadata` make the next version, of
- * a body, of a kept version, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure` changes
- * the settings of a secret. `prune` removes the earlier versions, `changeVersions` destroys versions, marks them as deleted, or
- * removes that mark. `setUses` changes the hosts that a secret may be used for. `move` and `copy` seal it for another path.
+ * a body, of a kept version, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure`
+ * changes the settings of a secret. `prune` removes the earlier versions, `changeVersions` destroys versions, marks
+ * them as deleted, or removes that mark. `setUses` changes the hosts that a secret may be used for. `move` and `copy`
+ * seal it for another path.
  */
 interface Writes {
   put: { readonly body: Bytes | SharedBytes };

@@ -1,6 +1,7 @@
 /**
  * Judgement whether a value could be guessed. The rules look at the value alone, so they are strict: a random value that they
- * do not recognize costs its owner the output, and a person's value would tell an agent when a guess is right.
+ * do not recognize costs its owner the output, and a value that a person made up
+ * would tell an agent when a guess is right.
  */
 
 /** Fewest characters of a random part: fewer hold less than 100 bits. */
