@@ -68,6 +68,27 @@ describe("the clipboard", () => {
     }
   });
 
+  it("is marked for every command that copies, whatever the value, and is filled by a wl-copy without help", async () => {
+    await mustPut(server(), "mark/lines", "-----BEGIN X-----\r\na\n-----END X-----\n");
+    await mustPut(server(), "mark/totp", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+    const fake = fakeClipboard(["wl-copy", "wl-paste"], { WAYLAND_DISPLAY: "wayland-0" });
+    const script = `#!/bin/sh\nPATH=/usr/bin:/bin\n[ "$1" != --help ] || { echo --sensitive; exit 1; }\necho "$*" >> ${fake.log}\ncat > ${fake.held}\n`;
+    const program = join(fake.environment["PATH"] ?? "", "wl-copy");
+    writeFileSync(program, script, { mode: 0o755 });
+    for (const [args, held] of [
+      [["get", "mark/lines"], /^-+BEGIN X-+\r\na\n-+END X-+\n$/],
+      [["otp", "mark/totp"], /^\d{6}$/],
+      [["generate", "mark/new"], /^.{8,}$/],
+    ] as const) {
+      await must(here(fake), [...args, "-c", "--clear-after", "0"]);
+      expect(readFileSync(fake.held, "utf8"), args[0]).to.match(held);
+    }
+    expect(readFileSync(fake.log, "utf8")).to.equal("--sensitive\n".repeat(3));
+    writeFileSync(program, script.replace("echo --sensitive; ", ""), { mode: 0o755 });
+    await must(here(fake), ["get", "app/key", "-c", "--clear-after", "0"]);
+    expect(readFileSync(fake.log, "utf8")).to.equal(`${"--sensitive\n".repeat(3)}\n`);
+  });
+
   it("is not cleared when it holds something else by then", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
     await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1s"]);

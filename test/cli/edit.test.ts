@@ -45,7 +45,21 @@ describe("strongroom edit", () => {
     ["stores a changed value", "old", "printf new > $1", [], 0, "new"],
     ["drops the newline that an editor adds", "old", "echo new > $1", [], 0, "new"],
     ["drops the CR LF that an editor adds", "old", 'printf "new\\r\\n" > $1', [], 0, "new"],
-    ["keeps CR LF where the value had it before", "a\r\nb", 'printf "c\\r\\nd\\r\\n" > $1', [], 0, "c\r\nd\r"],
+    ["keeps CR LF within the value", "a\r\nb", 'printf "c\\r\\nd\\r\\n" > $1', [], 0, "c\r\nd"],
+    ["keeps CR LF at the end where the value had it", "a\r\n", 'printf "c\\r\\n" > $1', [], 0, "c\r\n"],
+    ["keeps a CR at the end where the value had it", "a\r", 'printf "b\\r\\n" > $1', [], 0, "b\r"],
+    ["drops the byte order mark that an editor adds", "old", 'printf "\\357\\273\\277new\\r\\n" > $1', [], 0, "new"],
+    ["stores nothing when only a byte order mark was added", "old", 'printf "\\357\\273\\277old" > $1', [], 0, "old"],
+    [
+      "keeps a byte order mark that the value had before",
+      "\ufeffa",
+      'printf "\\357\\273\\277b" > $1',
+      [],
+      0,
+      "\ufeffb",
+    ],
+    ["keeps a byte order mark with --raw", "old", 'printf "\\357\\273\\277new" > $1', ["--raw"], 0, "\ufeffnew"],
+    ["cancels when there is only a byte order mark", "old", 'printf "\\357\\273\\277" > $1', [], 13, "old"],
     ["stores nothing when only CR LF was added", "old", 'printf "\\r\\n" >> $1', [], 0, "old"],
     ["keeps that newline with --raw", "old", "echo new > $1", ["--raw"], 0, "new\n"],
     ["keeps a newline that the value had before", "a\nb\n", "echo c >> $1", [], 0, "a\nb\nc\n"],
@@ -73,6 +87,11 @@ describe("strongroom edit", () => {
     await mustPut(server(), "edit/at-once", "old");
     expect((await edit("true", [], "edit/at-once")).stdout).to.contain("--wait");
     expect((await edit("true", [], "edit/at-once-new")).stderr).to.contain("--wait");
+    expect((await edit("(sleep 1; echo late > $1) >&- 2>&- &", [], "edit/at-once")).stdout).to.contain("--wait");
+    expect((await edit("echo new > $1", [], "edit/at-once")).stdout).not.to.contain("--wait");
+    expect((await edit("sleep 1.1", [], "edit/at-once")).stdout)
+      .to.contain("unchanged")
+      .and.not.to.contain("--wait");
   });
 
   describe("rows", () => {

@@ -66,13 +66,20 @@ describe("strongroom inject, through the real command", () => {
 
     it("rejects an output file that is a symbolic link, and keeps the link", async () => {
       const directory = temporaryDirectory();
-      for (const target of ["/proc/self/fd/1", join(directory, "there"), join(directory, "missing")]) {
+      const there = join(directory, "there");
+      writeFileSync(there, "kept");
+      const chain = join(directory, "link-to-there");
+      symlinkSync(there, chain);
+      const loop = join(directory, "link-loop");
+      for (const target of ["/proc/self/fd/1", there, chain, loop, directory, join(directory, "missing")]) {
         const link = join(directory, `link-${target.replaceAll("/", "-")}`);
         symlinkSync(target, link);
         for (const flags of [[], ["--overwrite"]]) {
           const refused = await strongroom(server(), ["inject", "-o", link, ...flags], { input: "x" });
           mustRefuseWith(refused, 2, "is a symbolic link");
           expect(lstatSync(link).isSymbolicLink()).to.equal(true);
+          expect(existsSync(join(directory, "missing"))).to.equal(false);
+          expect(readFileSync(there, "utf8")).to.equal("kept");
         }
       }
     });

@@ -1,6 +1,7 @@
 /** Values that are more than a line, as commands store, print and pass them: binary ones, fields of JSON, times of expiry. */
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
@@ -42,6 +43,35 @@ describe("binary values, through the real command", () => {
       expect(readFileSync(copy).equals(content), name).to.equal(true);
       expect(statSync(copy).mode & 0o777).to.equal(0o600);
     }
+  });
+
+  it("get -o refuses links, pipes and devices, and leaves them as they are", async () => {
+    const directory = temporaryDirectory();
+    const at = (name: string) => join(directory, name);
+    execFileSync("mkfifo", [at("pipe")]);
+    writeFileSync(at("file"), "kept");
+    for (const [name, target] of [
+      ["link", "file"],
+      ["chain", "link"],
+      ["dangling", "missing"],
+      ["to-directory", "."],
+      ["to-pipe", "pipe"],
+    ] as const)
+      symlinkSync(target, at(name));
+    const names = ["link", "chain", "dangling", "to-directory", "to-pipe", "pipe"];
+    const kinds = () => [...names, "file"].map((name) => [name, lstatSync(at(name)).mode]);
+    const before = kinds();
+    for (const output of [...names.map(at), "/dev/stdout", "/dev/null"]) {
+      for (const flags of output.startsWith("/dev/") ? [[]] : [[], ["--overwrite"]]) {
+        const refused = await run("get", "app/text", "-o", output, ...flags);
+        mustFail(refused, 2, /is a symbolic link|is not a regular file/);
+        expect(refused.stdout).to.equal("");
+        expect(refused.stderr).not.to.contain("--overwrite");
+      }
+    }
+    expect(kinds()).to.deep.equal(before);
+    expect(readFileSync(at("file"), "utf8")).to.equal("kept");
+    mustFail(await run("get", "app/text", "-o", at("to-directory/file")), 7, /--overwrite/);
   });
 
   it("get writes the bytes to a pipe, and base64 in JSON", async () => {

@@ -32,7 +32,7 @@ export function define(command: Command, io: Io): void {
         "an empty file cancels. A path without a secret gets a new one.",
     )
     .argument("<path>", "the secret's path")
-    .option("--raw", "keep the newline that the editor adds at the end")
+    .option("--raw", "keep a newline at the end and a byte order mark that the editor adds")
     .option("--on-disk", "allow a temporary file on disk if no directory is in memory");
   withOutput(withConnection(withDryRun(command)))
     .addHelpText("after", details)
@@ -123,13 +123,27 @@ async function mustWantAnotherTry(io: Io, problem: string): Promise<void> {
   throw new CommandFailure("usage", `the value ${problem}: nothing was stored`);
 }
 
-/** Drops the newline that most editors add to the last line, unless the value ended in one before. */
-function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): Bytes {
-  if (raw || before.at(-1) === 0x0a || after.at(-1) !== 0x0a) return after;
+/** Drops the byte order mark, and the newline after the last line, that an editor adds and the value did not have before. */
+function likeBefore(edited: Bytes, before: Uint8Array, raw: true | undefined): Bytes {
+  if (raw) return edited;
+  const after =
+    startsWithMark(edited) && !startsWithMark(before) ? wipedTo(edited, mark.length, edited.length) : edited;
+  if (before.at(-1) === 0x0a || after.at(-1) !== 0x0a) return after;
   if (before.length === 0) return withoutFinalNewline(after);
-  const shorter = after.slice(0, after.at(-2) === 0x0d && !before.includes(0x0d) ? -2 : -1);
-  after.fill(0);
-  return shorter;
+  return wipedTo(after, 0, after.at(-2) === 0x0d && before.at(-1) !== 0x0d ? -2 : -1);
+}
+
+const mark = Buffer.from("\ufeff");
+
+function startsWithMark(bytes: Uint8Array): boolean {
+  return mark.equals(bytes.subarray(0, mark.length));
+}
+
+/** Returns a part, and wipes the whole. */
+function wipedTo(bytes: Bytes, start: number, end: number): Bytes {
+  const part = bytes.slice(start, end);
+  bytes.fill(0);
+  return part;
 }
 
 /**
