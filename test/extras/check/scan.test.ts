@@ -1,10 +1,19 @@
 /** `strongroom scan`: values of the vault in files, staged changes and git's history. */
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { deflateRawSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { mainFile, node } from "../../../tools/rig/process.js";
@@ -364,7 +373,7 @@ describe("strongroom scan of a planted value", () => {
     git("clone", "-q", "--bare", directory, bare);
     for (const place of [bare, join(directory, ".git")])
       expect(
-        resultOf(await scan(place, "--json")).found.map(({ file }) => file),
+        resultOf(await scan(place, "--json")).found.map(({ file }) => file.split("/")[0]),
         place,
       ).to.deep.equal(["a"]);
   });
@@ -389,6 +398,100 @@ describe("strongroom scan of a planted value", () => {
         .to.match(/not searched: a0\.xz: it is compressed/)
         .and.match(/ more: it is compressed/);
     }
+  });
+
+  /** A zip of these members, as they are in its list. */
+  function zipOf(members: readonly { name: string; content: Buffer; method?: number; flags?: number }[]): Buffer {
+    const parts: Buffer[] = [];
+    const list: Buffer[] = [];
+    for (const { name, content, method = 8, flags = 0 } of members) {
+      const packed = method === 8 ? deflateRawSync(content) : content;
+      const common = Buffer.alloc(26); // from the version to the lengths of name and extra field
+      for (const [at, number] of [
+        [0, 20],
+        [2, flags],
+        [4, method],
+        [22, name.length],
+      ] as const)
+        common.writeUInt16LE(number, at);
+      common.writeUInt32LE(packed.length, 14);
+      common.writeUInt32LE(content.length, 18);
+      const end = Buffer.alloc(14);
+      end.writeUInt32LE(Buffer.concat(parts).length, 10);
+      list.push(Buffer.from("PK\x01\x02\x14\0", "latin1"), common, end, Buffer.from(name));
+      parts.push(Buffer.from("PK\x03\x04", "latin1"), common, Buffer.from(name), packed);
+    }
+    const [files, index] = [Buffer.concat(parts), Buffer.concat(list)];
+    const end = Buffer.alloc(18);
+    for (const at of [4, 6]) end.writeUInt16LE(members.length, at);
+    end.writeUInt32LE(index.length, 8);
+    end.writeUInt32LE(files.length, 12);
+    return Buffer.concat([files, index, Buffer.from("PK\x05\x06", "latin1"), end]);
+  }
+
+  const text = Buffer.from(`key: ${plain}\n`);
+  const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"ab".repeat(32)}\nsize 9\n`;
+  const contents: readonly (readonly [what: string, name: string, content: Buffer | string, why: string])[] = [
+    ["a packed member of a zip", "a.zip", zipOf([{ name: "in/a.env", content: text }]), ""],
+    ["a stored member of a zip", "a.jar", zipOf([{ name: "a.env", content: text, method: 0 }]), ""],
+    [
+      "the second member of a zip",
+      "b",
+      zipOf([
+        { name: "x", content: Buffer.from("x") },
+        { name: "y", content: text },
+      ]),
+      "",
+    ],
+    ["a zip within a zip", "c.zip", zipOf([{ name: "d.zip", content: zipOf([{ name: "e", content: text }]) }]), ""],
+    ["gzip within a zip", "d.zip", zipOf([{ name: "e.gz", content: gzipSync(text) }]), ""],
+    ["base64 within a zip", "e.zip", zipOf([{ name: "f", content: Buffer.from(b64(`ann:${plain}`)) }]), ""],
+    ["an encrypted member", "f.zip", zipOf([{ name: "g", content: text, flags: 1 }]), "encrypted"],
+    ["a member of another method", "g.zip", zipOf([{ name: "h", content: gzipSync(text), method: 93 }]), "compressed"],
+    ["a zip that is cut off", "h.zip", zipOf([{ name: "i", content: text }]).subarray(0, -9), "compressed"],
+    ["a pointer whose content is not here", "i.bin", pointer, "Git LFS"],
+    ["bzip2", "j.bz2", Buffer.from("425a6839314159265359", "hex"), "compressed"],
+    ["zstd", "k.zst", Buffer.from("28b52ffd24000000", "hex"), "compressed"],
+    ["7z", "l.7z", Buffer.from("377abcaf271c0004", "hex"), "compressed"],
+    ["rar", "m.rar", Buffer.from("526172211a070100", "hex"), "compressed"],
+    ["PDF", "n.pdf", "%PDF-1.7\n", "compressed"],
+  ];
+
+  it("finds a value in what it can open, and names each form that it cannot", async () => {
+    const { directory, git } = repository();
+    /** A member's name stands after its archive's. */
+    const outer = (places: readonly { readonly file: string }[]) => [
+      ...new Set(places.map(({ file }) => file.split("/")[0])),
+    ];
+    for (const [what, name, content, why] of contents) {
+      const alone = temporaryDirectory();
+      for (const each of [alone, directory]) writeFileSync(join(each, name), content);
+      const { code, found, skipped } = resultOf(await scan(alone, "--json"));
+      expect(outer(found), what).to.deep.equal(why === "" ? [name] : []);
+      expect(skipped.map((each) => each.why).join(), what).to.contain(why);
+      expect(code, what).to.equal(why === "" ? 12 : 13);
+    }
+    git("add", "-A");
+    git("commit", "-q", "-m", "one");
+    git("rm", "-q", ...contents.map(([, name]) => name));
+    git("commit", "-q", "-m", "two");
+    const { found, skipped } = resultOf(await scan(directory, "--json"));
+    expect(outer([...found, ...skipped])).to.have.members(contents.map(([, name]) => name));
+  });
+
+  it("names a file above the limit", async () => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, "large"), plain);
+    truncateSync(join(directory, "large"), 256 * 2 ** 20 + 1);
+    const { code, found, skipped } = resultOf(await scan(directory, "--json"));
+    expect({ code, found, skipped }).to.deep.equal({
+      code: 13,
+      found: [],
+      skipped: [{ file: "large", why: "it is larger than 256 MiB" }],
+    });
+    const { stdout, stderr } = await scan(directory);
+    expect(stdout).not.to.contain("no values found");
+    expect(stderr).to.contain("not searched: large: it is larger than 256 MiB");
   });
 
   it("searches for secrets by their form, whatever their path is called, also as a hook", async () => {
