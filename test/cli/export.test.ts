@@ -1,5 +1,5 @@
 /** `strongroom export`: never by accident, never over a file, and only what reads back unchanged. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,6 +7,7 @@ import { parse } from "dotenv";
 import fc from "fast-check";
 import { dotenvLine, parseDotenv } from "../../src/cli/import/dotenv.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
@@ -23,6 +24,21 @@ const values: Readonly<Record<string, string>> = {
   unicode: "zoë \u{1F511}\u2028",
   backslash: "C:\\dir\\n",
   command: "$(echo executed) `echo executed` $HOME",
+  formula: "=1+1",
+  program: "=ls",
+  missing: "a:=no-such-program/b",
+  pairs: "a=b==",
+  plus: "+1",
+  minus: "-n",
+  at: "@SUM(A1)",
+  tilde: "~/x:~root",
+  tab: "\ta",
+  dollar: "$",
+  brace: `\${HOME:-x}`,
+  comment: "#a",
+  exclamation: "!!",
+  glob: "* ?[a]",
+  two: 'say "hi"\n=x',
 };
 
 /** Dotenv does not hold these. */
@@ -110,8 +126,9 @@ describe("strongroom export, through the real command", () => {
       expect(parse(stdout)).to.deep.equal(values);
     });
 
-    for (const shell of ["sh", "bash"]) {
-      it(`writes dotenv and shell text that ${shell} reads unchanged, and executes nothing of`, async () => {
+    for (const shell of ["sh", "bash", "zsh"]) {
+      it(`writes dotenv and shell text that ${shell} reads unchanged, and executes nothing of`, async function () {
+        needs(this, spawnSync(shell, ["-c", "true"]).status === 0, shell);
         const dotenv = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"])).stdout;
         expect(sourced(shell, dotenv, Object.keys(values))).to.deep.equal(values);
         expect(dotenv).not.to.match(/=`/);

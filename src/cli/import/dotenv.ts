@@ -147,10 +147,11 @@ function problemOfBare(value: string): string | null {
 
 /**
  * Ways to write a value, each with the values that the dotenv package, `import` and a shell that sources the file all read
- * unchanged. DANGER: a shell executes backticks and, between double quotes, `$` and `\\`.
+ * unchanged. DANGER: a shell executes backticks and, between double quotes, `$` and `\\`; zsh replaces `=NAME` without quotes,
+ * at the start or after a colon, by the path of a program.
  */
 const spellings: readonly { readonly holds: RegExp; readonly spell: (value: string) => string }[] = [
-  { holds: /^[\w./:@%+,=-]*$/, spell: (value) => value },
+  { holds: /^(?!=|.*:=)[\w./:@%+,=-]*$/, spell: (value) => value },
   { holds: /^[^'\r\0]*[^'\r\0\\]$/, spell: (value) => `'${value}'` },
   { holds: /^[^"\\$`\r\0]*$/, spell: (value) => `"${value}"` },
 ];
