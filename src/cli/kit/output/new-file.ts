@@ -23,12 +23,13 @@ export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uin
 export async function checkNewFile(output: string, overwrite: boolean): Promise<void> {
   if (output === "-") throw new CommandFailure("usage", "-o - is not supported: omit -o for standard output");
   const target = resolve(output);
-  await access(`${dirname(target)}/.`, constants.W_OK).catch((error: unknown) => {
+  const failed = (error: unknown) => {
     throw unwritable(target, error);
-  });
-  const found = await missingAsNull(lstat(target));
+  };
+  const found = await missingAsNull(lstat(target)).catch(failed);
   if (found?.isSymbolicLink()) throw isLink(target);
   if (found !== null && !found.isFile()) throw notRegular(target);
+  await access(`${dirname(target)}/.`, constants.W_OK).catch(failed);
   if (found !== null && !overwrite) throw exists(target);
 }
 
