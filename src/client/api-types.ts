@@ -301,9 +301,11 @@ export interface HmacResult {
 /** A data key, encrypted and, when it was asked for, itself. */
 export interface DataKey {
   /** encrypt, rewrap, datakey. */
-  readonly ciphertext: string;
+  readonly ciphertext?: string;
   /** decrypt, datakey: in base64. */
   readonly plaintext?: string;
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
 }
 
 /** Confirmation of a deletion. */

@@ -1067,7 +1067,7 @@ export class StrongroomClient implements AsyncDisposable {
   ): Promise<{ readonly key: Uint8Array<ArrayBuffer>; readonly ciphertext: string }> {
     const content = { fields: { bits, aad: optionalBase64(aad) }, readsOnly: true };
     const result = await this.#connection.send("DataKey", "POST", transitUrl("datakey", name), options, content);
-    return { key: bytesOf(resultField(result, "plaintext")), ciphertext: result.ciphertext };
+    return { key: bytesOf(resultField(result, "plaintext")), ciphertext: resultField(result, "ciphertext") };
   }
 
   /**

@@ -222,8 +222,9 @@ export const shapes = {
     key: "string",
   },
   DataKey: {
-    ciphertext: "string",
+    "ciphertext?": "string",
     "plaintext?": "string",
+    "results?": "[]TransitResult",
   },
   Deleted: {
     ok: "boolean",
