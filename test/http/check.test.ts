@@ -114,7 +114,16 @@ describe("POST /v1/check", () => {
         "db.internal.example:5432",
         "ann@mail.example",
       ],
-      text: ["the-administrator", "internal-database", "hunter2", "", "aaaaaaaaaaaaaaaaaaaa", "https:", "a b://c:d@e"],
+      text: [
+        "the-administrator",
+        "internal-database",
+        "hunter2",
+        "",
+        "aaaaaaaaaaaaaaaaaaaa",
+        "https:",
+        "a b://c:d@e",
+        "a.".repeat(500_000),
+      ],
     };
     const texts = Object.entries(rows).flatMap(([form, values]) =>
       values.map((value, i) => ({ path: `form/${form}/${i}`, value, form })),

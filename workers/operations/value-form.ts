@@ -1,8 +1,7 @@
 /**
- * Form of a value, by which it is told whether it is a secret whatever its path is called: a URL with a password, or at least
- * 12 bytes that are random. Like the strength, it is found out on bytes in scratch memory.
+ * Form of a value, which says whether it is a secret whatever its path is called: a URL with a password, or at least 12 random
+ * bytes. Like the strength, it is judged on bytes in scratch memory.
  */
-
 import { type Score, scoreOf } from "../check/strength.js";
 import type { WordTable } from "../check/words.js";
 import { utf8 } from "../memory.js";
@@ -82,9 +81,16 @@ function partsOfUrl(value: Uint8Array, start: number): UrlParts {
   return { password: separator < 0 ? user.subarray(0, 0) : user.subarray(separator + 1), rest: value.subarray(rest) };
 }
 
-/** Whether the value looks like a host, with or without a port, or like an e-mail address: lower case, with a dot. */
+/** Octets of the longest e-mail address: of its user, the @ and its host (RFC 5321, section 4.5.3.1). */
+const longestAddress = 64 + 1 + 255;
+
+/**
+ * Whether the value looks like a host, with or without a port, or like an e-mail address: lower case, with a dot. DANGER: each
+ * label of an address is judged alone, which takes the key worker's time.
+ */
 function isAddress(value: Uint8Array): boolean {
-  if (!value.includes(dot) || value.indexOf(at) !== value.lastIndexOf(at)) return false;
+  if (value.length > longestAddress || !value.includes(dot) || value.indexOf(at) !== value.lastIndexOf(at))
+    return false;
   return value.every((byte) => isLower(byte) || isDigit(byte) || addressMarks.has(byte));
 }
 
