@@ -49,7 +49,8 @@ const longestComment = 0xffff;
 /** Reads the list at the end of a zip (APPNOTE 4.3). */
 function filesOfZip(bytes: Buffer): readonly Archived[] | Reason {
   const end = bytes.lastIndexOf(endMark, undefined, "latin1");
-  if (end < bytes.length - endBytes - longestComment || end + endBytes > bytes.length) return reasons.compressed;
+  const lowest = Math.max(0, bytes.length - endBytes - longestComment);
+  if (end < lowest || end + endBytes > bytes.length) return reasons.compressed;
   const files: Archived[] = [];
   let at = bytes.readUInt32LE(end + 16);
   for (let left = bytes.readUInt16LE(end + 10); left > 0; left--) {

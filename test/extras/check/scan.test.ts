@@ -449,6 +449,7 @@ describe("strongroom scan of a planted value", () => {
     ["an encrypted member", "f.zip", zipOf([{ name: "g", content: text, flags: 1 }]), "encrypted"],
     ["a member of another method", "g.zip", zipOf([{ name: "h", content: gzipSync(text), method: 93 }]), "compressed"],
     ["a zip that is cut off", "h.zip", zipOf([{ name: "i", content: text }]).subarray(0, -9), "compressed"],
+    ["a zip without its list", "o.zip", zipOf([{ name: "p", content: text }]).subarray(0, -40), "compressed"],
     ["a pointer whose content is not here", "i.bin", pointer, "Git LFS"],
     ["bzip2", "j.bz2", Buffer.from("425a6839314159265359", "hex"), "compressed"],
     ["zstd", "k.zst", Buffer.from("28b52ffd24000000", "hex"), "compressed"],
