@@ -1,5 +1,5 @@
 /** Everything in the object store of a git repository: each version of each file, and the texts of commits and tags. */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type GitPlace, git, mustRun } from "./git.js";
 import { mostBytes, type ScannedFile } from "./scanned-file.js";
@@ -123,15 +123,18 @@ export async function* withStored(file: ScannedFile, list: UnsearchedList): Asyn
   const [, id] = lfsPointer.exec(text) ?? [];
   if (annexPointer.test(text)) list.skip(name, reasons.annex);
   if (id === undefined) return;
-  const stored = place === null ? null : await lfsContent(place, id);
-  if (stored === null) list.skip(name, reasons.lfs);
+  const stored = place === null ? reasons.lfs : await lfsContent(place, id);
+  if (typeof stored === "string") list.skip(name, stored);
   else yield { ...file, bytes: stored };
 }
 
-async function lfsContent(place: GitPlace, id: string): Promise<Buffer | null> {
+/** Returns the content, or the reason why it cannot be searched. */
+async function lfsContent(place: GitPlace, id: string): Promise<Buffer | string> {
   const common = (await mustRun(place, ["rev-parse", "--git-common-dir"])).toString().trimEnd();
   const file = join(resolve(place.directory, common), "lfs", "objects", id.slice(0, 2), id.slice(2, 4), id);
-  return readFile(file).catch(() => null);
+  const found = await stat(file).catch(() => null);
+  if (found !== null && found.size > mostBytes) return reasons.large;
+  return readFile(file).catch(() => reasons.lfs);
 }
 
 /** Returns the oldest commit with this object, shortened; null when there is none. */

@@ -315,9 +315,14 @@ describe("strongroom scan of a planted value", () => {
     const pointer = (of: string) => `version https://git-lfs.github.com/spec/v1\noid sha256:${of}\nsize 1031\n`;
     large.write("stored.bin", pointer(id));
     large.write("missing.bin", pointer("ab".repeat(32)));
+    large.write("huge.bin", pointer("cd".repeat(32)));
     const stored = join(large.at, ".git", "lfs", "objects", id.slice(0, 2), id.slice(2, 4));
     mkdirSync(stored, { recursive: true });
     writeFileSync(join(stored, id), content);
+    const huge = join(large.at, ".git", "lfs", "objects", "cd", "cd");
+    mkdirSync(huge, { recursive: true });
+    writeFileSync(join(huge, "cd".repeat(32)), plain);
+    truncateSync(join(huge, "cd".repeat(32)), 256 * 2 ** 20 + 1);
     large.commit();
     const replaced = withHistory("replaced");
     const blob = replaced.git("rev-parse", "HEAD~1:replaced").trim();
@@ -354,6 +359,7 @@ describe("strongroom scan of a planted value", () => {
     expect(why("not-checked-out/here")).to.contain("not checked out");
     expect(why("ignoring/.env")).to.contain("git ignores it");
     expect(why("large/missing.bin")).to.contain("Git LFS");
+    expect(why("large/huge.bin")).to.contain("larger than 256 MiB");
     expect(why("plain/a.xz")).to.contain("compressed");
     expect(why("plain/cut.gz")).to.contain("compressed");
     expect(why("plain/link")).to.contain("leads out of the directory");
