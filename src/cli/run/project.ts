@@ -190,7 +190,7 @@ export async function allow(files: readonly OwnFile[]): Promise<void> {
   const weak = await findWeakPlaceOfMarks();
   if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(), weak)));
   await makeAllowedDirectory();
-  for (const { file } of files.slice(0, 1)) await revokeFile(file); // what it said before must not come back
+  for (const { file } of files.slice(0, 1)) await revokeFile(file); // an earlier content must not become allowed again
   await writeFile(allowanceFile(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
 

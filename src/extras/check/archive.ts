@@ -8,6 +8,9 @@ type Reason = (typeof reasons)["compressed" | "encrypted" | "large"];
 /** `content` returns the reason where it cannot be read. */
 export type Archived = { readonly name: string; readonly content: () => Buffer | Reason };
 
+/** First bytes of the compressed forms that are read here, in hex. */
+const [gzip, zip] = ["1f8b08", "504b0304"];
+
 /** First bytes of compressed forms that are not read here, in hex. */
 const unread = [
   "fd377a585a00", // xz
@@ -23,12 +26,17 @@ const unread = [
   "255044462d", // PDF, whose text is compressed
 ];
 
+/** Returns whether content begins as gzip or zip. */
+export function isArchive(bytes: Buffer): boolean {
+  const start = bytes.toString("hex", 0, 4);
+  return start.startsWith(gzip) || start.startsWith(zip);
+}
+
 /** Returns what is in compressed content, a reason where it is not read, or null for anything else. */
 export function openArchive(bytes: Buffer): readonly Archived[] | Reason | null {
-  const magic = bytes.toString("latin1", 0, 8);
-  if (magic.startsWith("\x1f\x8b\x08")) return [{ name: "", content: () => inflated(bytes, gunzipSync) }];
-  if (magic.startsWith("PK\x03\x04")) return filesOfZip(bytes);
   const start = bytes.toString("hex", 0, 8);
+  if (start.startsWith(gzip)) return [{ name: "", content: () => inflated(bytes, gunzipSync) }];
+  if (start.startsWith(zip)) return filesOfZip(bytes);
   return unread.some((each) => start.startsWith(each)) ? reasons.compressed : null;
 }
 

@@ -2,6 +2,7 @@
  * Files that `scan` searches: a directory's, with the repositories in it, what is staged, and git's history. A place that
  * cannot be searched is named, never left out without a word.
  */
+import { isUtf8 } from "node:buffer";
 import type { Stats } from "node:fs";
 import { lstat, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, resolve, sep } from "node:path";
@@ -114,7 +115,7 @@ export class Places {
   async *#nested(parent: string, name: Buffer, prefix: string, why: string | null): AsyncGenerator<ScannedFile> {
     const path = `${prefix}${shown(name)}`;
     const directory = join(parent, name.toString());
-    if (!name.equals(Buffer.from(name.toString()))) return this.#list.skip(path, reasons.name);
+    if (!isUtf8(name)) return this.#list.skip(path, reasons.name);
     if (!(await isRepository(directory))) {
       if (why !== null) return this.#list.skip(path, why);
       return yield* this.#directory(directory, `${path}/`);
@@ -138,7 +139,7 @@ export class Places {
       if (passed.has(name.toString())) continue;
       const below = join(directory, name.toString());
       if (!entry.isDirectory()) yield* this.#file(directory, name, prefix);
-      else if (!name.equals(Buffer.from(name.toString()))) this.#list.skip(`${prefix}${shown(name)}/`, reasons.name);
+      else if (!isUtf8(name)) this.#list.skip(`${prefix}${shown(name)}/`, reasons.name);
       else if (await isRepository(below)) yield* this.#nested(directory, name, prefix, null);
       else yield* this.#directory(below, `${prefix}${shown(name)}/`);
     }

@@ -1,4 +1,5 @@
 /** Spellings of text in files: where they are, and what they say. */
+import { isArchive } from "./archive.js";
 
 /** Part of a file. `isWrapped`: base64 over several lines. */
 type Run = { readonly from: number; readonly to: number; readonly isWrapped: boolean };
@@ -107,7 +108,7 @@ const percents = /%([0-9A-Fa-f]{2})/g;
 const unescapes: readonly Unescape[] = [
   { mark: "\\", read: (text) => text.replace(backslashes, fromBackslash) },
   { mark: "%", read: (text) => text.replace(percents, fromHex) },
-  { mark: "+", read: (text) => text.replace(/\+/g, " ").replace(percents, fromHex) }, // of forms
+  { mark: "+", read: (text) => text.replace(/\+/g, " ").replace(percents, fromHex) }, // HTML forms write a space as +
   { mark: "&", read: (text) => text.replace(entities, fromEntity) },
   { mark: "=", read: (text) => text.replace(/=([0-9A-F]{2})/g, fromHex) }, // quoted-printable
 ];
@@ -174,13 +175,10 @@ const judgedBytes = 48;
 export function decodedBase64(run: string): Buffer | null {
   const start = [0, 1, 2, 3].find((offset) => {
     const bytes = Buffer.from(run.slice(offset, offset + (judgedBytes / 3) * 4), "base64");
-    const isArchive = [gzip, zip].some((magic) => bytes.toString("latin1").startsWith(magic));
-    return isArchive || isText(bytes) || isWide(bytes) !== null;
+    return isArchive(bytes) || isText(bytes) || isWide(bytes) !== null;
   });
   return start === undefined ? null : Buffer.from(run.slice(start), "base64");
 }
-
-const [gzip, zip] = ["\x1f\x8b\x08", "PK\x03\x04"];
 
 /** Whether no byte is a control character, and few are beyond ASCII. */
 function isText(bytes: Buffer): boolean {

@@ -1,6 +1,6 @@
 /** Places that `scan` did not search: why, and whether the search is incomplete for it. */
 
-/** Reasons. `harmless` reasons leave the exit code as it is: these files are no part of the request. */
+/** Reasons why the search is incomplete, which changes the exit code. */
 export const reasons = {
   large: "it is larger than 256 MiB",
   missing: "git does not have it here: fetch it first",
@@ -15,6 +15,7 @@ export const reasons = {
   damaged: "the secret is damaged, so its value was not searched for: see  strongroom doctor",
 } as const;
 
+/** Reasons why a file is no part of the search: they leave the exit code as it is. */
 export const harmless = {
   ignored: "git ignores it: --ignored searches it",
   worktree: "another work tree of the repository: scan it by itself",
@@ -28,10 +29,13 @@ export class UnsearchedList {
   readonly all: Unsearched[] = [];
 
   /** Adds a place that had to be searched and was not. */
-  readonly skip = (file: string, why: string): void => void this.all.push({ file, why, isHarmless: false });
+  skip(file: string, why: string): void {
+    this.all.push({ file, why, isHarmless: false });
+  }
 
-  readonly leaveOut = (file: string, why: keyof typeof harmless): void =>
-    void this.all.push({ file, why: harmless[why], isHarmless: true });
+  leaveOut(file: string, why: keyof typeof harmless): void {
+    this.all.push({ file, why: harmless[why], isHarmless: true });
+  }
 
   get missed(): number {
     return this.all.filter(({ isHarmless }) => !isHarmless).length;

@@ -51,7 +51,7 @@ async function gitCredential(io: Io, action: string, flags: ConnectionFlags): Pr
   const input = await readHelperInput(io, hasBlankLine);
   try {
     const act = actions.get(action);
-    if (act === undefined) return; // of a later version of git
+    if (act === undefined) return; // an action that only later versions of git know
     const asked = readAttributes(input);
     const unreadable = inPath.find((name) => !isUtf8(asked.get(name) ?? Buffer.alloc(0)));
     if (unreadable !== undefined) throw new CommandFailure("usage", `the ${unreadable} is not UTF-8`);

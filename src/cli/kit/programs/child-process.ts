@@ -56,7 +56,7 @@ export async function runChild(
 ): Promise<number> {
   let child: ChildProcess | null = null;
   const forward = (signal: Forwarded) => {
-    if (inherited.ignored.includes(signal.slice("SIG".length))) return; // the child ignores it, too
+    if (inherited.ignored.includes(signal.slice("SIG".length))) return; // the child also ignores it
     if (child !== null && deliver !== undefined) deliver(signal, child);
     else if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
   };

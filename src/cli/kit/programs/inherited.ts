@@ -3,6 +3,7 @@
  * any code runs, descriptors beside the standard streams, which it marks to be closed, and text that is not UTF-8.
  * `bin/strongroom.cjs` looks while it is still a shell, and says what it sees in variables.
  */
+import { isUtf8 } from "node:buffer";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -133,10 +134,6 @@ function readableVariables(env: NodeJS.ProcessEnv): {
   );
   const lost = doubtful.filter(([name, value]) => unread.has(`${name}=${value}`)).map(([name]) => name);
   return { env: Object.fromEntries(Object.entries(env).filter(([name]) => !lost.includes(name))), lost };
-}
-
-function isUtf8(bytes: Buffer): boolean {
-  return bytes.equals(Buffer.from(bytes.toString()));
 }
 
 /** Returns the parts of a file, each of which ends with a zero byte; none where there is no such file. */
