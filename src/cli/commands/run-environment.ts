@@ -10,7 +10,7 @@ import type { Io, OutputStream } from "../kit/io.js";
 import { printable, wrapped } from "../kit/output.js";
 import { notStarted, runChild } from "../kit/programs/child-process.js";
 import { findProgram, isSurelyExecutable } from "../kit/programs/find-program.js";
-import { closeInherited, explainSignals, ignoring, type Start, withDescriptors } from "../kit/programs/inherited.js";
+import { closeInherited, ignoringSignals, withDescriptors } from "../kit/programs/inherited.js";
 import { frame, minMaskedBytes } from "../kit/programs/output-mask.js";
 import { withoutTokens } from "../kit/programs/without-tokens.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
@@ -81,10 +81,7 @@ async function become(io: Io, { file, words, env, dumpFilter, inherited }: Targe
   const { execve } = process as { readonly execve?: Execve }; // since Node 22.15
   const texts = [...words, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
   const [argv0 = "", ...args] = words;
-  const plain: Start = { file, argv0, args };
-  const kept = ignoring(inherited.ignored, plain);
-  if (kept === null) say(io, explainSignals(inherited.ignored));
-  const start = kept ?? plain;
+  const start = ignoringSignals(inherited.ignored, { file, argv0, args }, (text) => say(io, text));
   setDumpFilter(dumpFilter); // what this process was hardened with would pass to the command
   // Node has marked the descriptors to be closed by execve, and cannot take that back.
   const isPossible = execve !== undefined && inherited.descriptors.length === 0 && isSurelyExecutable(file, texts);

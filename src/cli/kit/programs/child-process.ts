@@ -9,7 +9,7 @@ import { systemCode } from "../../../errors.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { findProgram, notFound } from "./find-program.js";
-import { ignoring, inherited } from "./inherited.js";
+import { ignoringSignals, inherited } from "./inherited.js";
 import { maskingStream, unframe } from "./output-mask.js";
 
 /** Base of a signal's exit status in shells. */
@@ -30,8 +30,7 @@ export function startProgram(
   const found = findProgram(program, env["PATH"]);
   if (!("file" in found)) throw new CommandFailure("notFound", found.problem);
   try {
-    const plain = { file: found.file, argv0: program, args };
-    const start = ignoring(inherited.ignored, plain) ?? plain;
+    const start = ignoringSignals(inherited.ignored, { file: found.file, argv0: program, args }, () => {});
     return spawn(start.file, start.args, { ...options, argv0: start.argv0, env });
   } catch (error) {
     throw notStarted(error);

@@ -49,18 +49,21 @@ export type Start = { readonly file: string; readonly argv0: string; readonly ar
 const envFile = "/usr/bin/env";
 
 /**
- * Returns the start of a program with these signals ignored, or null where this system's `env` cannot do that. A shell would
- * evaluate values that are in the environment; `env` does not.
+ * Returns the start of a program with these signals ignored; where this system's `env` cannot do that, warns and returns the
+ * start as it is. A shell would evaluate values that are in the environment; `env` does not.
  */
-export function ignoring(signals: readonly string[], start: Start): Start | null {
+export function ignoringSignals(signals: readonly string[], start: Start, warn: (text: string) => void): Start {
   if (signals.length === 0) return start;
   const flag = `--ignore-signal=${signals.join(",")}`;
-  if (start.argv0.includes("=") || spawnSync(envFile, [flag, "true"], { stdio: "ignore" }).status !== 0) return null;
+  if (start.argv0.includes("=") || spawnSync(envFile, [flag, "true"], { stdio: "ignore" }).status !== 0) {
+    warn(explainSignals(signals));
+    return start;
+  }
   return { file: envFile, argv0: "env", args: [flag, "--", start.argv0, ...start.args] };
 }
 
 /** Says that signals cannot be ignored, and how they can be. */
-export function explainSignals(signals: readonly string[]): string {
+function explainSignals(signals: readonly string[]): string {
   return (
     `warning: ${signals.join(", ")}, which this command was started to ignore, end the program: this system's env ` +
     "has no --ignore-signal. Let the program ignore them, as in  -- nohup PROGRAM\n"
@@ -94,9 +97,7 @@ export function closeInherited(descriptors: readonly number[]): void {
 /** Starts a program on the same standard streams, with the descriptors and ignored signals of this process. */
 export function spawnInheriting(start: Start, env: NodeJS.ProcessEnv, warn: (text: string) => void): ChildProcess {
   const { ignored, descriptors } = inherited;
-  const kept = ignoring(ignored, start);
-  if (kept === null) warn(explainSignals(ignored));
-  const { file, argv0, args } = kept ?? start;
+  const { file, argv0, args } = ignoringSignals(ignored, start, warn);
   const stdio = withDescriptors(["inherit", "inherit", "inherit"], descriptors);
   const child = spawn(file, args, { env, argv0, stdio });
   closeInherited(descriptors);
