@@ -7,12 +7,11 @@ import { quoted } from "../../client/ownership.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
-import { type Forwarded, runChild, startProgram } from "../kit/programs/child-process.js";
+import { childPids, type Forwarded, runChild, startProgram } from "../kit/programs/child-process.js";
 import { closeForeignDescriptors } from "./descriptors.js";
 import { listen, type Sandboxed, sessionFiles } from "./sandbox.js";
 import { checkOutside, watchExposed } from "./sandbox-check.js";
 import type { Expected } from "./sandbox-plan.js";
-import { planStreams } from "./sandbox-streams.js";
 
 /** First line that the gate writes where the program may start; any other is the reason why it may not. */
 export const startAllowed = "start";
@@ -64,7 +63,15 @@ const closeMs = 2000;
 function findEnd(directory: string): () => boolean {
   const { "child-pid": pid } = JSON.parse(readFileSync(join(directory, sessionFiles.info), "utf8")) as Info;
   const namespace = readNamespace(pid);
-  return () => namespace !== null && readNamespace(pid) === namespace && process.kill(pid, "SIGKILL");
+  return () => namespace !== null && readNamespace(pid) === namespace && wasKilled(pid);
+}
+
+function wasKilled(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch {
+    return false; // it has just ended
+  }
 }
 
 /** Members of bubblewrap's report on itself. */
@@ -108,7 +115,7 @@ export async function runSandbox(io: Io, sandbox: Sandboxed, env: NodeJS.Process
 
 function start(io: Io, sandbox: Sandboxed, env: NodeJS.ProcessEnv, end: (child: ChildProcess) => void): ChildProcess {
   closeForeignDescriptors();
-  const { terminal, options, fed, redirections } = planStreams(env["PATH"]);
+  const { terminal, options, fed, redirections } = sandbox.streams;
   const file = join(sandbox.directory, sessionFiles.script);
   writeFileSync(file, startScript(sandbox, redirections, env["SHELL"]), { mode: 0o600 });
   const inTerminal = ["--quiet", "--return", "--command", `exec /bin/sh ${quoted(file)}`, "/dev/null"];
@@ -137,14 +144,14 @@ const continueMs = 500;
  * group, as editors do on Ctrl-Z, would leave a terminal that takes no keys.
  */
 function continueStopped(pid: number | undefined, depth: number): void {
+  if (pid === undefined) return;
   try {
     const state = /^.*\) (.)/s.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1];
-    if (state === "T" && pid !== undefined) process.kill(pid, "SIGCONT");
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean);
-    if (depth > 0) for (const each of children) continueStopped(Number(each), depth - 1);
+    if (state === "T") process.kill(pid, "SIGCONT");
   } catch {
-    // it has ended, or the kernel tells no children
+    // it has ended
   }
+  if (depth > 0) for (const each of childPids(pid)) continueStopped(each, depth - 1);
 }
 
 /** A shell turns into bubblewrap, for which a signal of the terminal would be the end: the program gets it by itself. */

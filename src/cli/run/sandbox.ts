@@ -13,7 +13,7 @@ import { findProgram } from "../kit/programs/find-program.js";
 import { hiddenPaths, type Place } from "./hidden-paths.js";
 import { isWithin } from "./path-walk.js";
 import { type Expected, type Mount, planSandbox } from "./sandbox-plan.js";
-import { planStreams } from "./sandbox-streams.js";
+import { planStreams, type Streams } from "./sandbox-streams.js";
 import { seccompFilter } from "./seccomp-filter.js";
 import { findSystemProgram } from "./system-program.js";
 
@@ -37,6 +37,7 @@ export type Sandboxed = {
   readonly directory: string;
   /** File that bubblewrap gets as its descriptor 3. */
   readonly filter: string;
+  readonly streams: Streams;
 };
 
 const [filterDescriptor, infoDescriptor] = ["3", "4"];
@@ -69,21 +70,21 @@ const emptied = ["/tmp", "/var/tmp", "/run", "/var/run"];
 const needed = ["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 
 /**
- * Returns bubblewrap's file.
+ * Returns bubblewrap's file, and the streams of a program in it.
  * @param given directories of --write
  * @throws CommandFailure usage, where there can be no sandbox
  */
-export function mustHaveSandbox({ PATH: path }: NodeJS.ProcessEnv, given: readonly string[]): string {
+export function mustHaveSandbox(
+  { PATH: path }: NodeJS.ProcessEnv,
+  given: readonly string[],
+): { readonly bubblewrap: string; readonly streams: Streams } {
   if (process.platform !== "linux") throw new CommandFailure("usage", `the sandbox needs Linux: ${without}`);
   if (process.getuid?.() === 0) {
     throw new CommandFailure("usage", `root cannot be kept in a sandbox: run this as an ordinary user, or ${without}`);
   }
   writableDirectories(given); // refuses a wrong one before a passphrase is asked for
   const found = findSystemProgram("bwrap", path);
-  if ("file" in found) {
-    planStreams(path);
-    return found.file;
-  }
+  if ("file" in found) return { bubblewrap: found.file, streams: planStreams(path) };
   if (found.found === null) {
     throw new CommandFailure("usage", `the sandbox needs bubblewrap: ${howToInstall(path)}, or ${without}`);
   }
@@ -93,8 +94,8 @@ export function mustHaveSandbox({ PATH: path }: NodeJS.ProcessEnv, given: readon
 }
 
 /**
- * Returns what runs bubblewrap so that mounts that are made outside later are not seen inside, where they would be writable:
- * bubblewrap lets them in. Where unshare(1) may not do this, they are.
+ * Returns the words before bubblewrap's own that keep out mounts that are made outside later: bubblewrap lets them in, where
+ * they would be writable. None where no mount is shared, or unshare(1) may not do this: later mounts are then seen inside.
  */
 function withoutLaterMounts({ PATH: path }: NodeJS.ProcessEnv): readonly string[] {
   if (!/ (?:shared|master):/.test(readFileSync("/proc/self/mountinfo", "utf8"))) return [];
@@ -124,7 +125,7 @@ function howToInstall(path: string | undefined): string {
 /** Returns the command that runs another in the sandbox. @throws CommandFailure usage, conflict */
 export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandboxed> {
   const { command, place, directory, port, environment } = options;
-  const bubblewrap = mustHaveSandbox(environment, options.writable);
+  const { bubblewrap, streams } = mustHaveSandbox(environment, options.writable);
   mustHaveSafeStreams();
   const writable = writableDirectories(options.writable);
   const own = [...system, ...emptied.filter(isDirectory)];
@@ -139,7 +140,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     bubblewrap,
     ...["--unshare-user", "--disable-userns", "--cap-drop", "ALL"],
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"],
-    ...(planStreams(environment["PATH"]).terminal === null ? ["--new-session"] : []),
+    ...(streams.terminal === null ? ["--new-session"] : []),
     ...["--seccomp", filterDescriptor, "--info-fd", infoDescriptor],
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     ...mounts.filter(({ path }) => !system.includes(path)).flatMap(mountArguments),
@@ -149,7 +150,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     ...mounts.filter(isSealed).flatMap(({ path }) => ["--remount-ro", path]),
     ...["--chdir", process.cwd(), "--", ...inside],
   ];
-  return { command: words, expected, directory, filter };
+  return { command: words, expected, directory, filter, streams };
 }
 
 function mountArguments({ path, kind, entries = [], isWritable = false }: Mount): string[] {

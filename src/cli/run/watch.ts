@@ -1,6 +1,5 @@
 /** `run --watch`: notices by etags that secrets of the command have changed, and restarts it or sends it a signal. */
 import type { ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { folderPrefix, problemOfPath } from "../kit/args/paths.js";
@@ -9,7 +8,7 @@ import { type ConnectionFlags, withClient } from "../kit/connection/server.js";
 import { failureOf } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
-import { runChild } from "../kit/programs/child-process.js";
+import { childPids, runChild } from "../kit/programs/child-process.js";
 import { listVariables, type Sources } from "./environment.js";
 
 export type WatchOptions = {
@@ -127,15 +126,6 @@ function killAll(child: ChildProcess): void {
     }
   }
   child.kill("SIGKILL");
-}
-
-/** Only Linux lists them. */
-function childPids(pid: number): readonly number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
 }
 
 type Change = { readonly etags: Etags; readonly paths: readonly string[] };

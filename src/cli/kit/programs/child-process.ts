@@ -96,6 +96,15 @@ async function pipeMasked(io: Io, { stdout, stderr, stdio }: ChildProcess): Prom
   ]);
 }
 
+/** Returns the numbers of a process's children; none where it has ended, or the kernel does not list them. */
+export function childPids(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
 /** Whether our process group, which is the child's too, is in the foreground of its terminal. */
 function isInForeground(io: Io): boolean {
   if (process.platform !== "linux") return [io.stdin, io.stdout, io.stderr].some(({ isTTY }) => isTTY);
