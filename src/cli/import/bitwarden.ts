@@ -8,7 +8,7 @@ import { CommandFailure } from "../kit/errors.js";
 import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
 import { joinSources, type ParsedSource } from "./entry.js";
 import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
-import { parseJson } from "./json.js";
+import { parseJson, plainText } from "./json.js";
 import { memberNames, readMember } from "./zip.js";
 
 /** Members that hold an item's own fields, one for each kind of item. */
@@ -16,9 +16,6 @@ const kinds = ["login", "card", "identity", "sshKey"] as const;
 
 /** Members of a login that are not secrets of their own. */
 const ignored = ["uris", "fido2Credentials", "passwordRevisionDate", "autofillOnPageLoad"];
-
-/** Far above any export without its attachments. */
-const maxJsonBytes = 128 * 2 ** 20;
 
 /** Whether a JSON document has what only Bitwarden's exports have, encrypted or not, old or new. */
 export function isBitwarden(json: unknown): boolean {
@@ -32,7 +29,7 @@ export function isBitwarden(json: unknown): boolean {
 
 /** @throws CommandFailure usage */
 export function readBitwardenArchive(archive: Buffer, file: string): ParsedSource {
-  const data = readMember(archive, "data.json", maxJsonBytes, file);
+  const data = readMember(archive, "data.json", file);
   if (data === null) throw new CommandFailure("usage", `${file} has no data.json: it is not a Bitwarden export`);
   const attachments = memberNames(archive, file).filter((name) => name !== "data.json" && !name.endsWith("/"));
   const leftOut = attachments.map((name) => `the attachment ${name}`);
@@ -90,10 +87,6 @@ function customFields(item: UnknownObject): Field[] {
   return objectsIn(item["fields"]).map(({ name, value }) => {
     return { name: ["fields", textIn(name) ?? ""], value: plainText(value) };
   });
-}
-
-function plainText(value: unknown): string {
-  return typeof value === "boolean" || typeof value === "number" ? String(value) : (textIn(value) ?? "");
 }
 
 /** Spells expMonth as exp-month. */

@@ -35,12 +35,15 @@ function groupByItem(entries: readonly ImportEntry[]): Group[] {
   return [...groups.values()];
 }
 
-/** So that a suffix stays with its item when the source is exported again, in another order or with more items. */
+/**
+ * Sorts items by their creation, so that a suffix stays with its item when the source is exported again, in another order or
+ * with more items. An item with its own name comes before those that got the same name here.
+ */
 function inOrderOfCreation(groups: readonly Group[]): Group[] {
   const sortKey = ([first]: Group) => `${first?.item?.created ?? ""} ${first?.item?.id ?? ""}`;
-  const isOwn = ([first]: Group) => Number(first?.item?.isRenamed ?? false); // an item's own name wins
+  const isRenamed = ([first]: Group) => Number(first?.item?.isRenamed ?? false);
   return groups.toSorted(
-    (a, b) => isOwn(a) - isOwn(b) || (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b))),
+    (a, b) => isRenamed(a) - isRenamed(b) || (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b))),
   );
 }
 

@@ -12,7 +12,7 @@ import type { Secret } from "../../client/client.js";
 import { problemOfPath } from "../kit/args/paths.js";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
-import { isObject, type UnknownObject } from "../kit/prompts/input.js";
+import { isObject, textIn, type UnknownObject } from "../kit/prompts/input.js";
 import { type ImportEntry, joinSources, type ParsedSource, type Refused } from "./entry.js";
 import { segmentsFor } from "./names.js";
 
@@ -43,6 +43,11 @@ function parsed(text: string, file: string): unknown {
   } catch {
     throw new CommandFailure("usage", `${file} is not valid JSON`);
   }
+}
+
+/** Returns a field's value as text; empty for what is neither a string, a number nor a boolean. */
+export function plainText(value: unknown): string {
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : (textIn(value) ?? "");
 }
 
 /** @throws CommandFailure usage */

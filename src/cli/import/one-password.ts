@@ -7,15 +7,12 @@ import { CommandFailure } from "../kit/errors.js";
 import { isObject, objectsIn, textIn, textOfInput, type UnknownObject } from "../kit/prompts/input.js";
 import type { ParsedSource } from "./entry.js";
 import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
-import { parseJson } from "./json.js";
+import { parseJson, plainText } from "./json.js";
 import { readMember } from "./zip.js";
-
-/** Far above any export without its documents. */
-const maxJsonBytes = 128 * 2 ** 20;
 
 /** @throws CommandFailure usage */
 export function readOnePassword(archive: Buffer, file: string): ParsedSource {
-  const data = readMember(archive, "export.data", maxJsonBytes, file);
+  const data = readMember(archive, "export.data", file);
   if (data === null) throw new CommandFailure("usage", `${file} has no export.data: it is not a 1Password export`);
   const json = parseJson(textOfInput(data, file), file);
   if (!Array.isArray(json["accounts"])) {
@@ -91,10 +88,6 @@ function readValues(kind: string, content: unknown): [name: string[], value: str
 function formatDate(content: unknown): string {
   const date = new Date(typeof content === "number" ? content * 1000 : Number.NaN);
   return Number.isNaN(date.getTime()) ? plainText(content) : date.toISOString().slice(0, 10);
-}
-
-function plainText(content: unknown): string {
-  return typeof content === "number" || typeof content === "boolean" ? String(content) : (textIn(content) ?? "");
 }
 
 function notImported(item: UnknownObject): string[] {

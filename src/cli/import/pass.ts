@@ -1,8 +1,8 @@
 /**
- * Reader of a password store, one file per entry: `.gpg` files are decrypted by gpg, others are read as they are. The first line is the secret at the file's path, the
- * rest, which may hold secrets too, is the secret `notes` under it, without `otpauth://` lines, which become `totp`. A PEM
- * file, and a binary entry of gopass, is one secret. Links within the store are followed. Names that start with a dot are
- * ignored: they are the store's own.
+ * Reader of a password store, one file per entry: `.gpg` files are decrypted by gpg, others are read as they are. The first
+ * line is the secret at the file's path, the rest, which may hold secrets too, is the secret `notes` under it, without
+ * `otpauth://` lines, which become `totp`. A PEM file, and a binary entry of gopass, is one secret. Links within the store
+ * are followed. Names that start with a dot are ignored: they are the store's own.
  */
 import { isUtf8 } from "node:buffer";
 import { spawn } from "node:child_process";
@@ -166,16 +166,14 @@ export type GpgOptions = {
   readonly env: NodeJS.ProcessEnv;
 };
 
-type Decrypted = { readonly bytes: Buffer } | { readonly problem: string };
-
 /** @throws CommandFailure, when no other file can be decrypted either: gpg is missing, or its key is locked */
-async function decryptFile(file: string, options: GpgOptions): Promise<Decrypted> {
+async function decryptFile(file: string, options: GpgOptions): Promise<{ bytes: Buffer } | Problem> {
   const mode = options.nonInteractive ? ["--pinentry-mode", "cancel"] : [];
   const args = ["--quiet", "--batch", "--status-fd", "3", ...mode, "--decrypt", "--", file];
   const { bytes, log, status, code } = await runGpg(args, options);
   if (code === 0) return { bytes };
   bytes.fill(0);
-  if (!isKeyLocked(status)) return { problem: printable(log.trim().split("\n").at(-1) ?? "gpg cannot decrypt it") };
+  if (!isKeyLocked(status)) return problem(printable(log.trim().split("\n").at(-1) || "gpg cannot decrypt it"));
   const name = printable(file);
   const remedy = `unlock it with  gpg --decrypt ${name}  and import again`;
   throw new CommandFailure("unexpected", `gpg cannot unlock the secret key for ${name}: ${remedy}`);

@@ -13,6 +13,8 @@ const methods = { stored: 0, deflated: 8 } as const;
 /** Below this size nothing is a bomb; above it, no export is packed so well. */
 const unsuspiciousBytes = 16 * 2 ** 20;
 const maxRatio = 100;
+/** Far above any export without its attachments. */
+const maxBytes = 128 * 2 ** 20;
 
 export function isZip(bytes: Uint8Array): boolean {
   return bytes.length >= 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32LE() === signatures.member;
@@ -29,10 +31,10 @@ type Entry = {
 };
 
 /** Returns the bytes of a member; null where there is none. `file` is for messages. @throws CommandFailure usage */
-export function readMember(archive: Buffer, name: string, maxBytes: number, file: string): Buffer | null {
+export function readMember(archive: Buffer, name: string, file: string): Buffer | null {
   return readable(file, () => {
     const entry = archiveEntries(archive).find((each) => each.name === name);
-    return entry === undefined ? null : entryContent(archive, entry, maxBytes);
+    return entry === undefined ? null : entryContent(archive, entry);
   });
 }
 
@@ -82,7 +84,7 @@ function endRecordOffset(archive: Buffer): number {
   throw new RangeError("no end record");
 }
 
-function entryContent(archive: Buffer, { flags, method, checksum, packed, size, at }: Entry, maxBytes: number): Buffer {
+function entryContent(archive: Buffer, { flags, method, checksum, packed, size, at }: Entry): Buffer {
   if ((flags & isEncrypted) !== 0) throw refusal("it is encrypted: export it without a password");
   if (size > maxBytes) throw refusal(`its content has more than ${maxBytes / 2 ** 20} MiB, which is not read`);
   if (size > Math.max(unsuspiciousBytes, maxRatio * packed)) {
