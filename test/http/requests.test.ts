@@ -4,6 +4,7 @@ import { endpoints } from "../../src/http/endpoints.js";
 import { vaultEndpoints } from "../../src/vault-api/endpoints.js";
 import { shared } from "../../tools/rig/clean-up.js";
 import { uncached } from "../../tools/rig/server.js";
+import { mustLock } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { heldFiles } from "../support/held-files.js";
 import { judgeEnds, judgeLateBodies } from "../support/request-ends.js";
@@ -66,7 +67,8 @@ describe("every request", () => {
   it("works or is refused in every state, and leaves the vault in the state that it promises", async () => {
     const bare = await startBareRig();
     expect(await judges.judgeStates(bare, [...allRequests, unforcedInit, forcedInit])).to.deep.equal([]);
-    await judges.shutDown(bare, allRequests); // while locked
+    await mustLock(bare.server);
+    await judges.shutDown(bare, allRequests);
   });
 
   it("is refused while the server stops, unless it tells only the state", async () => {
