@@ -11,7 +11,7 @@ import { mustCreateToken, mustGet, mustSucceed, send } from "../../tools/rig/tes
 import { paths, startEditedDatabase } from "../storage/postgres/edited-database.js";
 import { contractRequests } from "../support/request-rig.js";
 
-/** All of them work on what is damaged; only a new key is another. */
+/** All requests name the damaged secret or key; only a new key has a name of its own. */
 const requests = contractRequests((subject) => (subject === "app/new" ? "new" : "a"));
 
 const noise = "decode(repeat('a7', 300), 'hex')";

@@ -13,7 +13,7 @@ import { ask } from "../support/request-rig.js";
 import { type ApiRequest, allRequests, forms, namesOne, there as samples } from "../support/requests.js";
 import { ShiftedClock } from "../support/shifted-clock.js";
 
-/** Of two paths, one has a secret, a deleted secret and a key, the other nothing; of two tokens, one is there. */
+/** The first path has a secret, a deleted secret and a key, the second has nothing. The token `full` exists, `none` does not. */
 const [there, missing] = ["out/full", "out/none"];
 
 describe("existence outside of a token's paths", () => {
@@ -36,7 +36,7 @@ describe("existence outside of a token's paths", () => {
   const names = ["date", "x-request-id", "connection"];
 
   /** Returns the response but for what each one has of its own, and what was called for it. */
-  async function outcomeOf(row: ApiRequest, exists: boolean) {
+  async function observe(row: ApiRequest, exists: boolean) {
     const { server, calls, token, other } = rig();
     const changed = `${other.slice(0, -1)}${other.endsWith("A") ? "B" : "A"}`;
     const [path, name, value] = exists ? [there, "full", other] : [missing, "none", changed];
@@ -53,7 +53,7 @@ describe("existence outside of a token's paths", () => {
   for (const row of rows) {
     const { method, target, port, body } = row;
     it(`does not show on the ${port} port: ${method} ${target}${body ? ` ${JSON.stringify(body)}` : ""}`, async () => {
-      const [present, absent] = [await outcomeOf(row, true), await outcomeOf(row, false)];
+      const [present, absent] = [await observe(row, true), await observe(row, false)];
       expect(present).to.deep.equal(absent);
       expect(present.calls.filter((call) => call.startsWith("storage"))).to.deep.equal([]);
     });

@@ -34,7 +34,7 @@ const sample = allRequests.filter(({ at }) =>
   ].includes(at),
 );
 
-/** `at`: of the only row that is judged. Without it, all of the sample are. */
+/** `at`: the only row to judge; by default all of the sample. */
 const on =
   (judge: judges.Judge, at?: string): Check =>
   ({ usual }) =>
@@ -68,7 +68,7 @@ async function limits({ usual }: Rigs, at: string, bodies: readonly object[]): P
   const row = allRequests.find((one) => one.at === at) ?? expect.fail(at);
   const begun = await Promise.all(bodies.map((body) => beginBody(usual, { ...row, body }, server.token)));
   const statuses: number[] = [];
-  for (const attempt of begun) statuses.push((await attempt.send()).status);
+  for (const attempt of begun) statuses.push((await attempt.sendBody()).status);
   clock.advance(400_000);
   return statuses.at(-1) === 429 ? [] : [`a right credential after twelve wrong ones: ${statuses.at(-1)}`];
 }
@@ -119,7 +119,7 @@ const countsActivity: Check = async () => {
   return status === 200 ? [] : [`after reads of a token with paths: ${status}`];
 };
 
-/** By the name of the step. */
+/** Checks by the name of the step. */
 const catching: Readonly<Record<string, Check>> = {
   refuseOtherSites: on(judges.judgeOthers),
   servePage: servesPage,
@@ -223,7 +223,7 @@ describe("the adapter without", () => {
     }
     expect(found).not.to.deep.equal([]);
     expect(await check(rigs())).to.deep.equal([]);
-    takeViolations(); // of the mutant
+    takeViolations(); // the mutant's
   }
 
   for (const [name, skipped, isSkipped, check] of parts)

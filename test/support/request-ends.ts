@@ -9,7 +9,7 @@ import { type ApiRequest, isTokenless, nativeRequests, passphraseChange, there }
 
 const lifetimeMs = 60_000;
 
-/** Those that may send the request: the root token, and a client token with all scopes that ends at the next `endTokens`. */
+/** Tokens that may send the request: the root token, and a client token with all scopes that ends at the next `endTokens`. */
 async function passingTokens({ server }: Rig, { may }: ApiRequest, name: string): Promise<readonly string[]> {
   if (may === "root" || may === "page") return [server.token];
   const { token } = await mustCreateToken(server, { name, can: [...scopes], ttlSeconds: lifetimeMs / 1000 });
@@ -23,7 +23,7 @@ async function endTokens(rig: Rig): Promise<void> {
   expect((await ask(rig, rotation)).status).to.equal(200);
 }
 
-/** A token that ends while its body arrives. */
+/** A request whose token ends while the body arrives is refused. */
 export const judgeLateBodies: Judge = async (rig, requests) => {
   const problems = new Problems();
   for (const sample of requests.filter((one) => one.body !== null && !isTokenless(one))) {
@@ -31,15 +31,15 @@ export const judgeLateBodies: Judge = async (rig, requests) => {
     for (const token of await passingTokens(rig, sample, `late-${Math.random()}`))
       begun.push(await beginBody(rig, sample, token));
     await endTokens(rig);
-    for (const { send: finish } of begun)
-      problems.refuse(sample, "a body after its token's end", await finish(), "UNAUTHORIZED");
+    for (const { sendBody } of begun)
+      problems.refuse(sample, "a body after its token's end", await sendBody(), "UNAUTHORIZED");
   }
   return problems.found;
 };
 
 /**
- * What must be checked again in its turn, or before its response leaves: a request that storage makes wait, or another of its
- * kind. `files`: the rig's.
+ * A token is checked again when its request's turn comes, or before the response leaves: it ends while storage makes the
+ * request wait, or an earlier one of its kind. `files`: the rig's.
  */
 export async function judgeEnds(
   rig: Rig,
@@ -66,7 +66,7 @@ export async function judgeEnds(
 /** Sends a request with each token while storage stands still, lets these end, and returns which of them waited. */
 async function sendHeld(rig: Rig, sample: ApiRequest, { hold }: HeldFiles) {
   const tokens = await passingTokens(rig, sample, `end-${Math.random()}`);
-  const isRotation = sample.at === rootRotation; // which ends the token itself
+  const isRotation = sample.at === rootRotation; // ends the token itself
   const { release } = hold(isRotation ? "/.tmp-" : "/vault/");
   const before = isChange(sample) ? ask(rig, sample.isChecked ? passphraseChange : sample) : null;
   await settle(rig);

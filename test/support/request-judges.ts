@@ -18,8 +18,8 @@ import {
   canary,
   prepare,
   type Rig,
+  requestTexts,
   settle,
-  textsOf,
   type Verdict,
 } from "./request-rig.js";
 import { type ApiRequest, allRequests, isTokenless, type Port, there } from "./requests.js";
@@ -27,7 +27,7 @@ import { type ApiRequest, allRequests, isTokenless, type Port, there } from "./r
 /** Statuses of the port for Vault's clients, where they differ. */
 const ofVault: Partial<Record<ErrorCode, number>> = { UNAUTHORIZED: 403, VAULT_LOCKED: 503 };
 
-/** What a refusal looks like: status and code, or Vault's status. */
+/** Returns the outcome of a refusal: status and code, or Vault's status. */
 export function refusal(port: Port, code: ErrorCode): string {
   return port === "native" ? `${statusOf[code]} ${code}` : String(ofVault[code] ?? statusOf[code]);
 }
@@ -50,7 +50,7 @@ export class Problems {
   }
 
   async leaves(rig: Rig, sample: ApiRequest, situation: string, wanted: string): Promise<void> {
-    const state = await stateOf(rig);
+    const state = await readState(rig);
     if (state !== wanted) this.found.push(`${nameOf(sample)}, ${situation}: leaves the vault ${state}, not ${wanted}`);
   }
 
@@ -104,7 +104,7 @@ export type Judge = (rig: Rig, requests: readonly ApiRequest[]) => Promise<reado
 
 export const endsServer = (sample: ApiRequest) => /\/(?:lock|seal|shutdown|snapshot)$/.test(sample.at);
 
-/** What a request gets with a token, in the order of the checks; `wanted`: once it has passed them. */
+/** Returns the outcome for a token, in the order of the checks; `wanted`: once it has passed them. */
 function expected(sample: ApiRequest, name: string, locked: boolean, wanted: string): string {
   const isRefused = locked && sample.needs === "unlocked";
   if (!isTokenless(sample) && (name === "none" || name === "wrong" || isEnded(name)))
@@ -124,7 +124,7 @@ async function judgeTokens(rig: Rig, requests: readonly ApiRequest[], locked: bo
     const { changes, wanted } = harmless(sample);
     for (const [name, token] of rig.tokens) {
       const given = expected(sample, name, locked, wanted);
-      if (endsServer(sample) && given === wanted) continue; // what locks the vault or ends the server is sent elsewhere
+      if (endsServer(sample) && given === wanted) continue; // other judges send requests that lock or end
       problems.expect(sample, `locked ${locked}, token ${name}`, await ask(rig, sample, { ...changes, token }), given);
       rig.clock.advance(7_000); // ten wrong tokens within a minute would lock out
     }
@@ -142,7 +142,7 @@ function mayBeSent(sample: ApiRequest, name: string): boolean {
 
 export const judgeUnlocked: Judge = (rig, requests) => judgeTokens(rig, requests, false);
 
-/** Without a vault there are no client tokens: the text of one is no token. `rig`: of a server that is not initialized. */
+/** Without a vault there are no client tokens: the text of one is no token. `rig`: a server without a vault. */
 export const judgeUninitialized: Judge = async (rig, requests) => {
   const problems = new Problems();
   for (const sample of requests) {
@@ -158,7 +158,7 @@ export const judgeUninitialized: Judge = async (rig, requests) => {
   return problems.found;
 };
 
-/** What works in every state, and the state that it leaves. `rig`: of a server that is not initialized, and is stopped. */
+/** Requests that work in every state, and the state that each leaves. `rig`: a server without a vault. */
 export const judgeStates: Judge = async (rig, requests) => {
   const problems = new Problems();
   const always = requests.filter((one) => one.needs === "none" && !/shutdown|sys\/health/.test(one.at));
@@ -199,7 +199,7 @@ async function judgeState(
   await problems.leaves(rig, sample, before, after);
 }
 
-async function stateOf({ server }: Rig): Promise<string> {
+async function readState({ server }: Rig): Promise<string> {
   const { initialized, locked } = await mustStatus(server);
   if (initialized === false) return "not initialized";
   return locked === true ? "locked" : "unlocked";
@@ -262,12 +262,11 @@ const conditional = new Set([
 /** No byte of a body is asked for before everything else is checked. */
 export const judgeUnreadBodies: Judge = async (rig, requests) => {
   const found: string[] = [];
-  for (const sample of requests.filter(({ body }) => body !== null)) {
+  for (const sample of requests.filter((one) => one.body !== null && !isTokenless(one))) {
     const token = sample.isPath ? rig.tokens.get("out") : rig.tokens.get("expired");
-    if (isTokenless(sample)) continue;
-    const { asked, finish } = await beginBody(rig, sample, token ?? "");
+    const { asked, giveUp } = await beginBody(rig, sample, token ?? "");
     if (asked) found.push(`${nameOf(sample)} asks for a body that it refuses`);
-    finish();
+    giveUp();
   }
   return found;
 };
@@ -275,8 +274,7 @@ export const judgeUnreadBodies: Judge = async (rig, requests) => {
 /** An address that is locked out: everything that has a credential is refused, a valid token included. */
 export const judgeLockout: Judge = async (rig, requests) => {
   const problems = new Problems();
-  const wrong = requests.find(({ port }) => port === "native");
-  for (let n = 0; wrong && n < 10; n++) await send(rig.server, { path: "/v1/tokens/self", token: "srk_wrong" });
+  for (let n = 0; n < 10; n++) await send(rig.server, { path: "/v1/tokens/self", token: "srk_wrong" });
   for (const sample of requests) {
     const { changes, wanted } = harmless(sample);
     const verdict = await ask(rig, sample, changes);
@@ -342,12 +340,12 @@ export const judgeMethods: Judge = async (rig, requests) => {
     for (const method of ["OPTIONS", "TRACE", wrong]) await judgeMethod(rig, sample, method, allow, problems);
     rig.clock.advance(61_000);
   }
-  for (const port of ["native", "vault"] as const)
-    for (const sample of requests.filter((one) => one.port === port).slice(0, 1)) {
-      const nowhere = { ...sample, target: "no/such/path" };
-      problems.refuse(sample, "no such path", await ask(rig, nowhere), "NOT_FOUND");
-      problems.refuse(sample, "no such path, no token", await ask(rig, nowhere, { token: null }), "UNAUTHORIZED");
-    }
+  for (const port of ["native", "vault"] as const) {
+    const sample = requests.find((one) => one.port === port) ?? expect.fail(`no request of the port ${port}`);
+    const nowhere = { ...sample, target: "no/such/path" };
+    problems.refuse(sample, "no such path", await ask(rig, nowhere), "NOT_FOUND");
+    problems.refuse(sample, "no such path, no token", await ask(rig, nowhere, { token: null }), "UNAUTHORIZED");
+  }
   await mustUnlock(rig.server);
   return problems.found;
 };
@@ -370,11 +368,11 @@ async function judgeMethod(
 /** Returns the methods of the rows that have the sample's path. */
 function methodsAt(sample: ApiRequest): string[] {
   const path = `/v1/${sample.target.replace("{subject}", sample.subject ?? "").replace(/\?.*/, "")}`;
-  const rows = allRequests.filter(({ port, at }) => port === sample.port && patternOf(at).test(path));
+  const rows = allRequests.filter(({ port, at }) => port === sample.port && pathPattern(at).test(path));
   return [...new Set(rows.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])))];
 }
 
-function patternOf(at: string): RegExp {
+function pathPattern(at: string): RegExp {
   return new RegExp(`^${at.replace(/^\S+ |\?.*$/g, "").replace(/:\w+/, ".*")}$`);
 }
 
@@ -415,7 +413,7 @@ async function recordProblems(rig: Rig, sample: ApiRequest, after: number): Prom
   return [`${nameOf(sample)}, ${sample.status}: records ${JSON.stringify(records)}, not ${JSON.stringify(wanted)}`];
 }
 
-/** What is refused is recorded as well, without a path that is none; of a wrong token there is no record. */
+/** A refused request is recorded as well, without an invalid path; a wrong token leaves no record. */
 async function judgeRefusedRecords(rig: Rig, sample: ApiRequest, problems: Problems): Promise<void> {
   const head = await lastRecord(rig);
   await ask(rig, sample, { token: "srk_wrong" });
@@ -461,12 +459,10 @@ export async function judgeFullAudit(rig: Rig, requests: readonly ApiRequest[], 
   const problems = new Problems();
   fail("writeFile", "ENOSPC");
   const get = { path: `/v1/secrets/${there.secret}` };
-  for (
-    let n = 0;
-    n < 100 && (await send(rig.server, get)).status === 200;
-    n++ // until a record is lost
-  )
+  for (let n = 0; n < 100; n++) {
+    if ((await send(rig.server, get)).status !== 200) break; // a record is lost
     await send(rig.server, { path: "/v1/audit" });
+  }
   for (const sample of requests.filter((one) => !endsServer(one))) {
     const { changes, wanted } = harmless(sample);
     const verdict = await ask(rig, sample, changes);
@@ -494,13 +490,11 @@ export const judgeStopping: Judge = async (rig, requests) => {
   const found: string[] = [];
   const begun = await Promise.all(
     requests.map(async (sample) => {
-      const { target } = textsOf(rig, sample, {});
+      const { target } = requestTexts(rig, sample, {});
       const port = sample.port === "native" ? server.port : server.vaultPort;
       const socket = connect({ host: "127.0.0.1", port, servername: "localhost", ca: server.certificate });
       await once(socket, "secureConnect");
-      socket.write(
-        `${sample.method === "LIST" ? "LIST" : sample.method} /v1/${target} HTTP/1.1\r\nHost: localhost\r\n`,
-      );
+      socket.write(`${sample.method} /v1/${target} HTTP/1.1\r\nHost: localhost\r\n`);
       return { sample, socket };
     }),
   );

@@ -110,12 +110,12 @@ export type Changes = {
 };
 
 /** Returns the target, without `/v1/`, and the body of a request. */
-export function textsOf({ server }: Rig, sample: ApiRequest, changes: Changes) {
+export function requestTexts({ server }: Rig, sample: ApiRequest, changes: Changes) {
   const token = changes.token === undefined ? server.token : changes.token;
   const subject = changes.subject ?? sample.subject ?? "";
   const target = sample.target.replace("*", "secret").replace("{subject}", subject);
   const query = changes.query === undefined ? "" : `${target.includes("?") ? "&" : "?"}${changes.query}`;
-  const body = changes.body ?? bodyOf(sample, subject, token);
+  const body = changes.body ?? bodyText(sample, subject, token);
   return { token, target: target + query, ...(body && { body }) };
 }
 
@@ -127,7 +127,7 @@ function setRoot(rig: Rig, text: string): void {
   rig.tokens.set("root", rig.server.token);
 }
 
-function bodyOf({ body }: ApiRequest, subject: string, token: string | null): string | null {
+function bodyText({ body }: ApiRequest, subject: string, token: string | null): string | null {
   return (
     body &&
     JSON.stringify(body)
@@ -137,9 +137,9 @@ function bodyOf({ body }: ApiRequest, subject: string, token: string | null): st
 }
 
 /** Returns a request to the native port for the test client. */
-export function sendOf(sample: ApiRequest, subject = sample.subject ?? ""): Send {
+export function clientRequest(sample: ApiRequest, subject = sample.subject ?? ""): Send {
   const { method, target, headers } = sample;
-  const body = bodyOf(sample, subject, null);
+  const body = bodyText(sample, subject, null);
   const path = `/v1/${target.replace("{subject}", subject)}`;
   return { method, path, headers, ...(body !== null && { body }), ...(isTokenless(sample) && { token: null }) };
 }
@@ -153,13 +153,13 @@ export function contractRequests(name = (subject: string) => subject): Readonly<
   const rows = [forcedInit, approval, ...nativeRequests].toReversed();
   const requests = rows.map((row) => {
     const subject = row.subject !== null && /\//.test(row.subject) ? name(row.subject) : row.subject;
-    return [endpoints.find(({ at }) => at === row.at)?.operation, sendOf(row, subject ?? "")];
+    return [endpoints.find(({ at }) => at === row.at)?.operation, clientRequest(row, subject ?? "")];
   });
   return { ...Object.fromEntries(requests), unrouted: { path: "/nowhere" } };
 }
 
 export async function ask(rig: Rig, sample: ApiRequest, changes: Changes = {}): Promise<Verdict> {
-  const { target, ...texts } = textsOf(rig, sample, changes);
+  const { target, ...texts } = requestTexts(rig, sample, changes);
   const method = changes.method ?? sample.method;
   const request = { ...texts, headers: { ...sample.headers, ...changes.headers } };
   const { status, text, headers } =
@@ -170,10 +170,10 @@ export async function ask(rig: Rig, sample: ApiRequest, changes: Changes = {}): 
   return { status, text, head: JSON.stringify(headers) };
 }
 
-/** Sends a head that expects 100 Continue. `asked`: whether the server wants the body. */
+/** Sends a head that expects 100 Continue. `asked`: whether the server wants the body, which `sendBody` sends. */
 export async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
   const { server } = rig;
-  const { target, body = "" } = textsOf(rig, sample, { token });
+  const { target, body = "" } = requestTexts(rig, sample, { token });
   const length = Buffer.byteLength(body);
   const port = sample.port === "native" ? server.port : server.vaultPort;
   const options: RequestOptions = {
@@ -188,9 +188,8 @@ export async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
   const asked = await Promise.race([once(sent, "continue").then(() => true), answered.then(() => false)]);
   return {
     asked,
-    /** Sends the body, or gives up. */
-    finish: () => sent.destroy(),
-    send: async () => {
+    giveUp: () => sent.destroy(),
+    sendBody: async () => {
       sent.end(body);
       const response = await answered;
       const text = Buffer.concat(await response.toArray()).toString();

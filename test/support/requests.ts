@@ -22,7 +22,7 @@ export type Carries = "value" | "token" | null;
 
 export type ApiRequest = {
   readonly port: Port;
-  /** Of the endpoint's row. */
+  /** As in the endpoint's row. */
   readonly at: string;
   readonly method: string;
   /** Without `/v1/`. `{subject}` stands for the subject, here and in the body. */
@@ -65,7 +65,7 @@ export const there = {
   token: "ci",
 } as const;
 
-/** In base64. */
+/** A message, in base64. */
 export const message = "aGVsbG8=";
 const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
 

@@ -48,14 +48,14 @@ type Operation = {
 const encrypting: readonly KeyType[] = ["aes256-gcm96", "rsa-2048"];
 const signing: readonly KeyType[] = ["ed25519", "ecdsa-p256", "rsa-2048"];
 const macs: readonly KeyType[] = ["aes256-gcm96", "hmac"];
-const ciphertextOf = ({ ciphertext = "vault:v1:AAAA" }: Made) => ({ ciphertext });
+const ciphertextBody = ({ ciphertext = "vault:v1:AAAA" }: Made) => ({ ciphertext });
 const row = (at: string) => rowAt(at.replace(" ", " /v1/transit/"));
 
-/** Of each row of the table, the types of keys for which it works. */
+/** Rows of the table, and the types of keys for which each works. */
 const operations: Readonly<Record<string, Operation>> = {
   encrypt: { row: row("POST encrypt/:name"), body: () => ({ plaintext: input }), works: encrypting },
-  decrypt: { row: row("POST decrypt/:name"), body: ciphertextOf, works: encrypting },
-  rewrap: { row: row("POST rewrap/:name"), body: ciphertextOf, works: encrypting },
+  decrypt: { row: row("POST decrypt/:name"), body: ciphertextBody, works: encrypting },
+  rewrap: { row: row("POST rewrap/:name"), body: ciphertextBody, works: encrypting },
   datakey: { row: row("POST datakey/:name"), body: () => ({}), works: encrypting },
   sign: { row: row("POST sign/:name"), body: () => ({ input }), works: signing },
   verify: {
