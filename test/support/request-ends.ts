@@ -23,16 +23,18 @@ async function endTokens(rig: Rig): Promise<void> {
   expect((await ask(rig, rotation)).status).to.equal(200);
 }
 
-/** A request whose token ends while the body arrives is refused. */
+/** A request whose token ends while the body arrives is refused, and changes nothing. */
 export const judgeLateBodies: Judge = async (rig, requests) => {
   const problems = new Problems();
   for (const sample of requests.filter((one) => one.body !== null && !isTokenless(one))) {
     const begun: Awaited<ReturnType<typeof beginBody>>[] = [];
     for (const token of await passingTokens(rig, sample, `late-${Math.random()}`))
       begun.push(await beginBody(rig, sample, token));
+    const counts = await countChanges(rig, sample);
     await endTokens(rig);
     for (const { sendBody } of begun)
       problems.refuse(sample, "a body after its token's end", await sendBody(), "UNAUTHORIZED");
+    judgeChanges(sample, counts, await countChanges(rig, sample), 0, problems);
   }
   return problems.found;
 };
@@ -54,10 +56,7 @@ export async function judgeEnds(
       problems.refuse(sample, `token ${n} ended`, verdicts[n] ?? expect.fail("no verdict"), "UNAUTHORIZED");
     if (held.length < verdicts.length && mustWait(sample))
       problems.found.push(`${nameOf(sample)}: ${held.length} of ${verdicts.length} waited`);
-    const after = await countChanges(rig, sample);
-    if (after.some((count, n) => count > (counts[n] ?? 0) + 1))
-      // the one that was sent before
-      problems.found.push(`${nameOf(sample)}: changes what it refuses, ${counts} before, ${after} after`);
+    judgeChanges(sample, counts, await countChanges(rig, sample), 1, problems); // by the request that was sent before
     if (isChange(sample)) await prepare(rig.server, sample);
   }
   return problems.found;
@@ -110,6 +109,18 @@ async function countChanges({ server }: Rig, sample: ApiRequest): Promise<readon
     Math.max(...Object.values(list).map((one) => (Array.isArray(one) ? one.length : 0))),
   );
   return [newest, latestVersion, secretCount, keys, ...lengths].map((count) => Number(count ?? 0));
+}
+
+/** Between two counts, at most so many changes of a kind were made. */
+function judgeChanges(
+  sample: ApiRequest,
+  before: readonly number[],
+  after: readonly number[],
+  most: number,
+  { found }: Problems,
+): void {
+  if (after.some((count, n) => count > (before[n] ?? 0) + most))
+    found.push(`${nameOf(sample)}: changes what it refuses, ${before} before, ${after} after`);
 }
 
 /** In a body with a value, another one: a write of what is there changes nothing. */
