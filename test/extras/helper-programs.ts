@@ -15,15 +15,17 @@ export function helperEnvironment({ home, url }: TestServer, more: Record<string
   return environment({ STRONGROOM_HOME: home, STRONGROOM_ADDRESS: url, PATH, ...more });
 }
 
-/** Runs a program that finds the helpers. */
-export function runWithHelpers(
-  server: TestServer,
-  program: string,
-  args: readonly string[],
-  input: string | Uint8Array,
-  more: Record<string, string> = {},
-): Promise<Ended> {
-  const child = spawn(program, args, { env: helperEnvironment(server, more), cwd: temporaryDirectory() });
-  child.stdin.on("error", () => {}).end(input);
-  return collect(child).ended;
+/** Returns a function that runs programs which find the helpers. `always`: variables for all of them. */
+export function helperRunner(server: () => TestServer, always: Record<string, string> = {}) {
+  return (
+    program: string,
+    args: readonly string[],
+    input: string | Uint8Array,
+    more: Record<string, string> = {},
+  ): Promise<Ended> => {
+    const env = helperEnvironment(server(), { ...always, ...more });
+    const child = spawn(program, args, { env, cwd: temporaryDirectory() });
+    child.stdin.on("error", () => {}).end(input);
+    return collect(child).ended;
+  };
 }

@@ -9,17 +9,12 @@ import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { realScryptCost, shareLocalServer } from "../../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, send } from "../../../tools/rig/test-client.js";
-import { runWithHelpers } from "../helper-programs.js";
+import { helperRunner } from "../helper-programs.js";
 
 describe("docker-credential-strongroom", function () {
   this.timeout(0);
   const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));
-  const execute = (
-    program: string,
-    args: readonly string[],
-    input: string | Uint8Array,
-    more: Record<string, string> = {},
-  ) => runWithHelpers(server(), program, args, input, more);
+  const execute = helperRunner(server);
 
   const docker = (action: string, input: string | Uint8Array = "") =>
     execute("docker-credential-strongroom", [action], input);
@@ -122,6 +117,7 @@ describe("docker-credential-strongroom", function () {
     expect(binary.stderr).to.contain("binary");
     expect(await docker("login")).to.include({ code: 2 });
   });
+
   /** A registry that wants Basic authentication (the distribution specification, "Determining Support"); the logins it has seen. */
   async function startRegistry(): Promise<{ readonly host: string; readonly seen: string[] }> {
     const seen: string[] = [];
@@ -138,11 +134,12 @@ describe("docker-credential-strongroom", function () {
   }
 
   describe("called by", () => {
-    /** `usable`: ends without an error where the program can work, which an installed podman cannot always. `again`: what a second login says that the helper's credential was used. */
     type Tool = {
       readonly program: string;
+      /** Ends without an error where the program can work, which an installed podman cannot always. */
       readonly usable: readonly string[];
       readonly flags: readonly string[];
+      /** Text of a second login that used the helper's credential. */
       readonly again: string;
     };
     const tools: readonly Tool[] = [
@@ -180,7 +177,6 @@ describe("docker-credential-strongroom", function () {
         expect(ended.code, ended.stderr).to.equal(0);
         const { status } = await send(server(), { path: `/v1/secrets/docker/${host}/me` });
         expect(status).to.equal(404);
-        return undefined;
       });
     }
   });

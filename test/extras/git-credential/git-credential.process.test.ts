@@ -18,17 +18,12 @@ import {
   mustUnlock,
   send,
 } from "../../../tools/rig/test-client.js";
-import { helperEnvironment, runWithHelpers } from "../helper-programs.js";
+import { helperEnvironment, helperRunner } from "../helper-programs.js";
 
 describe("git-credential-strongroom", function () {
   this.timeout(0);
   const server = shareLocalServer(realScryptCost, (fresh) => mustInit(fresh));
-  const execute = (
-    program: string,
-    args: readonly string[],
-    input: string | Uint8Array,
-    more: Record<string, string> = {},
-  ) => runWithHelpers(server(), program, args, input, { GIT_TERMINAL_PROMPT: "0", GIT_CONFIG_NOSYSTEM: "1", ...more });
+  const execute = helperRunner(server, { GIT_TERMINAL_PROMPT: "0", GIT_CONFIG_NOSYSTEM: "1" });
 
   const helper = ["-c", "credential.helper=", "-c", "credential.helper=strongroom"];
 
@@ -69,7 +64,7 @@ describe("git-credential-strongroom", function () {
   });
 
   const direct = (action: string, input: string | Uint8Array) => execute("git-credential-strongroom", [action], input);
-  const helperOf = (action: string, lines: readonly string[], end = "\n") =>
+  const runHelper = (action: string, lines: readonly string[], end = "\n") =>
     execute("git-credential-strongroom", [action], lines.map((each) => `${each}${end}`).join(""));
   const attributes: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
     ["CR LF line ends", "\r\n", [], []],
@@ -92,11 +87,11 @@ describe("git-credential-strongroom", function () {
     it(`keeps or ignores ${what}, as git's protocol says`, async () => {
       const asked = ["protocol=https", `host=attributes-${index}.test`];
       const stored = [...asked, "username=u", "password=pw", ...more];
-      expect(await helperOf("store", stored, end)).to.include({ code: 0, stderr: "" });
-      const { stdout } = await helperOf("get", asked, end);
+      expect(await runHelper("store", stored, end)).to.include({ code: 0, stderr: "" });
+      const { stdout } = await runHelper("get", asked, end);
       expect(stdout).to.equal(["username=u", "password=pw", ...want, ""].join("\n"));
-      await helperOf("erase", asked);
-      expect((await helperOf("get", asked)).stdout).to.equal("");
+      await runHelper("erase", asked);
+      expect((await runHelper("get", asked)).stdout).to.equal("");
       expect(await mustListPaths(server(), `git/attributes-${index}.test/`)).to.deep.equal([]);
     });
   }
@@ -113,11 +108,11 @@ describe("git-credential-strongroom", function () {
   ]) {
     it(`stores nothing with ${more.join(" and ")}`, async () => {
       const asked = ["protocol=https", "host=nothing.test"];
-      expect(await helperOf("store", [...asked, "username=u", "password=pw", ...more])).to.include({
+      expect(await runHelper("store", [...asked, "username=u", "password=pw", ...more])).to.include({
         code: 0,
         stderr: "",
       });
-      expect((await helperOf("get", asked)).stdout).to.equal("");
+      expect((await runHelper("get", asked)).stdout).to.equal("");
     });
   }
 
@@ -141,10 +136,10 @@ describe("git-credential-strongroom", function () {
   it("gives no line longer than git's protocol allows, and takes one that is as long", async () => {
     const asked = ["protocol=https", "host=length.test"];
     const password = "x".repeat(65_535 - "password=\n".length);
-    expect(await helperOf("store", [...asked, "username=u", `password=${password}`])).to.include({ code: 0 });
-    expect((await helperOf("get", asked)).stdout).to.equal(`username=u\npassword=${password}\n`);
+    expect(await runHelper("store", [...asked, "username=u", `password=${password}`])).to.include({ code: 0 });
+    expect((await runHelper("get", asked)).stdout).to.equal(`username=u\npassword=${password}\n`);
     await mustPut(server(), "git/length.test/u", `${password}x`);
-    const { code, stdout, stderr } = await helperOf("get", asked);
+    const { code, stdout, stderr } = await runHelper("get", asked);
     expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
     expect(stderr).to.contain("65,535 bytes");
   });
@@ -156,7 +151,7 @@ describe("git-credential-strongroom", function () {
 
   it("responds at the blank line while the pipe stays open", async () => {
     const lines = ["protocol=https", "host=open.test"];
-    await helperOf("store", [...lines, "username=u", "password=pw"]);
+    await runHelper("store", [...lines, "username=u", "password=pw"]);
     const child = spawn("git-credential-strongroom", ["get"], {
       env: helperEnvironment(server()),
       cwd: temporaryDirectory(),
