@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList } from "../../tools/rig/test-client.js";
 import { strongroom } from "./run-command.js";
-import { zipOf } from "./zip-archive.js";
+import { makeZip } from "./zip-archive.js";
 
 type Case = {
   readonly input: string | Buffer;
@@ -172,7 +172,7 @@ const titles: Readonly<Record<string, Case>> = {
 };
 
 const onePassword = (...items: readonly object[]) => {
-  return zipOf({ "export.data": JSON.stringify({ accounts: [{ vaults: [{ attrs: { name: "V" }, items }] }] }) }, 8);
+  return makeZip({ "export.data": JSON.stringify({ accounts: [{ vaults: [{ attrs: { name: "V" }, items }] }] }) });
 };
 const section = (title: string, ...fields: readonly (readonly [title: string, value: object])[]) => {
   return { title, fields: fields.map(([name, value]) => ({ title: name, value })) };
@@ -345,14 +345,14 @@ const json: Readonly<Record<string, Case>> = {
     says: ["item 1 (Old): its passport"],
   },
   "Bitwarden's archive": {
-    input: zipOf(
-      { "data.json": JSON.stringify({ encrypted: false, items: [bitwardenItem] }), "attachments/1/a.pdf": "x" },
-      8,
-    ),
+    input: makeZip({
+      "data.json": JSON.stringify({ encrypted: false, items: [bitwardenItem] }),
+      "attachments/1/a.pdf": "x",
+    }),
     stored: { "Old/username": "u", "Old/password": "p" },
     says: ["left out: the attachment attachments/1/a.pdf"],
   },
-  "an unknown archive": { input: zipOf({ "x.json": "{}" }, 8), stored: {}, says: ["none that import knows"] },
+  "an unknown archive": { input: makeZip({ "x.json": "{}" }), stored: {}, says: ["none that import knows"] },
 };
 const foreign: Readonly<Record<string, object>> = {
   Aegis: { version: 1, header: {}, db: { entries: [] } },

@@ -16,7 +16,7 @@ import { readOnePassword } from "../../src/cli/import/one-password.js";
 import { planPaths } from "../../src/cli/import/plan.js";
 import { problemOfPath } from "../../src/cli/kit/args/paths.js";
 import type { Secret } from "../../src/client/client.js";
-import { zipOf } from "./zip-archive.js";
+import { makeZip } from "./zip-archive.js";
 
 const runs = Number(process.env["STRONGROOM_IMPORT_RUNS"] ?? "60");
 
@@ -103,7 +103,7 @@ const writers: Readonly<Record<string, (given: Items) => ParsedSource>> = {
       },
     }));
     const vaults = [{ attrs: { name: "V" }, items: all }];
-    return readOnePassword(zipOf({ "export.data": JSON.stringify({ accounts: [{ vaults }] }) }, 0), "x");
+    return readOnePassword(makeZip({ "export.data": JSON.stringify({ accounts: [{ vaults }] }) }, { method: 0 }), "x");
   },
   keepass: (given) => {
     const groups = given.map(({ title, folder, fields }) => {

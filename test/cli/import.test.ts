@@ -14,7 +14,7 @@ import { environment, mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
-import { zipOf } from "./zip-archive.js";
+import { makeZip } from "./zip-archive.js";
 
 describe("strongroom import, through the real command", () => {
   const server = shareLocalServer({ maxValueBytes: 4096 }, mustInit);
@@ -323,8 +323,8 @@ describe("strongroom import, through the real command", () => {
     };
 
     it("reads 1Password's .1pux, and says what it leaves out", async () => {
-      for (const method of [0, 8] as const) {
-        const input = zipOf({ "export.attributes": "{}", "export.data": JSON.stringify(onePassword) }, method);
+      for (const method of [0, 8]) {
+        const input = makeZip({ "export.attributes": "{}", "export.data": JSON.stringify(onePassword) }, { method });
         const stderr = ["the format is 1password"];
         const stdout = ["its password history", "its files", "Private, item 2: it has only a title"];
         const secrets = {
@@ -349,12 +349,12 @@ describe("strongroom import, through the real command", () => {
       const fields = Array.from({ length: 150_000 }, (_, i) => ({ title: `f${i}`, id: `f${i}`, value: value(i) }));
       const item = { uuid: "i", overview: { title: "Many" }, details: { sections: [{ title: "", fields }] } };
       const content = { accounts: [{ attrs: {}, vaults: [{ attrs: {}, items: [item] }] }] };
-      const { found } = readOnePassword(zipOf({ "export.data": JSON.stringify(content) }, 8), "x.1pux");
+      const { found } = readOnePassword(makeZip({ "export.data": JSON.stringify(content) }), "x.1pux");
       expect(found.filter(({ value }) => value === "v")).to.have.length(149_999);
     });
 
     it("refuses a .1pux that would fill the memory, before it expands it", () => {
-      const bomb = zipOf({ "export.data": " ".repeat(17 * 2 ** 20) }, 8);
+      const bomb = makeZip({ "export.data": " ".repeat(17 * 2 ** 20) });
       expect(() => readOnePassword(bomb, "x.1pux")).to.throw(
         CommandFailure,
         /x\.1pux: its content is 100 times as large/,
@@ -367,7 +367,7 @@ describe("strongroom import, through the real command", () => {
     });
 
     it("refuses a .1pux that is damaged anywhere, with a message instead of a crash", async () => {
-      const whole = zipOf({ "export.data": JSON.stringify({ accounts: [] }) }, 8);
+      const whole = makeZip({ "export.data": JSON.stringify({ accounts: [] }) });
       for (let cut = 4; cut < whole.length; cut += 7) {
         expect(() => readOnePassword(whole.subarray(0, cut), "x.1pux"), `cut at ${cut}`).to.throw(CommandFailure);
       }
@@ -380,7 +380,9 @@ describe("strongroom import, through the real command", () => {
           expect(error, `byte ${at}`).to.be.instanceOf(CommandFailure);
         }
       }
-      expect(() => readOnePassword(zipOf({ other: "x" }, 0), "x.1pux")).to.throw("it is not a 1Password export");
+      expect(() => readOnePassword(makeZip({ other: "x" }, { method: 0 }), "x.1pux")).to.throw(
+        "it is not a 1Password export",
+      );
     });
 
     const keepass = `<?xml version="1.0" encoding="utf-8" standalone="yes"?>
@@ -632,7 +634,7 @@ describe("strongroom import, through the real command", () => {
       };
       const [oldest, newest] = [login("b", "2024-01-01", "first", "p1"), login("a", "2025-01-01", "second", "p2")];
       const middle = login("c", "2024-06-01", "third", "p3");
-      const bitwardenOf = (items: readonly object[], action?: string): Source => {
+      const bitwardenSource = (items: readonly object[], action?: string): Source => {
         return { format: "bitwarden", input: { items }, args: action === undefined ? [] : ["--on-duplicate", action] };
       };
       const both = {
@@ -644,13 +646,13 @@ describe("strongroom import, through the real command", () => {
 
       it("suffix, the default, renames a whole item, by creation time, and is the same at every import", async () => {
         const folder = newFolder();
-        const first = mustDo(await importText(folder, bitwardenOf([newest, oldest])));
+        const first = mustDo(await importText(folder, bitwardenSource([newest, oldest])));
         expect(first.stdout).to.contain(`item 1 (Mail): stored as ${folder}Mail-2\n`);
         expect(await stored(server(), folder)).to.deep.equal(both);
-        const again = mustDo(await importText(folder, bitwardenOf([oldest, newest], "suffix")));
+        const again = mustDo(await importText(folder, bitwardenSource([oldest, newest], "suffix")));
         expect(again.stdout).to.contain("0 created, 0 replaced, 4 unchanged, 0 skipped\n");
         const later = login("0", "2026-01-01", "fourth", "p4");
-        const more = mustDo(await importText(folder, bitwardenOf([later, newest, oldest], "suffix")));
+        const more = mustDo(await importText(folder, bitwardenSource([later, newest, oldest], "suffix")));
         expect(more.stdout).to.contain("2 created, 0 replaced, 4 unchanged, 0 skipped\n");
         expect(await stored(server(), folder)).to.include({ ...both, "Mail-3/username": "fourth" });
       });
@@ -658,7 +660,7 @@ describe("strongroom import, through the real command", () => {
       it("suffix uses no path that another entry has", async () => {
         const folder = newFolder();
         const taken = { ...middle, name: "Mail-2" };
-        mustDo(await importText(folder, bitwardenOf([oldest, newest, taken], "suffix")));
+        mustDo(await importText(folder, bitwardenSource([oldest, newest, taken], "suffix")));
         const found = await stored(server(), folder);
         expect(found).to.include({ "Mail/username": "first", "Mail-2/username": "third", "Mail-3/username": "second" });
       });
@@ -666,7 +668,7 @@ describe("strongroom import, through the real command", () => {
       it("suffix renames fields of the same name in one item, rows of KeePassXC and names of JSON", async () => {
         const folder = newFolder();
         const fields = [1, 2, 3].map((n) => ({ name: "code", value: `c${n}` }));
-        mustDo(await importText(folder, bitwardenOf([{ ...oldest, fields }], "suffix")));
+        mustDo(await importText(folder, bitwardenSource([{ ...oldest, fields }], "suffix")));
         const codes = { "Mail/fields/code": "c1", "Mail/fields/code-2": "c2", "Mail/fields/code-3": "c3" };
         expect(await stored(server(), folder)).to.include(codes);
         const rows = ['"Group","Title","Password","Created"', '"R","T","new","2025"', '"R","T","old","2024"'];
@@ -693,16 +695,16 @@ describe("strongroom import, through the real command", () => {
       it("skip leaves out later items as a whole, and lists them", async () => {
         const folder = newFolder();
         const url = { ...newest, login: { ...newest.login, uris: [{ uri: "https://a" }] } };
-        const { stdout } = mustDo(await importText(folder, bitwardenOf([url, oldest], "skip")));
+        const { stdout } = mustDo(await importText(folder, bitwardenSource([url, oldest], "skip")));
         expect(stdout).to.contain("left out: item 1 (Mail), username, and all of its item: same path as item 2 (Mail)");
         const { "Mail/username": username, "Mail/password": password } = both;
         expect(await stored(server(), folder)).to.deep.equal({ "Mail/username": username, "Mail/password": password });
       });
 
       it("error names both items and both ways out", async () => {
-        const refused = await importText(newFolder(), bitwardenOf([oldest, newest], "error"));
+        const refused = await importText(newFolder(), bitwardenSource([oldest, newest], "error"));
         mustRefuseWith(refused, 7, "item 1 (Mail)", "item 2 (Mail)", "--on-duplicate suffix or skip");
-        mustRefuseWith(await importText(newFolder(), bitwardenOf([oldest], "rename")), 2, "error, suffix, skip");
+        mustRefuseWith(await importText(newFolder(), bitwardenSource([oldest], "rename")), 2, "error, suffix, skip");
       });
     });
 

@@ -1,16 +1,22 @@
 /** ZIP archives as other programs write them. */
 import { crc32, deflateRawSync } from "node:zlib";
 
-/** `method`: 0 stores the members, 8 deflates them. */
-export function zipOf(members: Readonly<Record<string, string>>, method: 0 | 8): Buffer {
+type Options = { readonly method?: number; readonly flags?: number };
+
+/** `method`: 8 deflates the members, 0 stores them; with any other, each is packed already. */
+export function makeZip(
+  members: Readonly<Record<string, string | Buffer>>,
+  { method = 8, flags = 0 }: Options = {},
+): Buffer {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];
   let at = 0;
-  for (const [name, text] of Object.entries(members)) {
-    const content = Buffer.from(text);
-    const packed = method === 0 ? content : deflateRawSync(content);
+  for (const [name, given] of Object.entries(members)) {
+    const content = Buffer.from(given);
+    const packed = method === 8 ? deflateRawSync(content) : content;
     const common = Buffer.alloc(26);
     common.writeUInt16LE(20, 0);
+    common.writeUInt16LE(flags, 2);
     common.writeUInt16LE(method, 4);
     common.writeUInt32LE(crc32(content), 10);
     common.writeUInt32LE(packed.length, 14);

@@ -11,15 +11,15 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-
 import { join } from "node:path";
-import { deflateRawSync, gzipSync } from "node:zlib";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { mainFile, node } from "../../../tools/rig/process.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../../cli/run-command.js";
+import { makeZip } from "../../cli/zip-archive.js";
 import type { Finished } from "../../support/command-here.js";
 
 const value = () => randomBytes(20).toString("base64url");
@@ -31,12 +31,7 @@ const identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "
 
 function repository(): { readonly directory: string; readonly git: (...args: readonly string[]) => string } {
   const directory = temporaryDirectory();
-  const git = (...args: readonly string[]) =>
-    execFileSync("git", [...identity, ...args], {
-      cwd: directory,
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+  const git = (...args: readonly string[]) => gitIn(directory, ...args);
   git("init", "-q");
   return { directory, git };
 }
@@ -180,7 +175,7 @@ describe("strongroom scan", () => {
   });
 });
 
-/** A value in 34 encodings and 25 kinds of places: it is found, or the place is named with the reason. */
+/** A value in many encodings and kinds of places: it is found, or the place is named with the reason. */
 describe("strongroom scan of a planted value", () => {
   const planted = 'Kx7"q&Zr4/Lw8+Tn%m';
   const plain = randomBytes(18).toString("base64url");
@@ -248,7 +243,7 @@ describe("strongroom scan of a planted value", () => {
       writeFileSync(join(directory, `${name}, plain`), encode(plain));
       writeFileSync(join(directory, `${name}, marked`), encode(planted));
     }
-    const { found, skipped } = resultOf(await scan(directory, "--json"));
+    const { found, skipped } = parseScan(await scan(directory, "--json"));
     expect(skipped).to.deep.equal([]);
     const seen = new Set(found.map(({ file, path }) => `${file} ${path}`));
     for (const name of Object.keys(encodings))
@@ -341,7 +336,7 @@ describe("strongroom scan of a planted value", () => {
     symlinkSync("/etc/hostname", join(directory, "plain", "link"));
     symlinkSync("a.xz", join(directory, "plain", "inner-link"));
 
-    const { found, skipped, code } = resultOf(await scan(directory, "--json"));
+    const { found, skipped, code } = parseScan(await scan(directory, "--json"));
     const has = (name: string) => found.some(({ file }) => file === name || file.startsWith(`${name}:`));
     expect(
       [
@@ -379,7 +374,7 @@ describe("strongroom scan of a planted value", () => {
     git("clone", "-q", "--bare", directory, bare);
     for (const place of [bare, join(directory, ".git")])
       expect(
-        resultOf(await scan(place, "--json")).found.map(({ file }) => file.split("/")[0]),
+        parseScan(await scan(place, "--json")).found.map(({ file }) => file.split("/")[0]),
         place,
       ).to.deep.equal(["a"]);
   });
@@ -406,56 +401,19 @@ describe("strongroom scan of a planted value", () => {
     }
   });
 
-  /** A zip of these members, as they are in its list. */
-  function zipOf(members: readonly { name: string; content: Buffer; method?: number; flags?: number }[]): Buffer {
-    const parts: Buffer[] = [];
-    const list: Buffer[] = [];
-    for (const { name, content, method = 8, flags = 0 } of members) {
-      const packed = method === 8 ? deflateRawSync(content) : content;
-      const common = Buffer.alloc(26); // from the version to the lengths of name and extra field
-      for (const [at, number] of [
-        [0, 20],
-        [2, flags],
-        [4, method],
-        [22, name.length],
-      ] as const)
-        common.writeUInt16LE(number, at);
-      common.writeUInt32LE(packed.length, 14);
-      common.writeUInt32LE(content.length, 18);
-      const end = Buffer.alloc(14);
-      end.writeUInt32LE(Buffer.concat(parts).length, 10);
-      list.push(Buffer.from("PK\x01\x02\x14\0", "latin1"), common, end, Buffer.from(name));
-      parts.push(Buffer.from("PK\x03\x04", "latin1"), common, Buffer.from(name), packed);
-    }
-    const [files, index] = [Buffer.concat(parts), Buffer.concat(list)];
-    const end = Buffer.alloc(18);
-    for (const at of [4, 6]) end.writeUInt16LE(members.length, at);
-    end.writeUInt32LE(index.length, 8);
-    end.writeUInt32LE(files.length, 12);
-    return Buffer.concat([files, index, Buffer.from("PK\x05\x06", "latin1"), end]);
-  }
-
   const text = Buffer.from(`key: ${plain}\n`);
   const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"ab".repeat(32)}\nsize 9\n`;
   const contents: readonly (readonly [what: string, name: string, content: Buffer | string, why: string])[] = [
-    ["a packed member of a zip", "a.zip", zipOf([{ name: "in/a.env", content: text }]), ""],
-    ["a stored member of a zip", "a.jar", zipOf([{ name: "a.env", content: text, method: 0 }]), ""],
-    [
-      "the second member of a zip",
-      "b",
-      zipOf([
-        { name: "x", content: Buffer.from("x") },
-        { name: "y", content: text },
-      ]),
-      "",
-    ],
-    ["a zip within a zip", "c.zip", zipOf([{ name: "d.zip", content: zipOf([{ name: "e", content: text }]) }]), ""],
-    ["gzip within a zip", "d.zip", zipOf([{ name: "e.gz", content: gzipSync(text) }]), ""],
-    ["base64 within a zip", "e.zip", zipOf([{ name: "f", content: Buffer.from(b64(`ann:${plain}`)) }]), ""],
-    ["an encrypted member", "f.zip", zipOf([{ name: "g", content: text, flags: 1 }]), "encrypted"],
-    ["a member of another method", "g.zip", zipOf([{ name: "h", content: gzipSync(text), method: 93 }]), "compressed"],
-    ["a zip that is cut off", "h.zip", zipOf([{ name: "i", content: text }]).subarray(0, -9), "compressed"],
-    ["a zip without its list", "o.zip", zipOf([{ name: "p", content: text }]).subarray(0, -40), "compressed"],
+    ["a packed member of a zip", "a.zip", makeZip({ "in/a.env": text }), ""],
+    ["a stored member of a zip", "a.jar", makeZip({ "a.env": text }, { method: 0 }), ""],
+    ["the second member of a zip", "b", makeZip({ x: "x", y: text }), ""],
+    ["a zip within a zip", "c.zip", makeZip({ "d.zip": makeZip({ e: text }) }), ""],
+    ["gzip within a zip", "d.zip", makeZip({ "e.gz": gzipSync(text) }), ""],
+    ["base64 within a zip", "e.zip", makeZip({ f: b64(`ann:${plain}`) }), ""],
+    ["an encrypted member", "f.zip", makeZip({ g: text }, { flags: 1 }), "encrypted"],
+    ["a member of another method", "g.zip", makeZip({ h: gzipSync(text) }, { method: 93 }), "compressed"],
+    ["a zip that is cut off", "h.zip", makeZip({ i: text }).subarray(0, -9), "compressed"],
+    ["a zip without its list", "o.zip", makeZip({ p: text }).subarray(0, -40), "compressed"],
     ["a pointer whose content is not here", "i.bin", pointer, "Git LFS"],
     ["bzip2", "j.bz2", Buffer.from("425a6839314159265359", "hex"), "compressed"],
     ["zstd", "k.zst", Buffer.from("28b52ffd24000000", "hex"), "compressed"],
@@ -473,7 +431,7 @@ describe("strongroom scan of a planted value", () => {
     for (const [what, name, content, why] of contents) {
       const alone = temporaryDirectory();
       for (const each of [alone, directory]) writeFileSync(join(each, name), content);
-      const { code, found, skipped } = resultOf(await scan(alone, "--json"));
+      const { code, found, skipped } = parseScan(await scan(alone, "--json"));
       expect(outer(found), what).to.deep.equal(why === "" ? [name] : []);
       expect(skipped.map((each) => each.why).join(), what).to.contain(why);
       expect(code, what).to.equal(why === "" ? 12 : 13);
@@ -482,7 +440,7 @@ describe("strongroom scan of a planted value", () => {
     git("commit", "-q", "-m", "one");
     git("rm", "-q", ...contents.map(([, name]) => name));
     git("commit", "-q", "-m", "two");
-    const { found, skipped } = resultOf(await scan(directory, "--json"));
+    const { found, skipped } = parseScan(await scan(directory, "--json"));
     expect(outer([...found, ...skipped])).to.have.members(contents.map(([, name]) => name));
   });
 
@@ -490,7 +448,7 @@ describe("strongroom scan of a planted value", () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "large"), plain);
     truncateSync(join(directory, "large"), 256 * 2 ** 20 + 1);
-    const { code, found, skipped } = resultOf(await scan(directory, "--json"));
+    const { code, found, skipped } = parseScan(await scan(directory, "--json"));
     expect({ code, found, skipped }).to.deep.equal({
       code: 13,
       found: [],
@@ -505,7 +463,7 @@ describe("strongroom scan of a planted value", () => {
     const { directory, git } = repository();
     for (const [name, value] of Object.entries(urls)) writeFileSync(join(directory, name), `${name}=${value}\n`);
     git("add", ".");
-    const { found, code } = resultOf(await scan(directory, "--staged", "--json", "--prefix", "shop"));
+    const { found, code } = parseScan(await scan(directory, "--staged", "--json", "--prefix", "shop"));
     expect(found.map(({ file, path }) => `${file} ${path}`)).to.have.members(
       Object.keys(urls).map((name) => `${name} shop/${name}`),
     );
@@ -531,7 +489,7 @@ type Scanned = {
   readonly skipped: readonly { readonly file: string; readonly why: string }[];
 };
 
-function resultOf({ code, stdout, stderr }: Finished): Scanned {
+function parseScan({ code, stdout, stderr }: Finished): Scanned {
   expect(stderr).to.equal("");
   return { ...(JSON.parse(stdout) as Scanned), code };
 }
