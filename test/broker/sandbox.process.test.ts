@@ -31,7 +31,7 @@ describe("the sandbox of agent run", function () {
   type Start = {
     readonly cwd?: string;
     readonly env?: Readonly<Record<string, string>>;
-    /** Of a shell, before the command. */
+    /** Script of the shell that starts the command, before it. */
     readonly before?: string;
     readonly flags?: readonly string[];
   };
@@ -489,8 +489,8 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
     it("reaches no host and no port but the broker", async () => {
       const { server, upstream } = rig();
       const places = [`https://127.0.0.1:${server.port}/v1/status`, `https://127.0.0.1:${upstream.port}/direct`];
-      const script = `curl -sS -m 5 --noproxy '*' -k ${places.join(" ")}`;
-      expect((await sandboxed(newUser(), script)).stdout).to.equal("");
+      const script = `curl -sS -m 5 --noproxy '*' -k ${places.join(" ")}; echo end`;
+      expect((await sandboxed(newUser(), script)).stdout).to.equal("end\n");
       expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
     });
 
@@ -526,7 +526,9 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       writeFileSync(join(user.vault, "vault", "server.pid"), readFileSync(join(server.home, "vault", "server.pid")));
       chmodSync(join(user.vault, "vault", "server.pid"), 0o600);
       give(file, join(user.vault, "vault", "server.pid"));
-      mustNotShow(await sandboxed(user, `cat ${file}`));
+      const ended = await sandboxed(user, `cat ${file}; echo end`);
+      mustNotShow(ended);
+      expect(ended.stdout, ended.stderr).to.equal("end\n");
     });
   });
 
@@ -676,7 +678,7 @@ print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st
 
   describe("agent run without a sandbox", () => {
     it("says what to install where bubblewrap is missing, and does not run the program", async function () {
-      if (process.getuid?.() === 0) needsSandbox(this);
+      if (isRoot) needsSandbox(this);
       const user = newUser();
       const directory = ownDirectory("bin");
       writeFileSync(join(directory, "bin", "apt-get"), "#!/bin/sh\n", { mode: 0o755 });
