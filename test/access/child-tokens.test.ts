@@ -357,32 +357,32 @@ function expectState({ credentials }: Opened, living: Values, ended: Values): vo
 }
 
 async function expectAfterRestart(kept: Kept, clock: FakeClock, living: Values, ended: Values): Promise<void> {
-  const again = await opened(copyOf(kept), clock);
+  const again = await opened(cloneKept(kept), clock);
   expectState(again, living, ended);
   await again.vault.close();
 }
 
-function textOf({ documents }: Kept, name: string): string {
+function documentText({ documents }: Kept, name: string): string {
   return Buffer.from(documents.get(name) ?? "").toString();
 }
 
-function sizesOf({ documents }: Kept): readonly (number | undefined)[] {
+function documentSizes({ documents }: Kept): readonly (number | undefined)[] {
   return tokenDocuments.map((name) => documents.get(name)?.length);
 }
 
-function copyOf(kept: Kept): Kept {
+function cloneKept(kept: Kept): Kept {
   return { ...kept, documents: new Map(kept.documents) };
 }
 
 /** Another server on the same store, which shares vault and key worker with the first. */
 async function beside({ vault, clock, kept }: Server): Promise<Server> {
   const { records } = vault;
-  const tagOf = async (name: string) => (await records.readDocument(name))?.tag ?? null;
+  const readTag = async (name: string) => (await records.readDocument(name))?.tag ?? null;
   const shared = {
     isShared: true,
     refresh: () => records.refresh(),
     hold: <T>(work: () => Promise<T>) => records.hold(work),
-    documentTags: (names: readonly string[]) => Promise.all(names.map(tagOf)),
+    documentTags: (names: readonly string[]) => Promise.all(names.map(readTag)),
     readDocument: (name: string) => records.readDocument(name),
     writeDocument: async (name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null) => {
       for (let i = 0; i < (name === "tokens" ? 8 : 1); i++) await new Promise((resolve) => setImmediate(resolve)); // others are first
@@ -418,12 +418,12 @@ describe("A long document of client tokens", () => {
   it("is not written for each token, but for its changes from time to time, and again when they end", async () => {
     const { tokens, kept, clock } = await unlocked();
     const { text } = await tokens.create(manyPaths, always);
-    const [before] = sizesOf(kept);
+    const [before] = documentSizes(kept);
     const written = new Set<number | undefined>();
     for (let i = 0; i < 100; i++) {
       clock.advance(100);
       const child = await tokens.createChild(text, wish);
-      const [whole, changes] = sizesOf(kept);
+      const [whole, changes] = documentSizes(kept);
       written.add(whole);
       expect(changes, "of the changes").to.be.below(16_385);
       if (i % 2 === 1) await tokens.revoke(child.shown.name);
@@ -459,14 +459,14 @@ describe("A long document of client tokens", () => {
     const first = await unlocked({ step: () => remember() });
     const { text } = await first.tokens.create(manyPaths, always);
     const servers = [await beside(first), await beside(first), await beside(first)];
-    remember = () => moments.push({ kept: copyOf(first.kept), living: [...living], ended: [...ended] });
+    remember = () => moments.push({ kept: cloneKept(first.kept), living: [...living], ended: [...ended] });
     await Promise.all(servers.map((server, i) => use(server, text, i, { living, ended })));
     for (const server of [...servers, await beside(first)]) {
       await server.tokens.refresh();
       expectState(server, living, ended);
       expect(server.tokens.list()).to.have.length(1 + living.length);
     }
-    const closed = moments.filter(({ kept }) => textOf(kept, "token-changes").includes('"closed":true'));
+    const closed = moments.filter(({ kept }) => documentText(kept, "token-changes").includes('"closed":true'));
     expect(closed).to.not.have.length(0);
     for (const moment of [...closed.slice(-4), ...moments.filter((_, i) => i % 60 === 0)]) {
       await expectAfterRestart(moment.kept, first.clock, moment.living, moment.ended);
@@ -493,8 +493,10 @@ describe("A long document of client tokens", () => {
     const { text } = await tokens.create(manyPaths, always);
     await tokens.createChild(text, wish);
     const [whole = Buffer.from(""), changes = Buffer.from("")] = tokenDocuments.map((name) => kept.documents.get(name));
-    expect(textOf(kept, "tokens")).to.match(/^{"format":"strongroom tokens","version":2,"id":"[\w-]{22}","tokens":/);
-    expect(textOf(kept, "token-changes")).to.match(
+    expect(documentText(kept, "tokens")).to.match(
+      /^{"format":"strongroom tokens","version":2,"id":"[\w-]{22}","tokens":/,
+    );
+    expect(documentText(kept, "token-changes")).to.match(
       /^{"format":"strongroom token changes","version":1,"after":"[\w-]{22}",/,
     );
     expect(readTokens(whole, changes)?.tokens).to.have.length(2);

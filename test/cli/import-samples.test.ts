@@ -267,9 +267,9 @@ describe("import of other projects' sample files", () => {
   }
 
   async function outcome(bytes: Buffer, folder: string, file: string): Promise<string> {
-    const flags = ["import", "--prefix", folder, "-"];
-    const dry = await strongroom(server(), [...flags.slice(0, 3), "--dry-run", "-"], { input: bytes });
-    const done = await strongroom(server(), [...flags.slice(0, 3), "--json", "-"], { input: bytes });
+    const imported = (flag: string) =>
+      strongroom(server(), ["import", "--prefix", folder, flag, "-"], { input: bytes });
+    const [dry, done] = [await imported("--dry-run"), await imported("--json")];
     if (!done.stdout.startsWith("{")) return dry.stderr.replace(/^strongroom: standard input[,:]?/, "").trim();
     const [, format = ""] = /the format is (\S+)/.exec(dry.stderr) ?? [];
     const { created, refused, leftOut, remarks } = JSON.parse(done.stdout) as Summary;

@@ -55,7 +55,7 @@ describe("a power cut", function () {
     it(`is seen to lose data by this rig when the server does not sync ${off.replace("&", " or ")}`, async () => {
       const rig = await startRig(off);
       let loss: string | null = null;
-      for (let cut = 1; cut <= 5 && loss === null; cut++) loss = await lossOf(rig.live(1, "at rest"));
+      for (let cut = 1; cut <= 5 && loss === null; cut++) loss = await findLoss(rig.live(1, "at rest"));
       report(`${rig.subject.acknowledged} acknowledged changes; ${loss?.split("\n")[0]}`);
       expect(loss).not.to.equal(null);
     });
@@ -93,8 +93,8 @@ async function startRig(syncsOff?: string) {
   return { subject, live };
 }
 
-/** Returns how the vault differs; null when it does not. */
-async function lossOf(life: Promise<void>): Promise<string | null> {
+/** Returns how the vault differs from the acknowledged changes; null when it does not. */
+async function findLoss(life: Promise<void>): Promise<string | null> {
   try {
     await life;
     return null;

@@ -16,7 +16,7 @@ const shells = ["bash", "zsh", "fish"];
 describe("an extra", () => {
   for (const extra of readdirSync("src/extras")) {
     it(`${extra} has a page, and a heading of three lines that says what it is`, () => {
-      const [heading = ""] = /^\/\*\*\n(?: \* .+\n){3} \*\/\n/.exec(readFileSync(fileOf(extra), "utf8")) ?? [];
+      const [heading = ""] = /^\/\*\*\n(?: \* .+\n){3} \*\/\n/.exec(readFileSync(entryFile(extra), "utf8")) ?? [];
       expect(heading).to.contain(`\`strongroom ${extra}\`: `);
       expect(readFileSync(`docs/extras/${extra}.md`, "utf8")).to.match(/^# .+\n/);
     });
@@ -53,7 +53,7 @@ describe("the program without an extra", () => {
   }
 });
 
-function fileOf(extra: string): string {
+function entryFile(extra: string): string {
   return `src/extras/${extra}/${extra}.ts`;
 }
 

@@ -49,7 +49,7 @@ export async function* throughBroker(requests: number): AsyncGenerator<Look, voi
   yield { when: "after a lock", server, gone, settles: true };
 }
 
-/** The values are put by a process of their own: what a put leaves is not what is looked for here. */
+/** Another process puts the values: the search is not for what a put leaves. */
 async function startWithSecrets(upstream: Upstream): Promise<ServerProcess> {
   const args = ["--broker-port", "0", "--upstream-ca", trustOf([upstream]).upstreamCa];
   const settings = { STRONGROOM_HOME: emptyHome() };
@@ -74,7 +74,7 @@ function respond(req: IncomingMessage, res: ServerResponse): void {
   else req.resume();
 }
 
-/** Every third one is slow, and every fourth client gives up: at once, in its body, or before the response. */
+/** Every third one is slow, and every fourth client gives up: immediately, in its body, or before the response. */
 async function request(agent: Agent | undefined, { port }: Upstream, n: number): Promise<void> {
   if (agent === undefined) throw new Error("there is no session");
   const at = `localhost:${port}`;

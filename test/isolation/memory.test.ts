@@ -42,7 +42,7 @@ for (const way of ["TCP", "the Unix socket"] as const) {
     ),
     "has no wrong passphrase": () => wrongPassphrase(way),
     "has no passphrase of a request that was refused unread": () => unreadPassphrases(way),
-    // What follows does not depend on the way: both in the long form.
+    // The other scenes do not depend on the way; the long form runs them over both.
     ...(way === "TCP" && rounds === 1 ? {} : onceForBothWays(way)),
   });
 }
@@ -165,7 +165,7 @@ async function* lockout(way: Way): AsyncGenerator<Look, void> {
   await mustLock(server);
   await Promise.all(Array.from({ length: 12 }, () => send(server, unlockWith("wrong"))));
   expect((await send(server, unlockWith(passphrase))).status).to.equal(429);
-  await mustStatus(server); // what is left of a body on the stack is overwritten right after its response
+  await mustStatus(server); // a body's rest on the stack is overwritten right after its response
   yield look.locked("after the refusal");
 }
 

@@ -12,14 +12,14 @@ export const canary = "canary-that-the-scanner-must-find";
 /** Secrets by the names that a failure says. */
 export type Secrets = Readonly<Record<string, Uint8Array | string>>;
 
-/** One search. All secrets must be gone but for those of `once` (the key schedule of AES begins with the key) and `some`. */
+/** A search. The secrets of `gone` must not be found; `once`: found once (AES's key schedule begins with the key); `some`: found. */
 export type Look = {
   readonly when: string;
   readonly server: ServerProcess;
   readonly gone: Secrets;
   readonly once?: Secrets;
   readonly some?: Secrets;
-  /** Ends of secrets, which must be gone and are so short that halves of them are found by chance. */
+  /** Ends of secrets, which must not be found, and are so short that halves of them are found by chance. */
   readonly ends?: Secrets;
   /** Whether a request may still be on its way, so that the search is repeated for a while. */
   readonly settles?: true;
@@ -54,7 +54,7 @@ export function startWithCanary(
   return startProcess(args, { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: "0", ...settings });
 }
 
-/** Returns what was found otherwise than it may be. */
+/** Returns the findings that the look does not allow. */
 function wrongIn(look: Look): string[] {
   const { server } = look;
   const all = Object.entries({ ...look.gone, ...look.once, ...look.some, ...look.ends, canary });

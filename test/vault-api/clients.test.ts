@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
 import { realScryptCost } from "../../tools/rig/server.js";
 import { mustGet, mustPut } from "../../tools/rig/test-client.js";
 import { startVaultServer, type VaultServer } from "../../tools/rig/vault-client.js";
@@ -127,8 +128,6 @@ except hvac.exceptions.VaultDown:
 assert not client.sys.submit_unseal_key(sys.argv[2])["sealed"]
 print("hvac did all of it")
 `;
-
-import { needs } from "../../tools/rig/needs.js";
 
 const nodeVaultScript = `
 const assert = require("node:assert");

@@ -114,14 +114,14 @@ function auditEventsFile({ components: { schemas }, "x-audit-events": { changes,
   const members: Readonly<Record<string, Schema>> = schemas["AuditRecord"]?.properties ?? {};
   const union = (lines: readonly (readonly string[])[]) =>
     lines.map((line) => `\n  | ${line.map((event) => JSON.stringify(event)).join(" | ")}`).join("");
-  const memberOf = (named: string) => {
+  const memberSource = (named: string) => {
     const name = named.replace(/\?$/, "");
     const schema = members[name];
     if (schema === undefined) throw new Error(`AuditRecord in openapi.yaml has no ${name}`);
     return `; readonly ${named}: ${typeSource(schema)}`;
   };
   const records = Object.entries(server).map(
-    ([event, names]) => `\n  | { readonly event: ${JSON.stringify(event)}${names.map(memberOf).join("")} }`,
+    ([event, names]) => `\n  | { readonly event: ${JSON.stringify(event)}${names.map(memberSource).join("")} }`,
   );
   return `/** Events of the audit log, generated from openapi.yaml by \`npm run contract\`. */
 

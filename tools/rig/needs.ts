@@ -1,5 +1,4 @@
 /** Needs of tests. A test whose need is missing on the machine is pending, and its title ends with the need. */
-
 import Mocha from "mocha";
 
 export const isRoot = process.getuid?.() === 0;
