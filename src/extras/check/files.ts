@@ -9,7 +9,7 @@ import { basename, join, resolve, sep } from "node:path";
 import { CommandFailure, reasonOf, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { type GitPlace, git, itemsIn, mustRun } from "./git.js";
+import { findRepository, type GitPlace, git, itemsIn, mustRun, type Repository } from "./git.js";
 import { historyOf, type Objects, objectsOf, withStored } from "./history.js";
 import { mostBytes, type ScannedFile, shown } from "./scanned-file.js";
 import { reasons, type UnsearchedList } from "./unsearched.js";
@@ -45,10 +45,10 @@ export class Places {
     const kind = await this.#kindOf(place, ".");
     if (this.#what.staged) {
       if (kind !== "tree") throw new CommandFailure("usage", `${printable(root)} is not in a git repository`);
-      return yield* stagedFiles(place, this.#list);
+      return yield* stagedFiles(await findRepository(place), this.#list);
     }
     if (kind === null) yield* this.#directory(root, "");
-    else yield* this.#repository(place, kind, "");
+    else yield* this.#repository(await findRepository(place), kind, "");
   }
 
   /** Returns null where there is no repository, or none that can be read, which is then named. */
@@ -66,10 +66,10 @@ export class Places {
     return null;
   }
 
-  async *#repository(place: GitPlace, kind: "tree" | "bare", prefix: string): AsyncGenerator<ScannedFile> {
+  async *#repository(place: Repository, kind: "tree" | "bare", prefix: string): AsyncGenerator<ScannedFile> {
     const sparse: Objects = [];
     if (kind === "tree") yield* this.#tree(place, prefix, sparse);
-    const { common, own } = await gitDirectories(place);
+    const { common, own } = place;
     if (!this.#what.history) {
       yield* objectsOf(place, sparse, this.#list);
       return;
@@ -83,7 +83,7 @@ export class Places {
   }
 
   /** Yields the files that git tracks or would add. `sparse`: tracked ones that a sparse checkout lacks. */
-  async *#tree(place: GitPlace, prefix: string, sparse: Objects): AsyncGenerator<ScannedFile> {
+  async *#tree(place: Repository, prefix: string, sparse: Objects): AsyncGenerator<ScannedFile> {
     const seen = new Set<string>(); // in a conflict, a file has several entries
     for (const { name, tag, mode, id } of await indexEntries(place)) {
       const path = `${prefix}${shown(name)}`;
@@ -123,7 +123,7 @@ export class Places {
     const place: GitPlace = { io: this.#io, directory, isNested: true };
     const kind = await this.#kindOf(place, path);
     if (kind === null) yield* this.#directory(directory, `${path}/`);
-    else yield* this.#repository(place, kind, `${path}/`);
+    else yield* this.#repository(await findRepository(place), kind, `${path}/`);
   }
 
   /** Yields the files of a directory outside of git, and of the repositories in it. */
@@ -154,7 +154,7 @@ export class Places {
     directory: string,
     name: Buffer,
     prefix: string,
-    place: GitPlace | null = null,
+    place: Repository | null = null,
   ): AsyncGenerator<ScannedFile> {
     const path = `${prefix}${shown(name)}`;
     const file = Buffer.concat([Buffer.from(`${directory}${sep}`), name]);
@@ -170,7 +170,7 @@ export class Places {
     }
   }
 
-  async *#content(file: Buffer, path: string, { size }: Stats, place: GitPlace | null): AsyncGenerator<ScannedFile> {
+  async *#content(file: Buffer, path: string, { size }: Stats, place: Repository | null): AsyncGenerator<ScannedFile> {
     if (size > mostBytes) return this.#list.skip(path, reasons.large);
     yield* withStored({ name: path, origin: null, bytes: await readFile(file), place }, this.#list);
   }
@@ -216,14 +216,8 @@ async function isRepository(directory: string): Promise<boolean> {
   return (await has("HEAD")) && (await has("objects")) && (await has("refs"));
 }
 
-async function gitDirectories(place: GitPlace): Promise<{ readonly own: string; readonly common: string }> {
-  const found = await mustRun(place, ["rev-parse", "--git-dir", "--git-common-dir"]);
-  const [own = "", common = ""] = found.toString().trimEnd().split("\n");
-  return { own: resolve(place.directory, own), common: resolve(place.directory, common) };
-}
-
 /** Yields what the next commit would change, as it is staged. */
-async function* stagedFiles(place: GitPlace, list: UnsearchedList): AsyncGenerator<ScannedFile> {
+async function* stagedFiles(place: Repository, list: UnsearchedList): AsyncGenerator<ScannedFile> {
   const flags = ["--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=ACMT", "--relative"];
   const fields = itemsIn(await mustRun(place, ["diff", ...flags]));
   const objects = fields.flatMap((name, i) => {

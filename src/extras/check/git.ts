@@ -1,5 +1,6 @@
 /** Calls of git that run no program which a repository's settings name, and fetch nothing. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { resolve } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { CommandFailure, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
@@ -8,6 +9,16 @@ import { withoutTokens } from "../../cli/kit/programs/without-tokens.js";
 
 /** A directory in which git is called. `isNested`: what git's variables in the environment say holds for another one. */
 export type GitPlace = { readonly io: Io; readonly directory: string; readonly isNested: boolean };
+
+/** A place in a repository, with git's own directories: that of the work tree, and that of all work trees. */
+export type Repository = GitPlace & { readonly own: string; readonly common: string };
+
+/** @throws CommandFailure unexpected, where there is no repository */
+export async function findRepository(place: GitPlace): Promise<Repository> {
+  const found = await mustRun(place, ["rev-parse", "--git-dir", "--git-common-dir"]);
+  const [own = "", common = ""] = found.toString().trimEnd().split("\n");
+  return { ...place, own: resolve(place.directory, own), common: resolve(place.directory, common) };
+}
 
 export type GitResult = { readonly status: number | null; readonly stdout: Buffer; readonly stderr: string };
 

@@ -1,7 +1,7 @@
 /** Everything in the object store of a git repository: each version of each file, and the texts of commits and tags. */
 import { readFile, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { type GitPlace, git, mustRun } from "./git.js";
+import { join } from "node:path";
+import { type GitPlace, git, mustRun, type Repository } from "./git.js";
 import { mostBytes, type ScannedFile } from "./scanned-file.js";
 import { reasons, type UnsearchedList } from "./unsearched.js";
 
@@ -12,7 +12,7 @@ export type Objects = GitObject[];
  * Yields all objects once, also objects that no branch, tag or log names any more.
  * @param prefix the repository's directory within the searched directory
  */
-export async function* historyOf(place: GitPlace, prefix: string, list: UnsearchedList): AsyncGenerator<ScannedFile> {
+export async function* historyOf(place: Repository, prefix: string, list: UnsearchedList): AsyncGenerator<ScannedFile> {
   const isShallow = await mustRun(place, ["rev-parse", "--is-shallow-repository"]);
   if (isShallow.toString().trim() === "true") list.skip(`${prefix}history`, reasons.shallow);
   const names = await reachableNames(place, prefix, list);
@@ -58,7 +58,7 @@ const bytesAtOnce = 32 * 2 ** 20;
 
 /** Yields the contents of objects, and of what they stand for in Git LFS. */
 export async function* objectsOf(
-  place: GitPlace,
+  place: Repository,
   objects: readonly GitObject[],
   list: UnsearchedList,
 ): AsyncGenerator<ScannedFile> {
@@ -93,7 +93,7 @@ function idLines(objects: readonly GitObject[]): string {
 }
 
 async function* contentsOf(
-  place: GitPlace,
+  place: Repository,
   objects: readonly GitObject[],
   list: UnsearchedList,
 ): AsyncGenerator<ScannedFile> {
@@ -129,9 +129,8 @@ export async function* withStored(file: ScannedFile, list: UnsearchedList): Asyn
 }
 
 /** Returns the content, or the reason why it cannot be searched. */
-async function lfsContent(place: GitPlace, id: string): Promise<Buffer | string> {
-  const common = (await mustRun(place, ["rev-parse", "--git-common-dir"])).toString().trimEnd();
-  const file = join(resolve(place.directory, common), "lfs", "objects", id.slice(0, 2), id.slice(2, 4), id);
+async function lfsContent({ common }: Repository, id: string): Promise<Buffer | string> {
+  const file = join(common, "lfs", "objects", id.slice(0, 2), id.slice(2, 4), id);
   const found = await stat(file).catch(() => null);
   if (found !== null && found.size > mostBytes) return reasons.large;
   return readFile(file).catch(() => reasons.lfs);

@@ -1,13 +1,13 @@
 /** A file that `scan` searches, as it is now or in git's history. */
 import { isUtf8 } from "node:buffer";
-import type { GitPlace } from "./git.js";
+import type { Repository } from "./git.js";
 
 /** `origin`: the object in git's history; null for a file as it is now. `place`: the repository that it is in. */
 export type ScannedFile = {
   readonly name: string;
   readonly origin: string | null;
   readonly bytes: Buffer;
-  readonly place: GitPlace | null;
+  readonly place: Repository | null;
 };
 
 /** A larger file is not searched; it is named. */
