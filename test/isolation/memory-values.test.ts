@@ -38,10 +38,11 @@ const checked = Number(process.env["STRONGROOM_CHECKED_SECRETS"] ?? 0);
 const brokerRequests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 48);
 
 describeMemory("the server's memory", {
-  "has no value once the vault is locked after gets and puts": () => changes(replaceAndGet),
+  "has no value once the vault is locked after gets and puts": () => changes(replaceAndGet, puts),
   "has no value once the vault is locked after undos, batches, moves, other metadata and a rotation": () =>
-    changes(changeOtherwise),
-  "has no value once the vault is locked after writes of Vault's clients": () => changes(writeThroughVaultPort),
+    changes(changeOtherwise, puts / 3, rotate),
+  "has no value once the vault is locked after writes of Vault's clients": () =>
+    changes(writeThroughVaultPort, puts / 3),
   "has no value or key after responses with them over TCP, unlocked and locked": responses,
   "has no value, plaintext or key after every request of the table, unlocked and locked": everyRequest,
   "has no value after checks of all of them, unlocked and locked": checks,
@@ -60,7 +61,7 @@ const step = 15;
 class Values {
   readonly samples: Record<string, string> = {};
 
-  /** Has the length of the values of this secret. */
+  /** Returns a value of this secret's length. */
   random(path: string): string {
     const value = randomBytes(shortest + step * paths.indexOf(path)).toString("base64url");
     this.samples[`value ${Object.keys(this.samples).length} of ${path}`] = value.slice(0, 40);
@@ -79,16 +80,14 @@ class Values {
 
 async function* changes(
   change: (server: VaultServer, path: string, values: Values) => Promise<void>,
+  times: number,
+  finish = async (_: VaultServer) => {},
 ): AsyncGenerator<Look, void> {
   const server = await withVaultPort();
   const values = new Values();
   for (const path of paths) await mustPut(server, path, values.textFor(path));
-  const times = change === replaceAndGet ? puts : puts / 3;
   for (let n = 0; n < times; n += paths.length) for (const path of paths) await change(server, path, values);
-  if (change === changeOtherwise) {
-    mustSucceed(await send(server, rotating([], passphrase)));
-    await untilRotated(server);
-  }
+  await finish(server);
   await mustLock(server);
   yield { when: "after a lock", server, gone: values.samples };
 }
@@ -97,6 +96,11 @@ async function withVaultPort(): Promise<VaultServer & ServerProcess> {
   const server = await startWithCanary({ STRONGROOM_VAULT_PORT: "0" });
   await mustInit(server, { passphrase });
   return { ...server, vaultPort: Number((await mustStatus(server))["vaultPort"]) };
+}
+
+async function rotate(server: VaultServer): Promise<void> {
+  mustSucceed(await send(server, rotating([], passphrase)));
+  await untilRotated(server);
 }
 
 async function replaceAndGet(server: VaultServer, path: string, values: Values): Promise<void> {
