@@ -1,4 +1,4 @@
-/** Checks of the crash loop after a restart: the vault over HTTP, and the home on disk. */
+/** Checks after a kill or a power cut: the restarted vault over HTTP, and the home on disk. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
 import type { TestServer } from "../../tools/rig/server.js";

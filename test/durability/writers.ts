@@ -22,7 +22,7 @@ export class Subject {
   acknowledged = 0;
   inits = 0;
   kills = 0;
-  /** Each writer ends after its current operation. */
+  /** When true, each writer ends after its current operation. */
   resting = false;
   readonly #longest: number;
   readonly #singlesOnly: boolean;
@@ -34,6 +34,7 @@ export class Subject {
     this.#singlesOnly = singlesOnly;
   }
 
+  /** Whether the next operation is one that has this share of all; false with `singlesOnly`. */
   isNext(share: number, random: Random): boolean {
     return !this.#singlesOnly && random.chance(share);
   }

@@ -9,7 +9,7 @@ import { uncached } from "../../tools/rig/server.js";
 import { mustCreateToken, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { startVaultServer } from "../../tools/rig/vault-client.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { ask } from "../support/request-rig.js";
+import { ask, type Rig } from "../support/request-rig.js";
 import { type ApiRequest, allRequests, forms, namesOne, there as samples } from "../support/requests.js";
 import { ShiftedClock } from "../support/shifted-clock.js";
 
@@ -17,7 +17,7 @@ import { ShiftedClock } from "../support/shifted-clock.js";
 const [there, missing] = ["out/full", "out/none"];
 
 describe("existence outside of a token's paths", () => {
-  const rig = shared(async () => {
+  const prepared = shared(async () => {
     const calls: string[] = [];
     const observer = {
       storageReturned: (call: string) => calls.push(`storage ${call}`),
@@ -30,21 +30,22 @@ describe("existence outside of a token's paths", () => {
     mustSucceed(await send(server, { method: "POST", path: `/v1/transit/keys/${there}`, body: {} }));
     const { token: other } = await mustCreateToken(server, { name: "full", can: ["get"] });
     const { token } = await mustCreateToken(server, { name: "blind", can: [...scopes], paths: ["app/"] });
-    return { server, calls, token, other };
+    const rig: Rig = { server, clock: new ShiftedClock(), tokens: new Map() };
+    return { rig, calls, token, other };
   });
 
-  const names = ["date", "x-request-id", "connection"];
+  const varying = ["date", "x-request-id", "connection"];
 
-  /** Returns the response but for what each one has of its own, and what was called for it. */
+  /** Returns the response without its varying headers and request id, and what was called for it. */
   async function observe(row: ApiRequest, exists: boolean) {
-    const { server, calls, token, other } = rig();
+    const { rig, calls, token, other } = prepared();
     const changed = `${other.slice(0, -1)}${other.endsWith("A") ? "B" : "A"}`;
     const [path, name, value] = exists ? [there, "full", other] : [missing, "none", changed];
     const subject = row.subject === samples.token ? name : row.subject && path;
     const sample = { ...row, subject, body: row.body && JSON.parse(JSON.stringify(row.body).replace("{own}", value)) };
     calls.length = 0;
-    const response = await ask({ server, clock: new ShiftedClock(), tokens: new Map() }, sample, { token });
-    const shown = Object.entries(JSON.parse(response.head)).filter(([name]) => !names.includes(name));
+    const response = await ask(rig, sample, { token });
+    const shown = Object.entries(JSON.parse(response.head)).filter(([header]) => !varying.includes(header));
     const text = response.text.replace(/"request_?[iI]d":"[^"]*"/, "");
     return { status: response.status, headers: shown, text, calls: [...calls] };
   }
