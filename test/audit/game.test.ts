@@ -43,7 +43,7 @@ async function verdictOn(directory: string) {
 
 const isCheckpoint = ({ lines: [line = ""] }: ParsedGroup) => line.includes('"event":"checkpoint"');
 
-/** What is done to the records, by someone who has no key. */
+/** Edits of the records by someone who has no key. */
 const edits: Readonly<Record<string, (groups: readonly ParsedGroup[], at: number) => readonly ParsedGroup[]>> = {
   "a changed record": (groups, at) =>
     groups.map(({ file, lines }, i) => ({
@@ -72,7 +72,7 @@ const earlierForm = (group: ParsedGroup) => ({
   lines: group.lines.map((line) => line.replace(/"from":\d+,/, "")),
 });
 
-/** What is done to the checkpoints from a group on. */
+/** Edits of the checkpoints from a group on. */
 const covers: Readonly<Record<string, (group: ParsedGroup, random: Random) => readonly ParsedGroup[]>> = {
   "are left": (group) => [group],
   "get another key's name": (group) => [renamed(group, "BBBBBBBBBBBB")],

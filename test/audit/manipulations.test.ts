@@ -24,7 +24,7 @@ async function verify(log: LogBytes, head: LogHead | null): Promise<Verdict> {
 type Done = { readonly log: LogBytes; readonly file: number };
 type Manipulation = (log: LogBytes, random: Random) => Done;
 
-/** What can be done without a knowledge of the format. */
+/** Manipulations without knowledge of the format. */
 const crude: Readonly<Record<string, Manipulation>> = {
   "an edited byte": onFile((bytes, random) => {
     const at = random.below(bytes.length);
@@ -60,7 +60,7 @@ const crude: Readonly<Record<string, Manipulation>> = {
   },
 };
 
-/** What can be done with the program's own code, but without the vault's key. */
+/** Manipulations with the program's own code, but without the vault's key. */
 const skilled: Readonly<Record<string, Manipulation>> = {
   "a changed record, with the chain computed again": onGroups((groups, random) => {
     const group = random.below(groups.length);
@@ -160,7 +160,7 @@ function onFile(change: (bytes: Buffer, random: Random) => Buffer): Manipulation
   };
 }
 
-/** What is cut from the end of the last file is revealed only by the head. */
+/** Only the head reveals a cut at the end of the last file. */
 function endsSooner(bytes: Buffer, log: LogBytes, file: number): boolean {
   return file === log.size && at(log, file).subarray(0, bytes.length).equals(bytes);
 }

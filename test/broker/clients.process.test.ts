@@ -23,7 +23,7 @@ import type { TestServer } from "../../tools/rig/server.js";
 import { mustPut } from "../../tools/rig/test-client.js";
 
 const isLong = process.env["STRONGROOM_CLIENTS"] === "1";
-/** Of a stream in each direction: 1 GB in the long form. */
+/** Bytes of a stream in each direction: 1 GB in the long form. */
 const streamBytes = isLong ? 1_000_000_000 : 20_000_000;
 
 type Rig = {

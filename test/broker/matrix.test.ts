@@ -13,7 +13,7 @@ import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustPut } from "../../tools/rig/test-client.js";
 
-/** Of 1,200; all in the long form. */
+/** Requests of the 1,200; all in the long form. */
 const most = Number(process.env["STRONGROOM_BROKER_MATRIX"] ?? 200);
 
 /** `place`: an upstream and the name by which it is reached. `paths`: as text and as the oracle's expression. */

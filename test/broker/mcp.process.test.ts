@@ -15,7 +15,7 @@ import { asUser, needsSandbox, ownDirectory, ownEnvironment } from "./plain-user
 const value = 'Zk4/"q9+vX&7f3aB?Rt8wL2%pQ6<mN5>cJ1=dH0yU/sE7gV';
 const basic = "Vt5Qm8Wc2Ry7Kx4Hb9Nz3Lp6Jd1Gf0Sa";
 
-/** Of a person, or a program that counts: an agent could try all of them. */
+/** Values from a person, or from a program that counts: an agent could try all of them. */
 const guessable = ["482913", "correct-horse-battery-staple-2024", "postgres://app:hunter2@db.example.com:5432/app"];
 
 const wrapped = (text: string, width: number, end: string) =>
@@ -87,7 +87,7 @@ function pathWithMcp(): string {
   return `${directory}:${process.env["PATH"] ?? ""}`;
 }
 
-/** What is shown ends within the value that follows. */
+/** The shown output ends within the value that follows. */
 const filler = Buffer.alloc(64 * 1024 - 20, "- ");
 
 describe("strongroom mcp", function () {

@@ -58,7 +58,7 @@ export function ownEnvironment(server: TestServer): NodeJS.ProcessEnv {
 export type Start = {
   readonly cwd?: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Of a shell, before the command. */
+  /** Script of the shell that starts the command, before it. */
   readonly before?: string;
 };
 

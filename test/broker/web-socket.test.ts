@@ -22,7 +22,7 @@ type Rig = {
   readonly server: TestServer;
   readonly agent: Agent;
   readonly at: string;
-  /** Of the last WebSocket that was opened. */
+  /** Frames of the last WebSocket that was opened. */
   readonly atUpstream: () => Frames;
 };
 

@@ -50,7 +50,7 @@ const samples: Readonly<
   ],
 };
 
-/** Of each member, also of inner ones: without it, and with values of other types in its place. */
+/** Yields the value without each member, inner ones included, and with values of other types in its place. */
 function* changesOf(value: unknown): Generator<{ readonly changed: unknown; readonly what: string }> {
   if (typeof value !== "object" || value === null) return;
   for (const [name, member] of Object.entries(value)) {

@@ -40,7 +40,7 @@ output "read" {
 }
 `;
 
-/** Of texts only, and by `data`: the provider's ephemeral resource fails on other values, and its `data_json` is always {}. */
+/** Texts only, and read by `data`: the provider's ephemeral resource fails on other values, and its `data_json` is always {}. */
 const writeOnly = `
 resource "vault_kv_secret_v2" "source" {
   mount                = "secret"

@@ -80,7 +80,7 @@ async function lockOut(server: TestServer): Promise<void> {
   for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });
 }
 
-/** What makes a request possible again. */
+/** Requests that make another request possible again. */
 const reverses = new Map([
   [requests["trash"], { method: "POST", path: `/v1/untrash/${there.secret}` }],
   [requests["untrash"], { method: "POST", path: `/v1/trash/${there.trashed}` }],
@@ -214,7 +214,7 @@ async function corrupt(server: TestServer, operation: string, { path }: Send): P
   await mkdir(file);
 }
 
-/** Of these, a server without a broker or a review page has none. */
+/** Operations that a server without a broker or a review page does not have. */
 const ofBroker = ["createAgent", "showBroker", "listApprovals"];
 const ofReviewPage = ["createReview", "reviewFacts", "tradeReviewCode", "reviewStorm"];
 const optional = new Set([...ofBroker, ...ofReviewPage]);

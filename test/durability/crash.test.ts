@@ -16,7 +16,7 @@ const writers = 8;
 /** Short in the normal suite; 200 and 50,000 in the long form. */
 const kills = Number(process.env["STRONGROOM_KILLS"] ?? 2);
 const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 100);
-/** Of a server on a database. */
+/** Kills of a server on a database. */
 const sharedKills = Number(process.env["STRONGROOM_SHARED_KILLS"] ?? 1);
 const tellEvery = 20;
 const killedInitShare = 0.2;

@@ -59,7 +59,7 @@ async function readAll(server: TestServer): Promise<Map<string, string>> {
   return found;
 }
 
-/** What the list omits must be missing for a get as well. */
+/** Secrets that the list omits must be missing for a get as well. */
 async function expectAbsent(
   server: TestServer,
   { ledger }: Subject,

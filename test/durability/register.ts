@@ -6,7 +6,7 @@
 
 export type Timed = { readonly call: number; readonly return: number };
 
-/** Of the first cell where `cell` is missing. `done`: the condition held. */
+/** An operation, on the first cell where `cell` is missing. `done`: the condition held. */
 export type Act =
   | { readonly do: "put"; readonly value: string }
   | { readonly do: "get"; readonly value: string | null; readonly cell?: 0 | 1 }
@@ -23,7 +23,7 @@ export type Act =
   | { readonly do: "trash"; readonly found: boolean }
   /** From the trash to the first cell. `taken`: that was not empty, and nothing changed. */
   | { readonly do: "untrash"; readonly result: "done" | "missing" | "taken" }
-  /** Of what is in the trash, for good. */
+  /** Removes the secret in the trash for good. */
   | { readonly do: "destroy"; readonly found: boolean }
   | { readonly do: "look in the trash"; readonly found: boolean };
 export type Event = Timed & Act;

@@ -35,7 +35,7 @@ const native = endpoints.flatMap(({ at }) => {
   return [path.replace(/:\w+/, (name) => parameters[name] ?? "app/a") + value];
 });
 
-/** Those whose bodies have times, counts or other figures of the moment. */
+/** Paths whose bodies have times, counts or other figures of the moment. */
 const changing = /metrics|status|review|audit/;
 
 const refusals: readonly (readonly [string, Send])[] = [

@@ -108,7 +108,7 @@ const wipesBodies: Check = async ({ usual: { server } }) => {
   return read.length > 0 && read.every((body) => body.every((byte) => byte === 0)) ? [] : ["a body is not wiped"];
 };
 
-/** What a token with limited paths does is activity. */
+/** Requests of a token with limited paths are activity. */
 const countsActivity: Check = async () => {
   const { server, clock, tokens } = await startRig({ idleTimeoutMs: 600_000 });
   for (let n = 0; n < 3; n++) {

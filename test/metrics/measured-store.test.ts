@@ -17,7 +17,7 @@ const sharedMembers = {
   ...{ documentTags: 1, listWithHeads: 4 },
 };
 
-/** Those of no call of their own, and those whose call has another name. */
+/** Members without a call of their own, or whose call has another name. */
 const unreported = new Set(["close", "onReplaced", "serverConnections", "currentRun", "foreignRows", "alone"]);
 const reportedAs = new Map([
   ["flush", "commit"],

@@ -73,7 +73,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("restart" as const, "reinit" as const) }) },
 );
 
-/** What the vault is in. */
+/** Home or database that the vault is in. */
 type Place = {
   /** Starts a server with this home again. */
   readonly restart: (home: string) => Promise<TestServer>;
@@ -215,7 +215,7 @@ async function checkCopy(server: TestServer, model: Model, next: Step & { do: "m
   await checkGet(server, model, next.to);
 }
 
-/** Of two paths of one length: what is known of each must differ by the path itself. */
+/** Swaps two secrets whose paths have one length: both are refused until they are back in their places. */
 async function checkSwapped(server: TestServer, model: Model, swap: NonNullable<Place["swap"]>): Promise<void> {
   if (model.locked) return;
   const stored = [...model.secrets.keys()];

@@ -32,7 +32,7 @@ import { attackerFound, failuresOf, needsForeignMemory, type Proven, passphraseF
 /** Short in the normal suite; 20 in the long form. */
 const rounds = Number(process.env["STRONGROOM_PROVE_ROUNDS"] ?? 1);
 
-/** Of `prove` alone on idle and busy servers, in turns; 100 in the long form. */
+/** Runs of `prove` alone on idle and busy servers, in turns; 100 in the long form. */
 const runs = Number(process.env["STRONGROOM_PROVE_RUNS"] ?? 0);
 
 async function startVault(): Promise<ServerProcess> {

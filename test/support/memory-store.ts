@@ -24,7 +24,7 @@ import type { Bytes } from "../../workers/protocol.js";
 export type Kept = {
   header: Bytes | null;
   blobs: Map<string, Bytes>;
-  /** Of the spaces beside the secrets, by space and path. */
+  /** Blobs of the spaces beside the secrets, by space and path. */
   beside: Map<string, Bytes>;
   documents: Map<string, Bytes>;
   generations: number;

@@ -17,7 +17,7 @@ export type May = "open" | "login" | "any" | "some" | "root" | "page" | readonly
 /** `unlocked`: refused while the vault is not; `none`: works in every state. */
 export type Needs = "unlocked" | "none";
 
-/** What its response has: `value`: the secret's; `token`: a new token or the text of a key. */
+/** Secret in the response: `value`: that of a secret; `token`: a new token or the text of a key. */
 export type Carries = "value" | "token" | null;
 
 export type ApiRequest = {

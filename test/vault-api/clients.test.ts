@@ -37,7 +37,7 @@ async function putNatively(server: VaultServer): Promise<void> {
   await mustPut(server, "native/binary", { value: "AP+AfQ==", encoding: "base64" });
 }
 
-/** What a client must have written: the same under `client/`. */
+/** Asserts that a client has written the same under `client/`. */
 async function mustHaveWritten(server: VaultServer): Promise<void> {
   for (const [name, value] of Object.entries(texts)) {
     expect((await mustGet(server, `client/${name}`))["value"], name).to.equal(value);

@@ -13,7 +13,7 @@ type Row = {
   readonly status: number;
   /** Names in the documents for this operation, besides those in its path: website/content/docs/api of OpenBao 2.6. */
   readonly documented: string;
-  /** Of each that is honoured, a value that shows it: by the status of the response, or its text. */
+  /** For each honoured member, a value that shows it: by the status of the response, or its text. */
   readonly honoured?: Readonly<Record<string, readonly [value: unknown, seen: number | RegExp]>>;
 };
 

@@ -109,7 +109,7 @@ const filesUnderKeys: Files = {
   ),
 };
 
-/** Of a rotation that a program from before `oldKeyFor` had begun: nothing is sealed or signed again yet. */
+/** Files of a rotation that a program from before `oldKeyFor` had begun: nothing is sealed or signed again yet. */
 const rotatingFiles: Files = {
   current: Buffer.from("gen-1\n"),
   "gen-1/header.json": Buffer.from(

@@ -79,7 +79,6 @@ async function isRotating(server: TestServer): Promise<boolean> {
   return (await mustStatus(server))["rotation"] !== undefined;
 }
 
-/** Of the tags and the sealed bytes of all secrets. */
 function sealedBytes(server: TestServer): Buffer[] {
   return paths.map((path) => readFileSync(blobFile(server, path)));
 }

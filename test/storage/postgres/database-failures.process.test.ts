@@ -132,7 +132,7 @@ async function write(servers: readonly TestServer[], ledger: Ledger, writer: num
   }
 }
 
-/** What a read shows after a refusal is what stays. */
+/** Reads a path until the database responds: the state that it shows is then the only one. */
 async function settle(server: TestServer, ledger: Ledger, path: string): Promise<void> {
   for (;;) {
     const found = await read(server, path);

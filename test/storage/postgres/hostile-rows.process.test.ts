@@ -100,7 +100,7 @@ const hugeEdits: readonly Edit[] = [
   ],
 ];
 
-/** What takes away the constraints of the schema. */
+/** Statements that remove the constraints of the schema. */
 const loosened = ["secret", "current", "vault", "document", "blob"].map(
   (table) => `ALTER TABLE strongroom.${table} DROP CONSTRAINT ${table}_pkey CASCADE`,
 );
@@ -261,7 +261,7 @@ describe("a database with rows edited by hand", () => {
   });
 });
 
-/** Of a damaged header, doctor says that it is, or that the passphrase is wrong. */
+/** Doctor reports a damaged header as such, or a wrong passphrase. */
 function expectDamagedHeader(error: unknown): void {
   if (!(error instanceof VaultError) || !["INTEGRITY", "UNAUTHORIZED"].includes(error.code)) throw error;
 }

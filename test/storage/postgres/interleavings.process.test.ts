@@ -40,7 +40,7 @@ const finishing = "replace-header";
 /** A statement as it is bound: other statements have these words in their text, which is sent when they are prepared. */
 const bound = (statement: string) => `\0${statement}\0`;
 
-/** Of a change that was proposed from an earlier header. */
+/** Refusals of a change that was proposed from an earlier header. */
 const refusals = ["503 UNAVAILABLE", "403 VAULT_LOCKED"];
 
 const put = (server: TestServer, path: string, value: string, headers = {}) =>

@@ -23,7 +23,7 @@ import {
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
 import { startSharedDatabase, startSharedServers, storeOf } from "../../support/shared-servers.js";
 
-/** Of each of the 16 writers; more in the long form. */
+/** Updates by each of the 16 writers; more in the long form. */
 const updates = Number(process.env["STRONGROOM_UPDATES"] ?? 2);
 
 const post = (server: TestServer, path: string, body: object) => send(server, { method: "POST", path, body });
