@@ -123,6 +123,7 @@ const references: Readonly<Record<string, Case>> = {
   "a reference to no entry": unfilled("{REF:P@I:00000000000000000000000000000000}", "no single entry"),
   "a reference to two entries": unfilled("{REF:P@T:a}", "no single entry"),
   "a reference to itself": unfilled("{REF:P@T:B}", "refers to itself"),
+  "many references to itself": unfilled("{REF:P@T:B}".repeat(9), "refers to itself"),
   "a placeholder of KeePass": unfilled("{TOTP}", "only KeePass can fill in"),
   "a reference into the recycle bin": {
     input: referred(

@@ -62,6 +62,6 @@ export function joinSources(parts: Iterable<Partial<ParsedSource>>): ParsedSourc
 }
 
 /** Like `push`, for any number: the arguments of a call are limited. */
-export function addAll<T>(list: T[], more: readonly T[]): void {
+function addAll<T>(list: T[], more: readonly T[]): void {
   for (const one of more) list.push(one);
 }

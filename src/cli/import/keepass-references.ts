@@ -49,12 +49,13 @@ export function resolvedField(
   if (!isPlain && foreignPlaceholder.test(value)) return noPlaceholder;
   let problem: string | null = null;
   const filled = value.replace(fillable, (whole, wanted?: string, by = "", text = "", own = "") => {
+    if (problem !== null) return ""; // many references in a circle would multiply at each level
     const isOwn = wanted === undefined;
     const target = isOwn ? ownField(own, entry) : referredField(wanted, by, text, entries);
     if (isOwn && (isPlain || target === null || target.name === name)) return whole;
     const found = target === null ? { problem: unresolved } : fieldAt(target, entries, depth + 1);
     if (typeof found === "string") return found;
-    problem ??= found.problem;
+    problem = found.problem;
     return "";
   });
   return problem === null ? filled : { problem };

@@ -19,7 +19,7 @@ export type SystemProgram =
   | { readonly found: string; readonly replaceable: string }
   | { readonly found: null };
 
-/** Returns the first such program on the path that this user cannot replace; an empty directory is the working directory. */
+/** Returns the first such program on the path that this user cannot replace. Relative directories are skipped. */
 export function findSystemProgram(program: string, path: string = "/usr/bin:/bin"): SystemProgram {
   let first: SystemProgram = { found: null };
   for (const directory of path.split(delimiter).filter((each) => isAbsolute(each))) {
