@@ -183,6 +183,12 @@ describe("failing storage", () => {
     }
   }
 
+  it("checks the body before the conflict: an init with a force that is no truth value returns 400, not 409", async () => {
+    const server = await unlockedServer();
+    const body = { passphrase, force: "yes" };
+    mustRefuse(await send(server, { method: "POST", path: "/v1/init", body }), 400, "BAD_REQUEST");
+  });
+
   it("a forced init that cannot be written leaves the old vault unchanged, whichever file operation fails", async () => {
     const server = shared();
     await mustPut(server, "a", "old");

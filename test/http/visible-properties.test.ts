@@ -16,12 +16,14 @@ const canaries = {
   earlierValue: "canary-of-an-earlier-value",
   description: "canary-of-the-description",
   earlierDescription: "canary-of-an-earlier-description",
+  type: '"type":"certificate"',
+  expiry: "2087-06-05T04:03:02.000Z",
   host: "canary.of.a.binding.example.com",
   outside: "canary-of-a-path-outside",
 } as const;
 type Canary = keyof typeof canaries;
 
-const described: readonly Canary[] = ["description", "earlierDescription"];
+const described: readonly Canary[] = ["description", "earlierDescription", "type", "expiry"];
 const readable: readonly Canary[] = ["value", "earlierValue", ...described];
 
 /** The oracle: what docs/http-api.md lets a token with these scopes see. */
@@ -54,8 +56,9 @@ async function restore({ server }: Rig, sent?: ApiRequest): Promise<void> {
 
 async function putCanaries(server: TestServer, path: string): Promise<void> {
   await send(server, { method: "DELETE", path: `/v1/secrets/${path}` });
-  await mustPut(server, path, { value: canaries.earlierValue, description: canaries.earlierDescription });
-  await mustPut(server, path, { value: canaries.value, description: canaries.description });
+  const metadata = { type: "certificate", expiresAt: canaries.expiry };
+  await mustPut(server, path, { ...metadata, value: canaries.earlierValue, description: canaries.earlierDescription });
+  await mustPut(server, path, { ...metadata, value: canaries.value, description: canaries.description });
 }
 
 /** With scope `use`: the places to which the broker sends. */
