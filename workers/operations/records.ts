@@ -79,12 +79,12 @@ export function verifyCheckpoints(
 }
 
 function signatureUnder(masterKey: XaesKey, text: string): CheckpointSignature {
-  return withKeyFor("audit checkp", masterKey, (key) => ({ key: tokenKeyName(key), mac: base64url(hmac(key, text)) }));
+  return withKeyFor("audit checkp", masterKey, (key) => ({ key: checkpointKeyName(key), mac: base64url(hmac(key, text)) }));
 }
 
 function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoint[]): CheckpointVerdict[] {
   return withKeyFor("audit checkp", masterKey, (key) => {
-    const name = tokenKeyName(key);
+    const name = checkpointKeyName(key);
     return checkpoints.map(({ text, key: claimed, mac }) => {
       if (claimed !== name) return "unknown";
       return isSame(hmac(key, text), mac) ? "valid" : "wrong";
@@ -109,7 +109,7 @@ function withKeyFor<T>(use: string, masterKey: XaesKey, work: (key: Uint8Array) 
   }
 }
 
-function tokenKeyName(key: Uint8Array): string {
+function checkpointKeyName(key: Uint8Array): string {
   return base64url(hmac(key, "key name").subarray(0, nameBytes));
 }
 
