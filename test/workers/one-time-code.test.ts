@@ -66,6 +66,7 @@ describe("a one-time code", () => {
     "KeeOtp's members in another order": [`key=${key}&type=Totp&otpHashMode=Sha1&step=30&size=8`, "94287082"],
     "KeeOtp's key in hex": ["key=3132333435363738393031323334353637383930&encoding=Hex&size=8", "94287082"],
     "KeeOtp's key in Base64": ["key=MTIzNDU2Nzg5MDEyMzQ1Njc4OTA%3d&encoding=Base64&size=8", "94287082"],
+    "KeeOtp's key in Base64 with a plus": ["key=++++MTIzNDU2Nzg5++++&encoding=Base64&size=8", "37376396"],
     "KeeOtp's key in UTF-8": ["key=12345678901234567890&encoding=UTF8&size=8", "94287082"],
     "Steam's URL": [`steam://${key}`, "PV9M4"],
     "the type steam": [`otpauth://steam/Steam:u?secret=${key}&digits=5`, "PV9M4"],

@@ -79,7 +79,10 @@ export function verifyCheckpoints(
 }
 
 function signatureUnder(masterKey: XaesKey, text: string): CheckpointSignature {
-  return withKeyFor("audit checkp", masterKey, (key) => ({ key: checkpointKeyName(key), mac: base64url(hmac(key, text)) }));
+  return withKeyFor("audit checkp", masterKey, (key) => ({
+    key: checkpointKeyName(key),
+    mac: base64url(hmac(key, text)),
+  }));
 }
 
 function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoint[]): CheckpointVerdict[] {

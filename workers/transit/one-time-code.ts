@@ -9,6 +9,7 @@
  */
 import { createHmac } from "node:crypto";
 import { allocate, fromLatin1, readUint32, scratch, textOf, utf8 } from "../memory.js";
+import { fromBase64 } from "./base64.js";
 
 /** `validFor` and `period`: seconds. `isUrl`: the value says itself that it is a seed, and not a password, say. */
 export type OneTimeCode = {
@@ -72,7 +73,7 @@ function parseSeed(value: Uint8Array): Seed | UnusableSeed | null {
   if (startsWith(value, migration)) return { problem: "it is an export of several seeds: store the URL of each" };
   if (startsWith(value, otpauth)) return seedOfUrl(value.subarray(otpauth.length));
   if (startsWith(value, steam)) return checked(steamSeed(base32(withoutSlash(value.subarray(steam.length)))));
-  if (startsWith(value, keeOtp)) return seedOfKeeOtp(queryFields(value));
+  if (startsWith(value, keeOtp)) return seedOfKeeOtp(queryFields(value, plus));
   const bare = base32(value);
   return isLongEnough(bare) ? { ...defaults, secret: bare, isUrl: false } : null;
 }
@@ -164,13 +165,16 @@ const keeOtpFields = ["key", "size", "step", "type", "otphashmode", "encoding"] 
 const fieldNames = [...urlFields, ...keeOtpFields];
 type FieldName = (typeof fieldNames)[number];
 
-/** The query's fields that are not empty; nothing of them becomes a string. */
-function queryFields(query: Uint8Array): Map<FieldName, Uint8Array> {
+/**
+ * Returns the query's fields that are not empty; nothing of them becomes a string.
+ * @param plusMeans byte that a `+` stands for: KeeOtp writes the base64 of a key with it, unescaped
+ */
+function queryFields(query: Uint8Array, plusMeans = space): Map<FieldName, Uint8Array> {
   const end = query.indexOf(hash);
   const fields = new Map<FieldName, Uint8Array>();
   for (const field of parts(end < 0 ? query : query.subarray(0, end), ampersand)) {
     const name = fieldNames.find((one) => field[one.length] === equals && isText(field.subarray(0, one.length), one));
-    const value = name === undefined ? allocate(0) : trimmed(unescaped(field.subarray(name.length + 1)));
+    const value = name === undefined ? allocate(0) : trimmed(unescaped(field.subarray(name.length + 1), plusMeans));
     if (name !== undefined && value.length > 0) fields.set(name, value);
   }
   return fields;
@@ -202,22 +206,20 @@ function parts(bytes: Uint8Array, separator: number): Uint8Array[] {
 
 const percent = 0x25;
 const plus = 0x2b;
+const space = 0x20;
 
-/** Percent-decoded, with a space for each `+`. A malformed escape stays, and is no base32. */
-function unescaped(text: Uint8Array): Uint8Array {
+/** Percent-decodes. A malformed escape stays, and is no base32. */
+function unescaped(text: Uint8Array, plusMeans: number): Uint8Array {
   if (!text.includes(percent) && !text.includes(plus)) return text;
   const decoded = scratch(text.length);
   let length = 0;
   for (let at = 0; at < text.length; at++) {
-    const byte = text[at] === percent ? hexByte(text, at + 1) : -1;
+    const literal = text[at] === plus ? plusMeans : (text[at] ?? 0);
+    const byte = literal === percent ? hexByte(text, at + 1) : -1;
     if (byte >= 0) at += 2;
-    decoded[length++] = byte >= 0 ? byte : literalByte(text[at]);
+    decoded[length++] = byte >= 0 ? byte : literal;
   }
   return decoded.subarray(0, length);
-}
-
-function literalByte(byte = 0): number {
-  return byte === plus ? 0x20 : byte;
 }
 
 function hexByte(text: Uint8Array, at: number): number {
@@ -259,29 +261,10 @@ function hex(text: Uint8Array): Uint8Array | null {
   return isHex ? bytes : null;
 }
 
-/** RFC 4648 section 4, with or without padding; null for anything else. */
-function base64(text: Uint8Array): Uint8Array | null {
-  const bytes = scratch(text.length);
-  let [bits, held, length] = [0, 0, 0];
-  for (const byte of text) {
-    if (byte === equals || byte === 0x20) continue;
-    const value = base64Alphabet.indexOf(byte);
-    if (value < 0) return null;
-    bits = ((bits << 6) | value) & 0xfff;
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    bytes[length++] = bits >> held;
-  }
-  return bytes.subarray(0, length);
-}
-
-const base64Alphabet = utf8("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
-
-/** How KeeOtp spells a key. */
+/** Encodings of a KeeOtp key. */
 const encodings: readonly (readonly [name: string, decode: (text: Uint8Array) => Uint8Array | null])[] = [
   ["base32", base32],
-  ["base64", base64],
+  ["base64", fromBase64],
   ["hex", hex],
   ["utf8", (text) => text],
 ];
