@@ -51,7 +51,7 @@ export class ChildLimits {
     for (const [name, times] of this.#creations) if (!times.some(isRecent)) this.#creations.delete(name);
   }
 
-  /** @param tokens all of which the children have not ended @throws VaultError RATE_LIMITED */
+  /** @param tokens no child token among them has ended @throws VaultError RATE_LIMITED */
   refuseTooMany(tokens: readonly TokenRecord[], parent: Parent): void {
     const { ofTree, inAll } = this.#maxLiving;
     const tree = this.#treeOf(parent);

@@ -88,9 +88,9 @@ export class TokenLedger {
   }
 
   /** Returns the tokens that exist for a user: an expired token for 30 days more, a child token until it ends. */
-  existing({ tokens }: TokenDocument): readonly TokenRecord[] {
+  existing(tokens: readonly TokenRecord[]): readonly TokenRecord[] {
     const now = this.#clock.now();
-    return tokens.filter((record) => !isExpiredChild(record, now) && !isForgotten(record.expiresAt, now));
+    return tokens.filter((record) => now < childEnd(record) && !isForgotten(record.expiresAt, now));
   }
 
   /** The current document. */
@@ -299,7 +299,7 @@ export class TokenLedger {
 
   /** Forgets tokens that expired more than 30 days ago: for a document that has no room for them. */
   #withoutForgotten(document: TokenDocument): TokenDocument {
-    const tokens = this.existing(document);
+    const tokens = this.existing(document.tokens);
     const count = document.tokens.length - tokens.length;
     if (count > 0) this.#log.warn({ event: "tokens-forgotten", count, hint: "expired long ago, to make room" });
     return { ...document, tokens };
@@ -468,7 +468,7 @@ function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: n
   return { ...document, tokens: living(document.tokens, all, remembered, now), ended: remembered };
 }
 
-/** Lists in which no token has ended, but for children that expire from `until` on. */
+/** Lists in which no token has ended before `until`, when the first child token expires. */
 const knownLiving = new WeakMap<
   readonly TokenRecord[],
   { readonly ended: readonly EndedToken[]; readonly until: number }
@@ -480,8 +480,7 @@ export function withRecord(document: TokenDocument, record: TokenRecord): TokenD
   const others = tokens.filter(({ name }) => name !== record.name);
   const known = knownLiving.get(tokens);
   const next = [...others, record];
-  const end = isShortLived(record) ? (record.expiresAt ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
-  if (known !== undefined) knownLiving.set(next, { ...known, until: Math.min(known.until, end) });
+  if (known !== undefined) knownLiving.set(next, { ...known, until: Math.min(known.until, childEnd(record)) });
   return { ...document, tokens: next };
 }
 
@@ -497,10 +496,10 @@ function living(
   const { digests } = indexEnded(ended);
   let until = Number.POSITIVE_INFINITY;
   const left = tokens.filter((one) => {
-    if (digests.has(one.digest)) return false;
-    const end = isShortLived(one) ? (one.expiresAt ?? until) : until;
-    if (end > now) until = Math.min(until, end);
-    return end > now;
+    const end = childEnd(one);
+    if (digests.has(one.digest) || end <= now) return false;
+    until = Math.min(until, end);
+    return true;
   });
   const found = left.length === tokens.length ? tokens : left;
   knownLiving.set(found, { ended: remembered, until });
@@ -526,9 +525,9 @@ function rememberedValues(all: readonly EndedToken[], now: number): readonly End
   return remembered;
 }
 
-/** Nothing is kept of tokens that expired: their values say that they did. */
-function isExpiredChild(record: TokenRecord, now: number): boolean {
-  return isShortLived(record) && record.expiresAt !== null && now >= record.expiresAt;
+/** Returns when a child token or session expires and is dropped: its value says that it has expired. Other tokens stay. */
+function childEnd(record: TokenRecord): number {
+  return (isShortLived(record) ? record.expiresAt : null) ?? Number.POSITIVE_INFINITY;
 }
 
 /** Returns the digests of parents' values that are not valid. */
@@ -554,10 +553,7 @@ function firstFormerEnd(tokens: readonly TokenRecord[], after: number): number {
 function withoutOrphans(document: TokenDocument, now: number): TokenDocument {
   const missing = missingParents(document.tokens, now);
   if (missing.size === 0) return document;
-  const isOrphan = ({ parent }: TokenRecord) => {
-    return parent !== undefined && parent.name !== rootName && missing.has(parent.digest);
-  };
-  const orphans = document.tokens.filter(isOrphan);
+  const orphans = document.tokens.filter(({ parent }) => parent !== undefined && missing.has(parent.digest));
   const ended = orphans.flatMap((record) => endedValues(record, now));
   return withoutOrphans(withEnded(document, ended, now), now);
 }

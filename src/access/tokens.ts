@@ -86,13 +86,15 @@ export class ClientTokens {
 
   /** Returns the tokens in ascending order of their names, including tokens that expired within the last 30 days. */
   list(): readonly ShownToken[] {
-    const records = this.#ledger.existing(this.#ledger.state).filter((record) => this.#parentEnd(record) !== undefined);
+    const records = this.#ledger
+      .existing(this.#ledger.state.tokens)
+      .filter((record) => this.#parentEnd(record) !== undefined);
     return records.map((record) => this.#shown(record)).sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /** The number of tokens, including tokens that expired within the last 30 days. */
   get count(): number {
-    return this.#ledger.existing(this.#ledger.state).length;
+    return this.#ledger.existing(this.#ledger.state.tokens).length;
   }
 
   /** See `TokenLedger.refresh`. */
@@ -315,7 +317,7 @@ export class ClientTokens {
 
   #find(state: TokenDocument, name: string): TokenRecord | undefined {
     const named = state.tokens.find((record) => record.name === name);
-    return named && this.#ledger.existing({ ...state, tokens: [named] })[0];
+    return named && this.#ledger.existing([named])[0];
   }
 
   /** Ends the token in memory; returns whether there was one. */
