@@ -1,9 +1,10 @@
 /**
- * The two documents in which a vault has its client tokens: all of them, and the changes since that document was written, where
- * it is so long that writing it for each change would cost too much.
+ * Storage of a vault's client tokens in two documents: the tokens' document and, once that is too long to be written for each
+ * change, a document of the changes since it was written.
  *
- * A reader takes the changes first: a server closes them before it writes the tokens' document, so what is read then contains
- * them. A change of either document is made by its tag; other servers' writes between two steps are seen by that.
+ * Read the changes first: a server closes them before it replaces the tokens' document, so a tokens' document that is read
+ * later contains them. Every write expects the tag of the document that it replaces, and so fails if another server has
+ * written it.
  */
 import { randomBytes } from "node:crypto";
 import { VaultError } from "../errors.js";
@@ -21,26 +22,26 @@ import {
 export interface DocumentVault {
   /** Whether other servers also change the documents. */
   readonly isShared: boolean;
-  /** Null for a document that is not there; none where no other server changes them. */
+  /** Returns null for a missing document, and an empty list for a vault that is not shared. */
   documentTags(names: readonly string[]): Promise<readonly (string | null)[]>;
   readDocument(name: string): Promise<{ readonly bytes: Uint8Array; readonly tag: string } | null>;
   /** Returns the new tag, or null unless the current one is `expected`. */
   writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
 }
 
-/** The document to write over the one with the expected tag (null: there is none). */
+/** A document to write in place of the one with the expected tag; null: there must be none. */
 export type DocumentChange = {
   readonly name: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly expected: string | null;
 };
 
-/** The limit of a vault's document. */
+/** Limit of each document. */
 const maxBytes = 4 * 2 ** 20;
 
 export const tokenDocuments: readonly string[] = [documentName, changesName];
 
-/** Returns what both documents say; null where this program did not write one of them. */
+/** Returns the tokens of both documents; null when this program did not write one of them. */
 export function readTokens(bytes: Uint8Array, changesBytes: Uint8Array | null): TokenDocument | null {
   const document = readDocument(bytes);
   const changes = changesBytes && readChanges(changesBytes);
@@ -48,10 +49,10 @@ export function readTokens(bytes: Uint8Array, changesBytes: Uint8Array | null): 
   return changes?.after === document.id && changes !== null ? withChanges(document, changes) : document;
 }
 
-/** From this size on, the document is not written for each change; and largest document of changes. */
+/** The tokens' document is not written for each change from this size on. Also the limit of the changes. */
 const longBytes = 16 * 1024;
 
-/** As it was read or written. `id` null: no changes may follow it. */
+/** The tokens' document as last read or written. `id` null: no changes may follow it. */
 type Whole = {
   readonly document: TokenDocument;
   readonly id: string | null;
@@ -59,7 +60,7 @@ type Whole = {
   readonly bytes: number;
 };
 
-/** As they were read or written. `text` null: there are none of the current document. */
+/** The changes as last read or written. `text` null: the current tokens' document has none. */
 type Changes = { readonly text: string | null; readonly isClosed: boolean; readonly tag: string | null };
 
 const noDocument: Whole = { document: noTokens, id: null, tag: null, bytes: 0 };
@@ -73,14 +74,14 @@ export class StoredTokens {
   #whole = noDocument;
   #changes = noChanges;
   #isStale = true;
-  /** The tag of the tokens' document when `hasChanged` looked. */
+  /** Tag of the tokens' document at the last `hasChanged`. */
   #seen: string | null = null;
 
   constructor(vault: DocumentVault) {
     this.#vault = vault;
   }
 
-  /** Whether the stored documents may differ from the last ones read or written: read them before the next change. */
+  /** Whether the stored documents may differ from those last read or written: read them before the next change. */
   get isStale(): boolean {
     return this.#isStale;
   }
@@ -93,8 +94,8 @@ export class StoredTokens {
   }
 
   /**
-   * Reads what has changed.
-   * @param recognized returns records that are known in place of their copies
+   * Reads the documents that have changed.
+   * @param recognized returns known records in place of their copies
    * @throws VaultError INTEGRITY for a damaged document, UNAVAILABLE
    */
   async read(recognized: MapRecords): Promise<TokenDocument> {
@@ -112,8 +113,8 @@ export class StoredTokens {
   }
 
   /**
-   * Writes what has changed; returns false when another program has changed it too.
-   * @param makeRoom returns the document to write in place of a document that is too large
+   * Writes the changes; returns false when another program has changed a document.
+   * @param makeRoom returns a smaller document to write in place of one that is too large
    * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
    */
   async write(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {
@@ -123,7 +124,7 @@ export class StoredTokens {
 
   /** Like `write`, with the last uses of all tokens. */
   async writeWhole(document: TokenDocument, makeRoom: MakeRoom): Promise<boolean> {
-    if (this.#whole.tag === null && isEmpty(document)) return true; // there is none, and none is needed
+    if (this.#whole.tag === null && isEmpty(document)) return true; // no document is needed
     const [whole, bytes] = storedForm(document, makeRoom);
     if (!(await this.#close())) return false;
     const tag = await this.#put(documentName, bytes, this.#whole.tag);
@@ -134,7 +135,8 @@ export class StoredTokens {
   }
 
   /**
-   * Returns what a rotation writes, with whatever result: the documents must be read again. Null: there is nothing to write.
+   * Returns the change that a rotation makes, or null when there is none to make. Whether the rotation succeeds or not, the
+   * documents must be read again.
    * @throws VaultError UNAVAILABLE
    */
   async change(document: TokenDocument): Promise<DocumentChange | null> {
@@ -163,7 +165,7 @@ export class StoredTokens {
     return { document, id: whole.id, tag: stored.tag, bytes: stored.bytes.length };
   }
 
-  /** Returns the text of the changes that make this document of the stored one; null: write it whole. */
+  /** Returns the text of the changes from the stored document to this one; null: write it whole. */
   #changesTo(document: TokenDocument): string | null {
     const { id, bytes } = this.#whole;
     if (id === null || this.#changes.isClosed) return null;
@@ -173,7 +175,7 @@ export class StoredTokens {
     return length <= longBytes && length + bytes <= maxBytes ? text : null;
   }
 
-  /** Returns false when another program has changed them. */
+  /** Returns false when another program has written changes. */
   async #writeChanges(text: string, isClosed: boolean): Promise<boolean> {
     const tag = await this.#put(changesName, new TextEncoder().encode(text), this.#changes.tag);
     if (tag !== null) this.#changes = { text, isClosed, tag };
@@ -181,8 +183,8 @@ export class StoredTokens {
   }
 
   /**
-   * Keeps other servers from changes of the document that is about to be replaced: they would be lost. Returns false when
-   * another one has made some.
+   * Keeps other servers from adding changes to the document that is about to be replaced: they would be lost. Returns false
+   * when another server has added some.
    */
   async #close(): Promise<boolean> {
     const { id, document } = this.#whole;
@@ -191,7 +193,7 @@ export class StoredTokens {
     return this.#writeChanges(closedText(text), true);
   }
 
-  /** Returns the new tag; null when another program has changed the document. After a failure, it may be either one. */
+  /** Returns the new tag; null when another program has changed the document. After an error, either may be stored. */
   async #put(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null> {
     this.#isStale = true;
     const tag = await this.#vault.writeDocument(name, bytes, expected);

@@ -1,14 +1,13 @@
 /**
- * Changes of the client tokens since their document was written: writing all of it for one token costs too much where there
- * are many. The document of the changes is JSON:
+ * Format of the document of changes of the client tokens since the tokens' document was written. It is JSON:
  *
  *   {"format":"strongroom token changes","version":1,"after":"…","closed":false,"tokens":[…],"gone":["NAME",…],"ended":[…]}
  *
- *   after   the `id` of the document that it changes. With any other it says nothing: that one was written later
- *   closed  whether the next change must be in a new document, because a server is about to write it
- *   tokens  new and changed tokens, in the same form as there
- *   gone    tokens that are no longer there
- *   ended   entries that are new
+ *   after   the `id` of the tokens' document that it changes; ignore the changes if a later document has replaced that
+ *   closed  true once a server is about to replace the tokens' document: no further change may be added
+ *   tokens  new and changed tokens, in the form that they have there
+ *   gone    names of removed tokens
+ *   ended   new entries of `ended`
  */
 import {
   type EndedToken,
@@ -43,7 +42,7 @@ export function readChanges(bytes: Uint8Array): TokenChanges | null {
   return { after, isClosed: closed, ...readEntries(tokens), gone: names, ended: ended.filter(isEnded) };
 }
 
-/** Returns the last three members as text; null where they cannot say what is different. */
+/** Returns the members from `tokens` on as text; null for a difference that they cannot express. */
 export function changesText(before: TokenDocument, now: TokenDocument): string | null {
   const refused = difference(before.refused, now.refused, JSON.stringify);
   if (refused.gone.length + refused.added.length > 0) return null;
@@ -73,7 +72,7 @@ export function withChanges(document: TokenDocument, { records, refused, lastUse
   });
 }
 
-/** The MACs are over all the rest. */
+/** The MACs cover all other members. */
 function recordKey({ name, mac, nextMac }: TokenRecord): string {
   return [name, mac, nextMac].join();
 }
@@ -82,7 +81,7 @@ function endedKey({ digest, reason, at }: EndedToken): string {
   return [digest, reason, at].join();
 }
 
-/** Compares lists of objects that never change. Most changes add one at the end: what comes before it costs little. */
+/** Compares lists of immutable objects by identity. Most changes add one at the end: an equal start costs little. */
 export function changed<T>(
   before: readonly T[],
   after: readonly T[],
@@ -93,9 +92,9 @@ export function changed<T>(
   return { gone: [...old].filter((one) => !current.has(one)), added: [...current].filter((one) => !old.has(one)) };
 }
 
-/** Like `changed`, where objects with the same key are the same. */
-function difference<T>(before: readonly T[], after: readonly T[], keyOf: (one: T) => string) {
+/** Like `changed`, but objects with the same key are equal. */
+function difference<T>(before: readonly T[], after: readonly T[], key: (one: T) => string) {
   const { gone, added } = changed(before, after);
-  const [old, current] = [new Set(gone.map(keyOf)), new Set(added.map(keyOf))];
-  return { gone: gone.filter((one) => !current.has(keyOf(one))), added: added.filter((one) => !old.has(keyOf(one))) };
+  const [old, current] = [new Set(gone.map(key)), new Set(added.map(key))];
+  return { gone: gone.filter((one) => !current.has(key(one))), added: added.filter((one) => !old.has(key(one))) };
 }

@@ -5,13 +5,14 @@
  *
  *   {"format":"strongroom tokens","version":1,"tokens":[…],"ended":[…]}
  *
- * or, where `token-changes.ts` may hold changes of it, so that programs which do not read those refuse it:
+ * or, if a document of changes may follow it (see `token-changes.ts`), so that a program which does not read those refuses it:
  *
  *   {"format":"strongroom tokens","version":2,"id":16 random bytes in base64url,"tokens":[…],"ended":[…]}
  *
  *   a token: {"name","can":[…],"paths":[…],"createdAt","ttlSeconds","expiresAt","digest","former":[{"digest","until"}…],
- *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}, and "inherits":true in place of "paths":
- *             it has its parent's; a program's token for its run has "session":true; while the master key is being rotated "nextMac", the MAC under the new key
+ *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}, and "inherits":true in place of "paths",
+ *             which are its parent's; a program's token for its run has "session":true; while the master key is being
+ *             rotated, "nextMac" is the MAC under the new key
  *   an ended token: {"digest","name","reason","at"}, and "child":true for a child token or a session
  *
  * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's value, and with the MAC base64url. The MAC
@@ -77,7 +78,7 @@ export function isShortLived({ parent, session }: UnsignedRecord): boolean {
 
 export const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
 
-/** `id` null: nothing changes the document but its replacement. */
+/** `id` null: no document of changes may follow it. */
 export type WholeDocument = TokenDocument & { readonly id: string | null };
 
 export const documentName = "tokens";
@@ -124,7 +125,7 @@ export function writeDocument(
   return new TextEncoder().encode(`${start},"tokens":[${all.join()}],"ended":${endedJson(ended)}}\n`);
 }
 
-/** Texts of records, which never change, with a last use, which may: each change of one token writes all of them. */
+/** Texts of records, which are immutable, with their last uses: a change of one token writes the others' again. */
 const tokenTexts = new WeakMap<TokenRecord, { readonly lastUsedAt: number | null; readonly text: string }>();
 
 export function tokenJson(record: TokenRecord, lastUsed: TokenDocument["lastUsed"]): string {
@@ -171,7 +172,7 @@ export function parseMembers(bytes: Uint8Array): Members {
   }
 }
 
-/** Records whose paths may still be missing, in their order. */
+/** Entries of a document. The paths of records that inherit them may still be missing. */
 type Entries = Pick<TokenDocument, "refused" | "lastUsed"> & { readonly records: readonly TokenRecord[] };
 
 export function readEntries(entries: readonly unknown[]): Entries {
