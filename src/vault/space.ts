@@ -331,9 +331,7 @@ export class SealedSpace {
     const { removed = 0 } = result;
     if (result.blob === null) return { response: new Uint8Array(), tag: "", removed };
     const isBased = this.isShared || isConditional(condition);
-    const step = this.#stepTo(path, result, isBased ? expectedAs(previous) : undefined);
-    const { committed } = await this.#cached.commit([step.change], step.sealed);
-    if (!committed) throw this.#kind.conflict(condition, path);
+    await this.replace(path, result, isBased ? expectedAs(previous) : undefined, condition);
     return { response: result.response, tag: result.etag, removed };
   }
 
@@ -344,15 +342,11 @@ export class SealedSpace {
     expected: Expected | undefined,
     condition = unconditional,
   ): Promise<void> {
-    const { change, sealed } = this.#stepTo(path, made, expected);
-    const { committed } = await this.#cached.commit([change], sealed);
-    if (!committed) throw this.#kind.conflict(condition, path);
-  }
-
-  #stepTo(path: string, made: Pick<SealResult, "blob" | "headLength"> | null, expected: Expected | undefined) {
     const { space } = this.#kind;
     const change: Change = { space, path, blob: made?.blob ?? null, ...(expected && { expected }) };
-    return { change, sealed: made === null ? [] : [{ space, path, blob: made.blob, headLength: made.headLength }] };
+    const sealed = made === null ? [] : [{ space, path, blob: made.blob, headLength: made.headLength }];
+    const { committed } = await this.commit([change], sealed);
+    if (!committed) throw this.#kind.conflict(condition, path);
   }
 
   /** See `CachedStore.commit`. */
