@@ -1,22 +1,12 @@
 /** Archives, read and written whole: every file with its checksum, in bounded memory. */
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import { constants, createReadStream } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { StartError, systemCode, VaultError } from "../../errors.js";
 import { ignoring, noFollow, OpenFile } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { Semaphore } from "../../locks.js";
-import {
-  BackupError,
-  headerName,
-  LineSet,
-  type ListedSums,
-  readSums,
-  shownName,
-  sumLine,
-  sumOf,
-  sumsName,
-} from "./format.js";
+import { BackupError, headerName, LineSet, type ListedSums, readSums, shownName, sumLine, sumsName } from "./format.js";
 import { BufferedFile, InvalidTar, readTar, type TarEntry, TarWriter } from "./tar.js";
 
 export type SnapshotFile = {
@@ -89,15 +79,15 @@ async function withSums<T>(archive: string, work: (sums: BufferedFile, file: str
 
 /** Returns the SHA-256 of what was written. */
 async function addFile(tar: TarWriter, { name, size, modified, content }: SnapshotFile): Promise<string> {
-  const hash = createHash("sha256");
-  const hashed = async function* () {
+  const sum = createHash("sha256");
+  const summed = async function* () {
     for await (const chunk of content) {
-      hash.update(chunk);
+      sum.update(chunk);
       yield chunk;
     }
   };
-  await tar.add(name, size, modified, hashed());
-  return hash.digest("hex");
+  await tar.add(name, size, modified, summed());
+  return sum.digest("hex");
 }
 
 export async function readAhead(path: string): Promise<Omit<SnapshotFile, "name">> {
@@ -163,7 +153,7 @@ async function readEntries(
       if (entry.name === sumsName) listed = await sumsIn(file, entry);
       else {
         const bytes = await checked(file, entry).read();
-        found.add(sumLine(entry.name, sumOf(bytes)));
+        found.add(sumLine(entry.name, hash("sha256", bytes, "hex")));
         await work.begin(() => take(entry.name, bytes));
         if (entry.size >= largeEntryBytes) await work.end();
       }

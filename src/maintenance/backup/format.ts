@@ -69,10 +69,6 @@ const linePattern = /^([0-9a-f]{64}) {2}(\S+)\n$/;
 /** Longer than any line: a digest and the longest path, escaped. */
 const maxLineBytes = 8192;
 
-export function sumOf(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
-}
-
 export function sumLine(name: string, sum: string): string {
   return `${sum}  ${name}\n`;
 }

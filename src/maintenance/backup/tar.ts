@@ -120,8 +120,6 @@ export type TarEntry = {
 
 const chunkBytes = 2 ** 20;
 
-const headerBytes = 512;
-
 /** Longer than any name with its attributes. */
 const maxMetaEntrySize = 64 * 1024;
 
@@ -157,7 +155,7 @@ export async function* readTar(
   try {
     for await (const [entry] of entries) {
       current = entry.on("error", () => {}); // thrown by its reader, if it has one
-      done += headerBytes + entry.startBlockSize;
+      done += blockBytes + entry.startBlockSize;
       tick(done, total);
       if (entry.type !== "Directory") yield readTarEntry(entry, () => failure);
       entry.resume();
