@@ -16,8 +16,8 @@ import { base64url, readUint32, takeOver, utf8, wipe } from "../memory.js";
 import type { AssessPart, RequestOf, ResultOf } from "../protocol.js";
 import type { Context } from "./context.js";
 import { bytesOfValue, isBinary } from "./value.js";
-import { encodingsOf } from "./value-encodings.js";
-import { valueForm, valueStrength } from "./value-form.js";
+import { encodeValue } from "./value-encodings.js";
+import { judgeText } from "./value-form.js";
 
 const reuseUse = "reuse check ";
 const digestBytes = 16;
@@ -67,11 +67,7 @@ function assessOne(
   return {
     path,
     bytes: value.length,
-    ...(parts.includes("strength") &&
-      isText && {
-        score: valueStrength(trimmed(value), words),
-        form: valueForm(trimmed(value), words),
-      }),
+    ...(parts.includes("strength") && isText && judgeText(trimmed(value), words)),
     ...(parts.includes("reuse") && { reuse: shown(hmac(reuseKey, value)) }),
     ...(parts.includes("search") && { search: searchable(value, isText).map((text) => searchPattern(key, text)) }),
     ...(parts.includes("breach") && { breach: breachDigest(key, value) }),
@@ -84,7 +80,7 @@ function searchable(value: Uint8Array, isText: boolean): readonly Uint8Array[] {
   if (whole.length < shortestSearched) return [];
   const line = longestLine(value);
   const lines = isText && line.length < whole.length && line.length >= shortestLine ? [line] : [];
-  return [whole, ...encodingsOf(whole, isText), ...lines].filter((text) => text.length >= shortestSearched);
+  return [whole, ...encodeValue(whole, isText), ...lines].filter((text) => text.length >= shortestSearched);
 }
 
 function isWhite(byte = 0): boolean {

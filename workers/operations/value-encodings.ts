@@ -5,16 +5,17 @@
 import { scratch, utf8 } from "../memory.js";
 import { toBase64 } from "../transit/base64.js";
 
-/** A larger value is searched for only as it is. */
+/** Limit in bytes: a larger value is searched for only as it is. */
 const mostEncoded = 64 * 1024;
 
-/** A larger value, such as a keystore, is not written in hex or UTF-16 by chance. */
+/** Limit in bytes for hex and UTF-16: a larger value, such as a keystore, is hardly ever written so. */
 const mostSpread = 4 * 1024;
 
 const groupBytes = 3;
 const [lowerHex, upperHex] = [utf8("0123456789abcdef"), utf8("0123456789ABCDEF")];
 
-export function encodingsOf(value: Uint8Array, isText: boolean): readonly Uint8Array[] {
+/** Returns the encodings of a value. */
+export function encodeValue(value: Uint8Array, isText: boolean): readonly Uint8Array[] {
   if (value.length > mostEncoded) return [];
   if (value.length > mostSpread) return base64Parts(value);
   const wide = isText ? [utf16(value, 0), utf16(value, 1)] : [];
@@ -28,8 +29,8 @@ export function encodingsOf(value: Uint8Array, isText: boolean): readonly Uint8A
 }
 
 /**
- * Returns the groups that hold nothing but the value, for each place where it may begin within a group; twice, where the
- * URL's alphabet differs.
+ * Returns the whole groups of the value's base64, for each place where it may begin within a group; also in the URL alphabet
+ * where that differs.
  */
 function base64Parts(value: Uint8Array): Uint8Array[] {
   return Array.from({ length: groupBytes }, (_, before) => {

@@ -1,10 +1,10 @@
 /**
- * Form of a value, which says whether it is a secret whatever its path is called: a URL with a password, or at least 12 random
- * bytes. Like the strength, it is judged on bytes in scratch memory.
+ * Strength and form of a text. The form tells whether it is a secret, whatever its path is called: a URL with a password, or
+ * at least 12 bytes that look random. The text never becomes a string.
  */
 import { type Score, scoreOf } from "../check/strength.js";
 import type { WordTable } from "../check/words.js";
-import { utf8 } from "../memory.js";
+import { allocate, utf8 } from "../memory.js";
 
 /** `secret`: as above; `address`: a URL without a secret, a host or an e-mail address; `text`: anything else. */
 export type ValueForm = "secret" | "address" | "text";
@@ -14,26 +14,21 @@ const randomScore: Score = 3;
 
 const [colon, slash, at, dot, question, hash] = [0x3a, 0x2f, 0x40, 0x2e, 0x3f, 0x23];
 
-export function valueForm(value: Uint8Array, words: WordTable): ValueForm {
+/** Returns the strength, of a URL with a password that of the password; and the form. */
+export function judgeText(value: Uint8Array, words: WordTable): { readonly score: Score; readonly form: ValueForm } {
   const scheme = schemeEnd(value);
-  if (scheme > 0) {
-    const { password, rest } = partsOfUrl(value, scheme);
-    return password.length > 0 || isRandom(rest, words) ? "secret" : "address";
-  }
-  if (!isAddress(value)) return isRandom(value, words) ? "secret" : "text";
-  return splitLabels(value).some((label) => isRandom(label, words)) ? "secret" : "address";
-}
-
-/** Returns the strength of a value, and of a URL with a password, that of the password. */
-export function valueStrength(value: Uint8Array, words: WordTable): Score {
-  const scheme = schemeEnd(value);
-  const { password } = scheme > 0 ? partsOfUrl(value, scheme) : { password: value.subarray(0, 0) };
-  return scoreOf(password.length > 0 ? password : value, words);
+  const { password, rest } = scheme > 0 ? splitUrl(value, scheme) : noUrl;
+  if (password.length > 0) return { score: scoreOf(password, words), form: "secret" };
+  const score = scoreOf(value, words);
+  const isRandom = (text: Uint8Array) => text.length >= shortestRandom && looksRandom(text, scoreOf(text, words));
+  if (scheme > 0) return { score, form: isRandom(rest) ? "secret" : "address" };
+  if (!isAddress(value)) return { score, form: looksRandom(value, score) ? "secret" : "text" };
+  return { score, form: splitLabels(value).some(isRandom) ? "secret" : "address" };
 }
 
 /** Words with separators between them, as in `internal-database`, are guessed late and are still no secret. */
-function isRandom(text: Uint8Array, words: WordTable): boolean {
-  if (text.length < shortestRandom || scoreOf(text, words) < randomScore) return false;
+function looksRandom(text: Uint8Array, score: Score): boolean {
+  if (text.length < shortestRandom || score < randomScore) return false;
   return text.some((byte) => isDigit(byte) || isUpper(byte)) || text.every(isLower);
 }
 
@@ -66,11 +61,13 @@ function schemeEnd(value: Uint8Array): number {
   return isScheme ? end + 3 : 0;
 }
 
-/** `rest`: what follows the host. */
+/** `rest`: path and query. */
 type UrlParts = { readonly password: Uint8Array; readonly rest: Uint8Array };
 
+const noUrl: UrlParts = { password: allocate(0), rest: allocate(0) };
+
 /** A password may hold a slash that should have been escaped, so the host begins after the last @ before the query. */
-function partsOfUrl(value: Uint8Array, start: number): UrlParts {
+function splitUrl(value: Uint8Array, start: number): UrlParts {
   const query = value.findIndex((byte, i) => i >= start && (byte === question || byte === hash));
   const before = value.subarray(start, query < 0 ? value.length : query);
   const host = before.lastIndexOf(at) + 1;
