@@ -596,7 +596,7 @@ export interface Program {
   readonly name: string;
 }
 
-/** Stands for a query of more than 1,024 bytes. */
+/** Digest that stands for a query of more than 1,024 bytes. */
 export interface QueryDigest {
   /** Length of the query in bytes. */
   readonly length: number;

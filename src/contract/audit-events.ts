@@ -1,7 +1,7 @@
 /** Events of the audit log, generated from openapi.yaml by `npm run contract`. */
 
 /** Event of a request that changes something, which every log has. */
-// biome-ignore format: generated
+// biome-ignore format: the generator writes one group or record a line
 export type ChangeEvent =
   | "init" | "unlock" | "lock" | "passphrase" | "rotate" | "key-create" | "key-delete" | "snapshot"
   | "put" | "metadata" | "delete" | "undo" | "prune" | "undelete" | "destroy" | "trash" | "untrash" | "batch"
@@ -9,13 +9,13 @@ export type ChangeEvent =
   | "shutdown" | "review" | "review-storm";
 
 /** Event of a request that only reads, which a log of mode `all` has. */
-// biome-ignore format: generated
+// biome-ignore format: the generator writes one group or record a line
 export type ReadEvent =
   | "get" | "get-version" | "list" | "versions" | "list-trash" | "check" | "otp"
   | "encrypt" | "decrypt" | "rewrap" | "sign" | "verify" | "hmac" | "datakey";
 
 /** Record of the server's own. */
-// biome-ignore format: generated
+// biome-ignore format: the generator writes one group or record a line
 export type ServerRecord =
   | { readonly event: "start" }
   | { readonly event: "stop" }

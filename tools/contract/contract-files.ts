@@ -126,15 +126,15 @@ function auditEventsFile({ components: { schemas }, "x-audit-events": { changes,
   return `/** Events of the audit log, generated from openapi.yaml by \`npm run contract\`. */
 
 /** Event of a request that changes something, which every log has. */
-// biome-ignore format: generated
+// biome-ignore format: the generator writes one group or record a line
 export type ChangeEvent =${union(changes)};
 
 /** Event of a request that only reads, which a log of mode \`all\` has. */
-// biome-ignore format: generated
+// biome-ignore format: the generator writes one group or record a line
 export type ReadEvent =${union(reads)};
 
 /** Record of the server's own. */
-// biome-ignore format: generated
+// biome-ignore format: the generator writes one group or record a line
 export type ServerRecord =${records.join("")};
 `;
 }
