@@ -150,7 +150,7 @@ class Pipeline {
 
   get unsent(): readonly ServerResponse[] {
     const all = [this.current, ...this.#waiting.map(([res]) => res)];
-    return all.filter((res) => res !== null && !res.writableFinished) as ServerResponse[];
+    return all.flatMap((res) => (res === null || res.writableFinished ? [] : res));
   }
 
   /** The body of the current request is parsed as it comes; what is behind it waits. */

@@ -47,7 +47,7 @@ export const authRows = [
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
       checkIncrement(membersOf(call.body, "renewSelf"));
-      return object(null, { auth: describeAuth(call.service, shownCaller(call), call.presented) });
+      return object(null, { auth: describeAuth(call.service, shownAs(call.service, call.caller), call.presented) });
     },
   }),
   endpoint({
@@ -98,7 +98,7 @@ type Asked = BasicCall & { readonly caller: Caller; readonly presented: string }
 
 function lookUpSelf(call: Asked & { readonly body: Uint8Array }): Whole {
   membersOf(call.body, "lookUpSelf");
-  return object(describe(call.service, shownCaller(call), call.presented));
+  return object(describe(call.service, shownAs(call.service, call.caller), call.presented));
 }
 
 /** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
@@ -143,10 +143,6 @@ async function revokeCaller({ service, permit, recorded }: BasicCall, caller: Ca
 }
 
 type Shown = ShownToken | "root";
-
-function shownCaller({ service, caller }: Asked): Shown {
-  return shownAs(service, caller);
-}
 
 function shownAs({ tokens }: Service, caller: Caller): Shown {
   return caller === "root" ? caller : tokens.show(caller);
