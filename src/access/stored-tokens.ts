@@ -41,9 +41,9 @@ const maxBytes = 4 * 2 ** 20;
 
 export const tokenDocuments: readonly string[] = [documentName, changesName];
 
-/** Returns the tokens of both documents; null when this program did not write one of them. */
-export function readTokens(bytes: Uint8Array, changesBytes: Uint8Array | null): TokenDocument | null {
-  const document = readDocument(bytes);
+/** Returns the tokens of both documents, each null if it is missing; null when this program did not write one of them. */
+export function readTokens(bytes: Uint8Array | null, changesBytes: Uint8Array | null): TokenDocument | null {
+  const document = bytes === null ? { ...noTokens, id: null } : readDocument(bytes);
   const changes = changesBytes && readChanges(changesBytes);
   if (document === null || (changesBytes !== null && changes === null)) return null;
   return changes?.after === document.id && changes !== null ? withChanges(document, changes) : document;

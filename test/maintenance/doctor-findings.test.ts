@@ -17,7 +17,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
@@ -366,6 +366,16 @@ const rows: readonly Row[] = [
     code: "tokens-damaged",
     at: "vault/gen-1/tokens.document",
     damage: (at) => truncateSync(at, 100),
+    fixed: false,
+  },
+  {
+    name: "a damaged document of changes without a document of client tokens",
+    code: "tokens-damaged",
+    at: "vault/gen-1/token-changes.document",
+    damage: (at) => {
+      remove(join(dirname(at), "tokens.document"));
+      writeFileSync(at, "{}\n", { mode: 0o600 });
+    },
     fixed: false,
   },
   { name: "no header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, fixed: false },

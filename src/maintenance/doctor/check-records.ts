@@ -30,13 +30,14 @@ export async function examineTokenDocuments(
   [tokens, changes]: readonly FoundTokens[],
   isOpened: boolean,
 ): Promise<void> {
-  if (!tokens?.bytes) return;
-  if (readTokens(tokens.bytes, null) === null) return reportDamaged(inspection, tokens.path, "it");
-  const document = readTokens(tokens.bytes, changes?.bytes ?? null);
-  if (document === null) return reportDamaged(inspection, changes?.path ?? tokens.path, `it and ${tokens.path}`);
-  for (const entry of document.refused) reportRefused(inspection, tokens.path, formatTokenName(entry));
+  const { path = "", bytes = null } = tokens ?? {};
+  if (readTokens(bytes, null) === null) return reportDamaged(inspection, path, "it");
+  const document = readTokens(bytes, changes?.bytes ?? null);
+  if (document === null)
+    return reportDamaged(inspection, changes?.path ?? path, bytes === null ? "it" : `it and ${path}`);
+  for (const entry of document.refused) reportRefused(inspection, path, formatTokenName(entry));
   const forged = isOpened ? await forgedAmong(inspection, document.tokens) : [];
-  for (const { name } of forged) reportRefused(inspection, tokens.path, name);
+  for (const { name } of forged) reportRefused(inspection, path, name);
 }
 
 async function forgedAmong({ keys }: Inspection, tokens: readonly TokenRecord[]): Promise<readonly TokenRecord[]> {
@@ -44,9 +45,9 @@ async function forgedAmong({ keys }: Inspection, tokens: readonly TokenRecord[])
   return tokens.filter((_, i) => valid[i] === null);
 }
 
-function reportDamaged(inspection: Inspection, path: string, both: string): void {
+function reportDamaged(inspection: Inspection, path: string, files: string): void {
   const message = "it is damaged, or was written by a later version: no client token is valid";
-  const remedy = `move ${both} away, and create the client tokens again`;
+  const remedy = `move ${files} away, and create the client tokens again`;
   inspection.report({ code: "tokens-damaged", path, message, remedy, fix: null });
 }
 
