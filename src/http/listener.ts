@@ -123,8 +123,8 @@ function closeStalled(server: HttpServer, sendTimeout: number): void {
 const requestEvents = ["request", "checkContinue", "checkExpectation"] as const;
 
 /**
- * Returns what gives the handler of every request. Until then requests wait: a port is open before the application can know
- * its number, and Node never answers a request for which nothing listens.
+ * Returns the function that sets the handler of all requests. Earlier requests wait: the port is open before the application
+ * knows its number, and Node never answers a request for which nothing listens.
  */
 function awaitHandler(server: HttpServer): Listener["serve"] {
   let handler: Handle | null = null;
