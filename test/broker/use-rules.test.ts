@@ -53,6 +53,10 @@ describe("a binding that limits paths", () => {
     expect(judged.isUndecided).to.equal(false);
     for (let i = 0; i < 8; i++) judged.whyNot(short);
     expect(judged.isUndecided, "several bindings").to.equal(true);
+    const others = new JudgedRequest({ method: "GET", target: `/${"a".repeat(4000)}` });
+    const lacking = binding({ paths: many(() => "/*aab*").slice(32) });
+    for (let i = 0; i < 300; i++) others.whyNot(lacking);
+    expect(others.isUndecided, "bindings of which the path lacks a part").to.equal(true);
     expect(whyNot(binding({ paths: ["/**/z"] }), { method: "GET", target })).to.equal(null);
   });
 
