@@ -8,6 +8,7 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { collect, environment, mainFile, node, run } from "../../tools/rig/process.js";
 import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { runHere, runsHere } from "../support/command-here.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 
 describe("the command line of the broker", () => {
@@ -15,7 +16,8 @@ describe("the command line of the broker", () => {
 
   function strongroom(...args: readonly string[]) {
     const { server } = rig();
-    return run(args, { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8" });
+    const place = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+    return runsHere(args, place) ? runHere(args, place) : run(args, { ...place, LANG: "C.UTF-8" });
   }
 
   function agent(...args: readonly string[]) {
@@ -71,7 +73,36 @@ describe("the command line of the broker", () => {
       );
     });
 
+    it("binds as each template says, for 20 services and more", async () => {
+      await mustPut(rig().server, "cli/template", { value });
+      const { stdout } = await strongroom("use", "templates", "--json");
+      const { templates } = JSON.parse(stdout) as { readonly templates: readonly Record<string, unknown>[] };
+      expect(templates.length).to.be.at.least(20);
+      expect(new Set(templates.map(({ name }) => name)).size).to.equal(templates.length);
+      const shown = (await strongroom("use", "templates")).stdout.split("\n");
+      for (const { name, made, ...sent } of templates) {
+        const { stdout: added } = await strongroom("use", "add", "cli/template", "--template", String(name), "--json");
+        expect(JSON.parse(added)).to.include({ path: "cli/template", port: 443, ask: "never" }).and.deep.include(sent);
+        expect(made).to.match(/^https:\/\/[a-z.]+\.[a-z]+\//);
+        expect(shown.filter((line) => line.startsWith(`${name} `) && line.endsWith(` ${made}`))).to.have.length(1);
+      }
+    });
+
+    it("lets a host and flags come before those of a template", async () => {
+      await mustPut(rig().server, "cli/own", { value });
+      const own = ["git.example.com", "--method", "get", "--ask", "session"];
+      expect(await strongroom("use", "add", "cli/own", ...own, "--template", "gitlab")).to.include({
+        code: 0,
+        stdout: "cli/own is bound to git.example.com: private-token: {}; GET; asks: session\n",
+      });
+    });
+
     const wrong: readonly (readonly [args: readonly string[], says: string])[] = [
+      [["add", "app/key", "--template", "githab"], "lists. Did you mean github?"],
+      [["add", "app/key", "--template", "github", "--basic", "me"], "cannot be used together"],
+      [["add", "--template", "github"], "needs the secret's path and a host"],
+      [["rm", "app/key", "--template", "github"], "--template has no effect with rm"],
+      [["templates", "app/key"], "templates takes no argument"],
       [["add", "app/key"], "needs the secret's path and a host"],
       [["add", "app/key", "a.test", "--bearer", "--basic", "me"], "cannot be used together"],
       [["add", "app/key", "https://a.test/"], "DNS name"],

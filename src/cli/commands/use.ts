@@ -8,8 +8,9 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/connect
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
+import { type UseTemplate, useTemplates } from "./use-templates.js";
 
-const actions = ["add", "ls", "rm"] as const;
+const actions = ["add", "ls", "rm", "templates"] as const;
 type Action = (typeof actions)[number];
 
 type Flags = OutputFlags &
@@ -24,6 +25,7 @@ type Flags = OutputFlags &
     readonly private?: true;
     readonly name?: string;
     readonly port?: number;
+    readonly template?: UseTemplate;
   };
 
 const details = `
@@ -34,13 +36,15 @@ keep bindings; a copy has none.
 
 By default the secret is sent as  Authorization: Bearer VALUE. In --format, {}
 stands for the value. In --path, * stands for characters within a segment and
-** across segments.`;
+** across segments. --template takes host, header and methods from a list of
+services, which templates shows with the pages where credentials are made; the
+other flags and another host, as of a server of your own, come before it.`;
 
 export function define(command: Command, io: Io): void {
   command
     .description("Binds secrets to hosts, so that programs can use them without reading them.")
-    .usage("add PATH HOST [flags] | ls [PREFIX] | rm PATH HOST")
-    .addArgument(new Argument("<action>", "add or rm a binding, or ls the bindings").choices(actions))
+    .usage("add PATH HOST [flags] | ls [PREFIX] | rm PATH HOST | templates")
+    .addArgument(new Argument("<action>", "add or rm a binding, ls them, or list templates").choices(actions))
     .argument("[path]", "the secret's path; ls: the beginning of paths")
     .argument("[host]", "a DNS name or an IP address")
     .option("--bearer", "send it as a bearer token, the default")
@@ -52,13 +56,13 @@ export function define(command: Command, io: Io): void {
     .option("--path <list>", "only these paths, separated by commas", splitList)
     .addOption(new Option("--ask <when>", "ask for approval: never, request, session, or once in a time such as 10m"))
     .option("--private", "allow private and loopback addresses")
+    .option("--template <name>", "bind it as this service needs it, such as github", readTemplate)
     .option("--name <name>", "also serve it at the broker's route /r/NAME/, for programs that take a base URL")
     .addHelpText("after", details);
   const taken = Object.fromEntries(
-    ["bearer", "header", "format", "basic", "port", "method", "path", "ask", "private", "name"].map((flag) => [
-      flag,
-      ["add" as const],
-    ]),
+    ["bearer", "header", "format", "basic", "port", "method", "path", "ask", "private", "name", "template"].map(
+      (flag) => [flag, ["add" as const]],
+    ),
   );
   onlyForActions(withResult(withConnection(command)), taken).action((action, path, host, flags) =>
     use(io, action, path, host, flags),
@@ -78,6 +82,13 @@ function readMethods(text: string): string[] {
   return splitList(text).map((method) => method.toUpperCase());
 }
 
+function readTemplate(name: string): UseTemplate {
+  const found = useTemplates.find((each) => each.name === name);
+  if (found !== undefined) return found;
+  const names = useTemplates.map((each) => each.name);
+  throw new Problem(`a name that  strongroom use templates  lists${suggestion(name, names)}`);
+}
+
 async function use(
   io: Io,
   action: Action,
@@ -85,12 +96,14 @@ async function use(
   host: string | undefined,
   flags: Flags,
 ): Promise<void> {
+  if (action === "templates") return listTemplates(io, path, flags);
   if (action === "ls") return listUses(io, path ?? "", host, flags);
-  if (path === undefined || host === undefined) throw usage(`${action} needs the secret's path and a host`);
-  if (action === "add") return addUse(io, mustBePath(path), host, flags);
+  const to = host ?? flags.template?.host;
+  if (path === undefined || to === undefined) throw usage(`${action} needs the secret's path and a host`);
+  if (action === "add") return addUse(io, mustBePath(path), to, flags);
   const secret = mustBePath(path);
-  await withClient(io, flags, (client) => removeUse(client, secret, host));
-  report(io, flags, { path: secret, host }, `${secret} is no longer bound to ${host}`);
+  await withClient(io, flags, (client) => removeUse(client, secret, to));
+  report(io, flags, { path: secret, host: to }, `${secret} is no longer bound to ${to}`);
 }
 
 /** @throws CommandFailure notFound, with the hosts to which the secret is bound */
@@ -119,25 +132,44 @@ async function addUse(io: Io, path: string, host: string, flags: Flags): Promise
 }
 
 /** @throws CommandFailure usage */
-function useRequest(
-  host: string,
-  { bearer, header, format, basic, method, path, ask, port, name, ...rest }: Flags,
-): UseRequest {
-  if ([bearer, header, basic].filter((way) => way !== undefined).length > 1) {
-    throw usage("--bearer, --header and --basic cannot be used together");
-  }
-  if (format !== undefined && header === undefined) throw usage("--format needs --header");
+function useRequest(host: string, flags: Flags): UseRequest {
+  const { method, path, ask, port, name } = flags;
   return {
     host,
     ...(port !== undefined && { port }),
-    ...(header !== undefined && { header, format: format ?? "{}" }),
-    ...(basic !== undefined && { basic }),
+    ...credentialFields(flags),
     ...(method !== undefined && { methods: method }),
     ...(path !== undefined && { paths: path }),
     ...(ask !== undefined && { ask }),
-    ...(rest.private && { private: true }),
+    ...(flags.private && { private: true }),
     ...(name !== undefined && { name }),
   };
+}
+
+/** Returns how the secret is sent; of a template also with which methods. @throws CommandFailure usage */
+function credentialFields({ bearer, header, format, basic, template }: Flags): Partial<UseRequest> {
+  if ([bearer, header, basic, template].filter((way) => way !== undefined).length > 1) {
+    throw usage("--bearer, --header, --basic and --template cannot be used together");
+  }
+  if (format !== undefined && header === undefined) throw usage("--format needs --header");
+  if (header !== undefined) return { header, format: format ?? "{}" };
+  if (basic !== undefined) return { basic };
+  if (template === undefined) return {};
+  const methods = [...template.methods];
+  return "basic" in template
+    ? { basic: template.basic, methods }
+    : { header: template.header, format: template.format, methods };
+}
+
+function listTemplates(io: Io, extra: string | undefined, flags: Flags): void {
+  if (extra !== undefined) throw usage("templates takes no argument");
+  if (flags.json) printJson(io, { templates: useTemplates });
+  else for (const each of useTemplates) io.stdout.write(templateLine(each));
+}
+
+function templateLine(template: UseTemplate): string {
+  const { name, host, made } = template;
+  return `${name.padEnd(14)}${host.padEnd(36)}${("basic" in template ? "Basic" : template.header).padEnd(25)}${made}\n`;
 }
 
 async function listUses(io: Io, prefix: string, extra: string | undefined, flags: Flags): Promise<void> {
