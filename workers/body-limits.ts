@@ -4,6 +4,10 @@ export const maxPassphraseBytes = 1024;
 export const maxLabelBytes = 64;
 export const mostKeys = 15;
 export const maxDescriptionBytes = 4096;
+/** Of custom metadata: texts, bytes of a name, and bytes of all names and texts together. */
+export const mostCustom = 64;
+export const maxCustomNameBytes = 128;
+export const maxCustomBytes = 16_384;
 export const maxVersion = 999_999_999_999_999;
 export const maxPathBytes = 1024;
 export const maxOperations = 1000;

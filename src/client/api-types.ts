@@ -368,6 +368,8 @@ export interface BatchPut {
   readonly description?: string;
   /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */
   readonly expiresAt?: string;
+  /** Texts for programs, sealed with the metadata: at most 64, with names of 1 to 128 bytes, 16384 bytes of UTF-8 in all. The same as `custom_metadata` for clients of Vault. */
+  readonly custom?: Readonly<Record<string, string>>;
   /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
@@ -432,6 +434,8 @@ export interface PutRequest {
   readonly description?: string;
   /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */
   readonly expiresAt?: string;
+  /** Texts for programs, sealed with the metadata: at most 64, with names of 1 to 128 bytes, 16384 bytes of UTF-8 in all. The same as `custom_metadata` for clients of Vault. */
+  readonly custom?: Readonly<Record<string, string>>;
 }
 
 /** Body of a change of the metadata. null removes a field; a field that is absent stays. */
@@ -442,6 +446,8 @@ export interface MetadataRequest {
   readonly description?: string | null;
   /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */
   readonly expiresAt?: string | null;
+  /** Texts for programs, in place of the current ones. */
+  readonly custom?: null | Readonly<Record<string, string>>;
 }
 
 /** A host that requests with the secret may go to. The binding is sealed with the secret, and every new version of the secret keeps it. */
@@ -1070,6 +1076,8 @@ export interface Metadata {
   readonly description?: string;
   /** When the value expires. Nothing is deleted then. ISO 8601, UTC, with milliseconds. */
   readonly expiresAt?: string;
+  /** Texts for programs, sealed with the metadata: at most 64, with names of 1 to 128 bytes, 16384 bytes of UTF-8 in all. The same as `custom_metadata` for clients of Vault. */
+  readonly custom?: Readonly<Record<string, string>>;
 }
 
 /** Confirms that a secret was stored. */

@@ -2,7 +2,7 @@
 import type { BatchRefusal, BatchResults, Deleted, Secret as SecretResponse, Stored } from "./api-types.js";
 import { errorOfCode, StrongroomError } from "./errors.js";
 import { type Bytes, type Field, jsonListObject } from "./json-body.js";
-import type { SecretType, Text } from "./options.js";
+import type { Custom, SecretType, Text } from "./options.js";
 import { timeOf } from "./request.js";
 import { Secret } from "./secret.js";
 import { problemOf } from "./shape-check.js";
@@ -25,6 +25,8 @@ export type PutOperation = IfMatch &
     readonly description?: string | undefined;
     /** When the value expires, as a reminder. */
     readonly expiresAt?: Date | string | undefined;
+    /** Texts for programs. */
+    readonly custom?: Custom | undefined;
   };
 
 export type DeleteOperation = IfMatch & { readonly delete: string };

@@ -149,6 +149,7 @@ export type {
   CheckOptions,
   ClientOptions,
   CreateTokenOptions,
+  Custom,
   ListOptions,
   MetadataChange,
   PutOptions,
@@ -219,8 +220,9 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
-   * Stores a secret, and keeps its current type, description and time of expiry unless others are given. Keeping them takes
-   * a second request, a list; none are kept if type and description are both given, or with `replaceMetadata` or `ifAbsent`.
+   * Stores a secret, and keeps its current metadata (type, description, time of expiry, custom texts) unless other is given.
+   * Keeping it takes a second request, a list; none is kept if type and description are both given, or with
+   * `replaceMetadata` or `ifAbsent`.
    * @param path Path of the secret, such as `app/db/password`.
    * @param value Text, or with `encoding` base64; at most 1 MiB in UTF-8, unless the server has another limit.
    * @throws StrongroomError VAULT_LOCKED; FORBIDDEN, also when the token may not list: use `replaceMetadata` then;
@@ -234,9 +236,9 @@ export class StrongroomClient implements AsyncDisposable {
   async put(path: string, value: Text, options: PutOptions = {}): Promise<Stored> {
     const url = secretUrl(path);
     const put = async ({ ifMatch, ifAbsent, encoding, ...rest }: PutOptions): Promise<Stored> => {
-      const { type, description, expiresAt, ...call } = rest;
-      const metadata = { type: type ?? undefined, description: description ?? undefined };
-      const fields = { value, encoding, ...metadata, expiresAt: timeOf(expiresAt ?? undefined) };
+      const { type, description, expiresAt, custom, ...call } = rest;
+      const texts = { type: type ?? undefined, description: description ?? undefined, custom: custom ?? undefined };
+      const fields = { value, encoding, ...texts, expiresAt: timeOf(expiresAt ?? undefined) };
       return this.#connection.send("Stored", "PUT", url, call, {
         fields,
         headers: conditionHeaders({ ifMatch, ifAbsent }),
@@ -353,10 +355,10 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async changeMetadata(
     path: string,
-    { type, description, expiresAt }: MetadataChange,
+    { type, description, expiresAt, custom }: MetadataChange,
     { ifMatch, ...options }: ChangeOptions = {},
   ): Promise<Stored> {
-    const fields = { type, description, expiresAt: timeOf(expiresAt) };
+    const fields = { type, description, expiresAt: timeOf(expiresAt), custom };
     const content = { fields, headers: conditionHeaders({ ifMatch }) };
     return this.#connection.send("Stored", "PATCH", secretUrl(path, "metadata"), options, content);
   }

@@ -3,7 +3,8 @@ import { StrongroomError } from "./errors.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Text = string | Uint8Array;
-export type Field = Text | boolean | number | null | readonly Text[] | undefined;
+type Texts = Readonly<Record<string, string>>;
+export type Field = Text | boolean | number | null | readonly Text[] | Texts | undefined;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -65,14 +66,27 @@ function concatenated(parts: readonly Bytes[]): Bytes {
 function fieldBytes(name: string, field: Exclude<Field, undefined>): Bytes {
   if (field === null || typeof field === "boolean" || typeof field === "number") return utf8(String(field));
   if (typeof field === "string" || field instanceof Uint8Array) return textBytes(name, field);
+  if (!isList(field)) return textsBytes(name, field);
   return joined(() => listParts(field, (text) => textBytes(name, text)));
+}
+
+/** TypeScript does not narrow a readonly list by `Array.isArray`. */
+function isList(field: readonly Text[] | Texts): field is readonly Text[] {
+  return Array.isArray(field);
+}
+
+function textsBytes(name: string, texts: Texts): Bytes {
+  if (Object.entries(texts).some((member) => /\p{Surrogate}/u.test(member.join(" ")))) throw loneSurrogate(name);
+  return utf8(JSON.stringify(texts));
+}
+
+function loneSurrogate(name: string): StrongroomError {
+  return new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: remove it`);
 }
 
 function textBytes(name: string, field: Text): Bytes {
   if (typeof field !== "string") return jsonString(field);
-  if (/\p{Surrogate}/u.test(field)) {
-    throw new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: remove it`);
-  }
+  if (/\p{Surrogate}/u.test(field)) throw loneSurrogate(name);
   const bytes = utf8(field);
   try {
     return jsonString(bytes);

@@ -40,6 +40,9 @@ export type SecretType = NonNullable<PutRequest["type"]>;
 /** Text, or its bytes in UTF-8. Bytes stay the caller's to wipe; a string cannot be wiped. */
 export type Text = string | Uint8Array;
 
+/** Texts that programs store with a secret, at most 64, 16 KiB in all. */
+export type Custom = Readonly<Record<string, string>>;
+
 /** Condition of a change. If it does not hold, nothing changes and the method throws PRECONDITION_FAILED. */
 export type ChangeOptions = CallOptions & {
   /** The secret must still have this `etag`, as get, put and list return it. `*`: it must exist. */
@@ -53,6 +56,8 @@ export type PutOptions = ChangeOptions & {
   readonly description?: string | null | undefined;
   /** When the value expires, as a reminder. Default: the current time of expiry. null: none. */
   readonly expiresAt?: Date | string | null | undefined;
+  /** Texts for programs. Default: the current texts. null: none. */
+  readonly custom?: Custom | null | undefined;
   /** The value is base64 of a binary value. Default: it is text. */
   readonly encoding?: "base64" | undefined;
   /** There must be no secret at the path. Default: false. */
@@ -68,6 +73,8 @@ export type MetadataChange = {
   readonly description?: string | null | undefined;
   /** When the value expires, as a reminder. */
   readonly expiresAt?: Date | string | null | undefined;
+  /** Texts for programs, in place of all that are there. */
+  readonly custom?: Custom | null | undefined;
 };
 
 export type ListOptions = CallOptions & {

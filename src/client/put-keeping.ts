@@ -28,7 +28,7 @@ export async function putKeeping({ list, put }: Requests, path: string, options:
     const { metadata, condition } = stateIn(await list({ prefix: path, limit: 1, signal, timeoutMs }), path);
     const isOurs = options.ifMatch === undefined || (options.ifMatch === "*" && condition.ifMatch !== undefined);
     const { type = metadata.type, description = metadata.description, ifMatch } = options;
-    const { expiresAt = metadata.expiresAt } = options;
+    const { expiresAt = metadata.expiresAt, custom = metadata.custom } = options;
     const required = isOurs ? condition : { ifMatch, ifAbsent: false };
     try {
       return await put({
@@ -36,6 +36,7 @@ export async function putKeeping({ list, put }: Requests, path: string, options:
         type,
         description,
         expiresAt,
+        custom,
         ifMatch: undefined,
         ifAbsent: undefined,
         ...required,

@@ -272,6 +272,7 @@ export const shapes = {
     "type?": "string",
     "description?": "string",
     "expiresAt?": "time",
+    "custom?": "{}string",
   },
   NewToken: {
     ok: "boolean",

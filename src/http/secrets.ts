@@ -23,6 +23,9 @@ import {
 } from "./endpoint.js";
 import { parseQuery } from "./routes.js";
 
+/** Most bytes of a change of metadata: 16 KiB of custom texts, of which each byte may be escaped, and the other members. */
+const maxMetadataBytes = 128 * 1024;
+
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const secretRows = [
   endpoint({
@@ -48,7 +51,7 @@ export const secretRows = [
   }),
   endpoint({
     operation: "changeMetadata", at: "PATCH /v1/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"),
-    subject: secret, body: fields(), conditional: "change", reads: false,
+    subject: secret, body: fields(maxMetadataBytes), conditional: "change", reads: false,
     handle: async ({ vault, path, body, condition, permit, caller }) =>
       withoutForeign(caller, await vault.secrets.changeMetadata(path, body, condition, permit)),
   }),

@@ -50,7 +50,7 @@ const hard: Readonly<Record<string, string>> = {
   ends: "C:\\",
 };
 const details: Readonly<Record<string, object>> = {
-  plain: { type: "api-key", description: "for the\nservice" },
+  plain: { type: "api-key", description: "for the\nservice", custom: { owner: "ci", note: "a\nb" } },
   empty: { description: "" },
 };
 

@@ -266,6 +266,10 @@ describe("times of expiry, through the real command", () => {
     );
     mustDo(await run("describe", "described", "--type", "none", "--description", "", "--expires", "never"));
     expect(await metadataOf("described")).to.deep.equal({});
+    await mustPut(server(), "described", { value: "v", custom: { owner: "ci" } });
+    const { stdout } = mustDo(await run("describe", "described"));
+    expect(stdout).to.contain("  custom       owner: ci\n");
+    expect(mustDo(await run("ls", "--long", "described")).stdout).not.to.contain("owner");
     mustFail(await run("describe", "descibed", "--type", "none"), 4, /Did you mean described\?/);
   });
 });

@@ -15,12 +15,15 @@ import { contract, documented, judge, judgeRaw, takeViolations } from "../../too
 import { shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
 import {
+  maxCustomBytes,
+  maxCustomNameBytes,
   maxDescriptionBytes,
   maxLabelBytes,
   maxOperations,
   maxPassphraseBytes,
   maxPathBytes,
   maxVersion,
+  mostCustom,
   mostKeys,
 } from "../../workers/body-limits.js";
 import { withScratch } from "../../workers/memory.js";
@@ -164,6 +167,9 @@ describe("the document's names and limits", () => {
     readonly maximum?: number;
     readonly maxLength?: number;
     readonly maxItems?: number;
+    readonly maxProperties?: number;
+    readonly propertyNames?: Rule;
+    readonly additionalProperties?: Rule;
   };
   const field = (schema: string, name: string): Rule => schemas[schema]?.properties[name] ?? {};
   const codes = (low: number, high: number) =>
@@ -182,6 +188,9 @@ describe("the document's names and limits", () => {
     ["labels", field("KeyRequest", "label").maxLength, maxLabelBytes],
     ["keys", field("RotateRequest", "keys").maxItems, mostKeys],
     ["descriptions", field("PutRequest", "description").maxLength, maxDescriptionBytes],
+    ["custom texts", field("PutRequest", "custom").maxProperties, mostCustom],
+    ["names of custom texts", field("PutRequest", "custom").propertyNames?.maxLength, maxCustomNameBytes],
+    ["bytes of custom texts", field("PutRequest", "custom").additionalProperties?.maxLength, maxCustomBytes],
     ["versions", field("UndoRequest", "version").maximum, maxVersion],
     ["paths", parameters["path"]?.schema.maxLength, maxPathBytes],
     ["reasons of a lock", field("LastLock", "reason").enum, lockReasons],

@@ -275,14 +275,21 @@ describe("KV on the port for Vault's clients", () => {
       });
     });
 
-    it("is patched, and survives native puts", async () => {
+    it("is patched, and a native put keeps all but the custom metadata", async () => {
       const path = freshPath();
       await mustPut(server(), path, "1");
-      await must("POST", `secret/metadata/${path}`, { custom_metadata: { a: "1", b: "2" }, cas_required: true }, 204);
+      await must(
+        "POST",
+        `secret/metadata/${path}`,
+        { custom_metadata: { a: "1", b: "2" }, cas_required: true, max_versions: 4 },
+        204,
+      );
       await must("PATCH", `secret/metadata/${path}`, { custom_metadata: { a: null, c: "3" }, cas_required: null }, 204);
+      const patched = (await must("GET", `secret/metadata/${path}`)).data;
+      expect(patched).to.deep.include({ custom_metadata: { b: "2", c: "3" }, cas_required: false, max_versions: 4 });
       await mustPut(server(), path, "2");
       const { data } = await must("GET", `secret/metadata/${path}`);
-      expect(data).to.deep.include({ custom_metadata: { b: "2", c: "3" }, cas_required: false, current_version: 2 });
+      expect(data).to.deep.include({ custom_metadata: null, max_versions: 4, current_version: 2 });
       await must("PATCH", `secret/metadata/${freshPath()}`, { max_versions: 1 }, 404);
     });
 

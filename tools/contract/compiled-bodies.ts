@@ -57,8 +57,8 @@ function functions(ajv: Ajv): string {
  */
 type TextRule = { readonly min: number; readonly max: number; readonly oneOf?: readonly string[] | undefined };
 
-/** Keywords that describe, or that the key worker checks itself: base64 and times. */
-const dropped = ["description", "examples", "if", "then"];
+/** Keywords that describe, or that the key worker checks itself: base64, times and custom metadata. */
+const dropped = ["description", "examples", "if", "then", "maxProperties", "propertyNames", "additionalProperties"];
 
 /** Converts the strings of a schema to the keyword `text`. */
 function withTexts(schema: Schema): object {

@@ -21,8 +21,17 @@ import {
   readEscape,
 } from "./json-string.js";
 
+/** The text of an object that is the value of a field. */
+export class JsonObject {
+  readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+}
+
 /** The value of a field. */
-export type JsonValue = JsonText | Exclude<Found, StringSpan>;
+export type JsonValue = JsonText | JsonObject | Exclude<Found, StringSpan>;
 
 /**
  * Returns the named fields of a JSON object, the last of equal names; null when `source` is not one JSON object. The names
@@ -33,8 +42,12 @@ export function readObject(
   names: readonly string[],
   memory: Memory = inScratch,
 ): Map<string, JsonValue> | null {
-  const fields = new Map<string, Found>();
-  const isRead = readFields(source, names, (cursor, name) => fields.set(name, skipValue(cursor)));
+  const fields = new Map<string, Found | JsonObject>();
+  const isRead = readFields(source, names, (cursor, name) => {
+    const start = cursor.at;
+    const found = skipValue(cursor);
+    fields.set(name, found === "object" ? new JsonObject(source.subarray(start, cursor.at)) : found);
+  });
   return isRead ? new Map([...fields].map(([name, found]) => [name, decoded(source, found, memory)])) : null;
 }
 
@@ -249,8 +262,8 @@ function readEach(cursor: Cursor, opener: number, closer: number, readOne: () =>
 }
 
 /** Strings are decoded at the end, once: a name given a thousand times costs nothing. */
-function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
-  if (typeof found !== "object" || found === null) return found;
+function decoded(source: Uint8Array, found: Found | JsonObject, memory: Memory): JsonValue {
+  if (typeof found !== "object" || found === null || found instanceof JsonObject) return found;
   return decodeString(source.subarray(found.start, found.end), memory);
 }
 

@@ -23,21 +23,35 @@ import { allocate, asBuffer, equal, scratchOf, startsWith, textOf, utf8 } from "
 import type { Binding, Bytes, HistoryLimits, Refusal, SealResult } from "../protocol.js";
 import { damaged, noSecret } from "../refusals.js";
 import type { Writing } from "./context.js";
-import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
+import { isoTime, type MetadataBody, type PutBody, readCustom } from "./request-bodies.js";
 import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
 
 /** Times are ISO 8601 UTC with milliseconds. */
 type Times = { readonly createdAt: string; readonly updatedAt: string };
 
 /** The `metadata` object of a secret: supplied fields only, in this order. */
-type Metadata = { readonly type?: string; readonly description?: string; readonly expiresAt?: string };
+type Metadata = {
+  readonly type?: string;
+  readonly description?: string;
+  readonly expiresAt?: string;
+  readonly custom?: Custom;
+};
 
-function metadataJson({ type, description, expiresAt }: Metadata): string {
+/** Texts that clients store with a secret: `custom`, and `custom_metadata` for Vault's clients. Absent where there are none. */
+export type Custom = Readonly<Record<string, string>>;
+
+function metadataJson({ type, description, expiresAt, custom }: Metadata): string {
   return JSON.stringify({
     ...(type !== undefined && { type }),
     ...(description !== undefined && { description }),
     ...(expiresAt !== undefined && { expiresAt }),
+    ...withTexts(custom),
   });
+}
+
+/** Returns the member `custom` where there are any texts. */
+function withTexts(custom: Custom = {}): Pick<Metadata, "custom"> {
+  return Object.keys(custom).length === 0 ? {} : { custom };
 }
 
 /** Sealed with the metadata and in no response. `secret`: of the secret; every new version takes it over. */
@@ -55,7 +69,6 @@ export type KvSettings = {
   readonly maxVersions?: number;
   readonly casRequired?: boolean;
   readonly deleteVersionAfter?: number;
-  readonly custom?: Readonly<Record<string, string>>;
   readonly changedAt?: string;
 };
 
@@ -89,8 +102,8 @@ const binaryStart = utf8(`{${encodingMember}`);
 
 /**
  * A version may be marked as deleted, which can be undone, from that time on, or be destroyed, with an empty text in the place
- * of its value. Its metadata begins with `"deletedAt":"…"` or `"destroyed":true` then; of a destroyed one, only number and
- * times are left. Number 0, always destroyed, is that of a secret which has settings and no version yet.
+ * of its value. Its metadata begins with `"deletedAt":"…"` or `"destroyed":true` then; of a destroyed one, only number,
+ * times and custom metadata are left. Number 0, always destroyed, is that of a secret which has settings and no version yet.
  */
 export type VersionState = "kept" | "deleted" | "destroyed";
 
@@ -125,10 +138,11 @@ export function withoutMark(metadata: Uint8Array): Uint8Array {
 
 /** Returns the metadata of the version once it is destroyed, in scratch memory. */
 export function markedDestroyed(metadata: Uint8Array): Uint8Array {
-  const { createdAt, updatedAt, version, attributes } = readMetadata(metadata);
+  const { createdAt, updatedAt, version, attributes, metadata: supplied } = readMetadata(metadata);
   const times = `"createdAt":"${createdAt}","updatedAt":"${updatedAt}"`;
+  const left = JSON.stringify(withTexts(supplied.custom));
   const hidden = privatePart(metadata) === null ? "" : `\n${JSON.stringify(lasting(attributes))}`;
-  return scratchOf(destroyedStart, `"metadata":{},${times},"version":${version}}${hidden}`);
+  return scratchOf(destroyedStart, `"metadata":${left},${times},"version":${version}}${hidden}`);
 }
 
 /** Whether opened metadata is that of a binary value. */
@@ -140,8 +154,29 @@ export function isOfBinary(metadata: Uint8Array): boolean {
 export function readMetadata(opened: Uint8Array): Described {
   const shown = JSON.parse(textOf(publicPart(opened))) as Times & { readonly metadata: Metadata };
   const hidden = privatePart(opened);
-  const attributes = hidden === null ? {} : (JSON.parse(textOf(hidden)) as Attributes);
-  return { version: 1, ...shown, attributes };
+  const attributes = hidden === null ? {} : (JSON.parse(textOf(hidden)) as EarlierAttributes);
+  const { kv: { custom, ...kv } = {} } = attributes.secret ?? {};
+  if (custom === undefined) return { version: 1, ...shown, attributes };
+  const metadata = { ...shown.metadata, ...withTexts(shown.metadata.custom ?? custom) };
+  return { version: 1, ...shown, metadata, attributes: { ...attributes, secret: { ...attributes.secret, kv } } };
+}
+
+/** Earlier programs sealed custom metadata with the settings. */
+type EarlierAttributes = Attributes & { readonly secret?: { readonly kv?: KvSettings & { readonly custom?: Custom } } };
+
+const customMember = asBuffer(utf8('"custom":{'));
+
+/** Returns the part of opened metadata that responses contain. */
+function shownPart(metadata: Uint8Array): Uint8Array {
+  const hidden = privatePart(metadata);
+  if (hidden === null || !asBuffer(hidden).includes(customMember)) return publicPart(metadata);
+  return changedPart(metadata, readMetadata(metadata).metadata);
+}
+
+/** Returns the same part with another `metadata` object, in scratch memory. */
+function changedPart(opened: Uint8Array, metadata: Metadata): Uint8Array {
+  const shown = JSON.parse(textOf(publicPart(opened))) as Times;
+  return scratchOf(JSON.stringify({ ...shown, metadata }));
 }
 
 /** The times of a put: `createdAt` is kept, and `updatedAt` never runs backwards, even when the clock does. */
@@ -198,7 +233,7 @@ export function versionEntry(metadata: Uint8Array, etag: string): (Uint8Array | 
 /** The members of opened metadata, the version's number also where none is sealed, the tag, and the end of the object. */
 function restOfEntry(metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
   const number = hasNumber(metadata) ? "" : ',"version":1';
-  return [publicPart(metadata).subarray(1, -1), `${number},"etag":"${etag}"}`];
+  return [shownPart(metadata).subarray(1, -1), `${number},"etag":"${etag}"}`];
 }
 
 /**
@@ -256,9 +291,18 @@ function lasting({ secret }: Attributes = {}): Attributes {
 
 /** Returns opened metadata with other private attributes, in scratch memory. */
 export function withAttributes(metadata: Uint8Array, attributes: Attributes): Uint8Array {
-  const shown = publicPart(metadata).subarray(0, -1);
-  const number = hasNumber(metadata) ? "" : ',"version":1';
-  return scratchOf(shown, `${number}}\n${JSON.stringify(attributes)}`);
+  return joinedMetadata(metadata, shownPart(metadata), attributes);
+}
+
+/** Returns opened metadata with other custom metadata and private attributes, in scratch memory. */
+export function withCustom(opened: Uint8Array, custom: Custom, attributes: Attributes): Uint8Array {
+  const { custom: _, ...others } = readMetadata(opened).metadata;
+  return joinedMetadata(opened, changedPart(opened, { ...others, ...withTexts(custom) }), attributes);
+}
+
+function joinedMetadata(opened: Uint8Array, shown: Uint8Array, attributes: Attributes): Uint8Array {
+  const number = hasNumber(opened) ? "" : ',"version":1';
+  return scratchOf(shown.subarray(0, -1), `${number}}\n${JSON.stringify(attributes)}`);
 }
 
 /** Returns the metadata of a secret without a version: see `VersionState`. */
@@ -352,17 +396,18 @@ export function contentWith(opened: OpenedVersion, body: MetadataBody): Content 
 }
 
 /** Returns the `metadata` object with the fields of the body; a null there removes the field. */
-function changedMetadata(current: Metadata, { type, description, expiresAt }: MetadataBody): string {
+function changedMetadata(current: Metadata, { type, description, expiresAt, custom }: MetadataBody): string {
   const time = expiresAt && isoTime(expiresAt.toString());
   return metadataJson({
     ...changed("type", type === null ? null : type?.toString(), current),
     ...changed("description", description === null ? null : description?.toString(), current),
     ...changed("expiresAt", time, current),
+    ...withTexts(custom === undefined ? current.custom : (readCustom(custom) ?? {})),
   });
 }
 
 /** `to`: null removes the field, undefined keeps it. */
-function changed(name: keyof Metadata, to: string | null | undefined, current: Metadata): Metadata {
+function changed(name: Exclude<keyof Metadata, "custom">, to: string | null | undefined, current: Metadata): Metadata {
   const text = to === undefined ? current[name] : to;
   return text === undefined || text === null ? {} : { [name]: text };
 }

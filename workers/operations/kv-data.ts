@@ -7,7 +7,7 @@ import { isObject, readMembers } from "../json/json-reader.js";
 import { decodeString, inScratch, quote } from "../json/json-string.js";
 import { equal, utf8 } from "../memory.js";
 import { fromBase64, toBase64 } from "../transit/base64.js";
-import { type Content, type Described, isOfBinary, type KvSettings, readMetadata, withoutMark } from "./entry.js";
+import { type Content, type Custom, type Described, isOfBinary, readMetadata, withoutMark } from "./entry.js";
 import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
 
 type Pieces = readonly (Uint8Array | string)[];
@@ -61,17 +61,16 @@ export function readReply(opened: OpenedVersion, show: ((data: Pieces) => Pieces
   const described = readMetadata(opened.metadata);
   const data = kvDataJson(opened, described);
   const shown = show === null ? ['{"data":', ...data] : ['{"subkeys":', ...show(data)];
-  return [...shown, `,"metadata":${versionJson(described, described.attributes.secret?.kv)}}`];
+  return [...shown, `,"metadata":${versionJson(described)}}`];
 }
 
 /** Vault shows no custom metadata as null. */
-export function customOrNull(custom: KvSettings["custom"] = {}): KvSettings["custom"] | null {
+export function customOrNull(custom: Custom = {}): Custom | null {
   return Object.keys(custom).length === 0 ? null : custom;
 }
 
-/** Returns the metadata of a version as JSON. `settings`: of the secret. */
-export function versionJson(described: Described, { custom }: KvSettings = {}): string {
-  const { updatedAt, deletedAt = "", destroyed, version } = described;
-  const times = { created_time: updatedAt, custom_metadata: customOrNull(custom), deletion_time: deletedAt };
+/** Returns the metadata of a version as JSON. */
+export function versionJson({ updatedAt, deletedAt = "", destroyed, version, metadata }: Described): string {
+  const times = { created_time: updatedAt, custom_metadata: customOrNull(metadata.custom), deletion_time: deletedAt };
   return JSON.stringify({ ...times, destroyed: destroyed === true, version });
 }

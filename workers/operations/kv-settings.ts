@@ -6,7 +6,7 @@ import { byteLength, textOf } from "../memory.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { vaultMembers } from "../vault-members.js";
-import type { KvSettings } from "./entry.js";
+import type { Custom, KvSettings } from "./entry.js";
 import { refusedMember } from "./kv-members.js";
 
 /** Vault's limits, except for the total size: the texts are in the head that lists read. */
@@ -15,18 +15,16 @@ const [mostCustom, maxNameBytes, maxTextBytes, maxCustomBytes] = [64, 128, 512, 
 /** 100 years. */
 const maxSeconds = 100 * 365 * 24 * 3600;
 
+/** The settings of a secret and its custom metadata, which Vault's clients change together. */
+type KvForm = KvSettings & { readonly custom: Custom };
+
 /** Members that the body does not have stay. `isPatch`: null resets a member, and custom metadata is merged. */
-export function changedSettings(
-  before: KvSettings,
-  body: Uint8Array,
-  isPatch: boolean,
-  now: number,
-): KvSettings | Refusal {
+export function changedSettings(before: KvForm, body: Uint8Array, isPatch: boolean, now: number): KvForm | Refusal {
   const members = readMembers(body);
   if (members === null) return badRequest("the body must be one JSON object in UTF-8");
   const foreign = refusedMember(members, vaultMembers.writeMetadata);
   if (foreign !== null) return badRequest(foreign);
-  let settings: KvSettings = { ...before, changedAt: new Date(now).toISOString() };
+  let settings: KvForm = { ...before, changedAt: new Date(now).toISOString() };
   for (const member of members) {
     const change = changes.get(memberName(member));
     if (change === undefined) continue;
@@ -40,7 +38,7 @@ export function changedSettings(
 }
 
 /** Returns what is wrong as a text. */
-type Change = (value: unknown, before: KvSettings, isPatch: boolean) => KvSettings | string;
+type Change = (value: unknown, before: KvForm, isPatch: boolean) => Partial<KvForm> | string;
 
 /** A map, since objects have members, such as `constructor`, that no one gave them, and clients may send any name. */
 const changes: ReadonlyMap<string, Change> = new Map<string, Change>([
@@ -69,7 +67,7 @@ function changeDeleteVersionAfter(value: unknown): KvSettings | string {
     : { deleteVersionAfter: wholeSeconds(seconds) };
 }
 
-function changeCustom(value: unknown, { custom = {} }: KvSettings, isPatch: boolean): KvSettings | string {
+function changeCustom(value: unknown, { custom }: KvForm, isPatch: boolean): Pick<KvForm, "custom"> | string {
   if (typeof value !== "object" || Array.isArray(value)) return notCustom;
   const merged = new Map(isPatch && value !== null ? Object.entries(custom) : []);
   for (const [name, given] of Object.entries(value ?? {})) {
@@ -82,7 +80,7 @@ function changeCustom(value: unknown, { custom = {} }: KvSettings, isPatch: bool
   return ofCustom(Object.fromEntries(merged));
 }
 
-function ofCustom(custom: Readonly<Record<string, string>>): KvSettings | string {
+function ofCustom(custom: Custom): Pick<KvForm, "custom"> | string {
   const isSmall = byteLength(JSON.stringify(custom)) <= maxCustomBytes;
   return isSmall && Object.keys(custom).length <= mostCustom ? { custom } : notCustom;
 }

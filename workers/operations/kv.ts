@@ -22,7 +22,7 @@ import {
   readMetadata,
   sealNext,
   versionState,
-  withAttributes,
+  withCustom,
   written,
 } from "./entry.js";
 import { contentOfData, customOrNull, kvDataJson, readReply, versionJson } from "./kv-data.js";
@@ -105,8 +105,7 @@ function patched({ key, path, previous, now }: Writing, patch: Uint8Array) {
 function writeResponse(key: SealingKey, path: string, blob: Uint8Array) {
   const [metadata = null] = openMetadata(key, [{ path, blob }]);
   if (metadata === null) throw new Error("what was sealed does not open");
-  const described = readMetadata(metadata);
-  return utf8(versionJson(described, described.attributes.secret?.kv));
+  return utf8(versionJson(readMetadata(metadata)));
 }
 
 /** Reads a version, or its keys without values. A deleted or destroyed one shows only its metadata. */
@@ -135,8 +134,7 @@ function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: n
 }
 
 function goneReply({ metadata }: Known, name: string): ResultOf<"kvRead"> {
-  const described = readMetadata(metadata);
-  const shown = versionJson(described, described.attributes.secret?.kv);
+  const shown = versionJson(readMetadata(metadata));
   return { ok: true, status: 404, response: utf8(`{"${name}":null,"metadata":${shown}}`) };
 }
 
@@ -159,7 +157,7 @@ function shownMetadata(current: Described, versions: readonly Described[]) {
     cas_required: kv.casRequired ?? false,
     created_time: current.createdAt,
     current_version: current.version,
-    custom_metadata: customOrNull(kv.custom),
+    custom_metadata: customOrNull(current.metadata.custom),
     delete_version_after: durationText(kv.deleteVersionAfter ?? 0),
     max_versions: kv.maxVersions ?? 0,
     oldest_version: oldest === 1 ? 0 : oldest,
@@ -180,10 +178,11 @@ export function kvConfigure(
   const current = previous === null ? unversioned(now) : openCurrent(key, path, previous);
   if (current === null) return damaged(path);
   if (isPatch && previous === null) return noSecret(path);
-  const { attributes } = readMetadata(current.metadata);
-  const kv = changedSettings(attributes.secret?.kv ?? {}, body, isPatch, now);
-  if ("ok" in kv) return kv;
-  const metadata = withAttributes(current.metadata, { ...attributes, secret: { ...attributes.secret, kv } });
+  const { attributes, metadata: before } = readMetadata(current.metadata);
+  const changed = changedSettings({ ...attributes.secret?.kv, custom: before.custom ?? {} }, body, isPatch, now);
+  if ("ok" in changed) return changed;
+  const { custom, ...kv } = changed;
+  const metadata = withCustom(current.metadata, custom, { ...attributes, secret: { ...attributes.secret, kv } });
   return written(sealBlob(key, path, metadata, current.value, earlierIn(previous)));
 }
 

@@ -3,18 +3,21 @@
  * here and never repeat any input.
  */
 import {
+  maxCustomBytes,
+  maxCustomNameBytes,
   maxDescriptionBytes,
   maxLabelBytes,
   maxPassphraseBytes,
   maxPathBytes,
   maxVersion,
+  mostCustom,
   mostKeys,
   type OperationKind,
   operationKinds,
 } from "../body-limits.js";
-import { readElements, readObject } from "../json/json-reader.js";
+import { JsonObject, readElements, readObject } from "../json/json-reader.js";
 import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
-import { textOf } from "../memory.js";
+import { byteLength, textOf } from "../memory.js";
 import { secretTypes } from "../names.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
@@ -32,6 +35,7 @@ export type MetadataBody = {
   readonly type?: JsonText | null;
   readonly description?: JsonText | null;
   readonly expiresAt?: JsonText | null;
+  readonly custom?: JsonObject | null;
 };
 export type PutBody = {
   readonly value: JsonText;
@@ -40,6 +44,7 @@ export type PutBody = {
   readonly type?: JsonText;
   readonly description?: JsonText;
   readonly expiresAt?: JsonText;
+  readonly custom?: JsonObject;
 };
 type UndoBody = { readonly version: number };
 
@@ -108,6 +113,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
     encoding: "encoding must be base64",
     expiresAt: notATime,
+    custom: notCustom,
     type: `type must be one of ${secretTypes.join(", ")}`,
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
     version: `version must be a whole number from 1 to ${maxVersion}`,
@@ -222,11 +228,34 @@ function faultyField(fault: Fault | undefined): string {
 const notATime = "expiresAt must be an ISO 8601 time with a time zone, such as 2026-12-31T00:00:00Z";
 
 /** Checks what the schemas say in patterns and formats, which need strings. */
-function problemIn({ value, encoding, expiresAt }: Readonly<Record<string, unknown>>): string | null {
+function problemIn({ value, encoding, expiresAt, custom }: Readonly<Record<string, unknown>>): string | null {
   if (encoding !== undefined && value instanceof JsonText && !isBase64(value.bytes)) {
     return "value must be base64, since encoding is";
   }
+  if (custom !== undefined && custom !== null && readCustom(custom) === null) return notCustom;
   return expiresAt instanceof JsonText && isoTime(expiresAt.toString()) === null ? notATime : null;
+}
+
+const notCustom = `custom must be an object of at most ${mostCustom} strings, with names of 1 to ${maxCustomNameBytes} bytes, ${maxCustomBytes} bytes of UTF-8 in all, without lone surrogates`;
+
+/** An escaped character takes up to six bytes. */
+const maxCustomJsonBytes = 8 * maxCustomBytes;
+
+/** Returns custom metadata; null for what it must not be. */
+export function readCustom(json: unknown): Readonly<Record<string, string>> | null {
+  if (!(json instanceof JsonObject) || json.bytes.length > maxCustomJsonBytes) return null;
+  const custom = JSON.parse(textOf(json.bytes)) as Readonly<Record<string, unknown>>;
+  const members = Object.entries(custom);
+  const bytes = members.reduce((sum, [name, text]) => sum + byteLength(name) + byteLength(String(text)), 0);
+  const isValid = ([name, text]: readonly [string, unknown]) =>
+    name !== "" && byteLength(name) <= maxCustomNameBytes && isWellFormed(name) && isWellFormed(text);
+  return members.length <= mostCustom && bytes <= maxCustomBytes && members.every(isValid)
+    ? (custom as Readonly<Record<string, string>>)
+    : null;
+}
+
+function isWellFormed(text: unknown): boolean {
+  return typeof text === "string" && !/\p{Surrogate}/u.test(text);
 }
 
 const timeForm = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;

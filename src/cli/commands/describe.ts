@@ -61,7 +61,7 @@ async function mustLookAt(client: StrongroomClient, path: string): Promise<Secre
 }
 
 function formatEntry({ path, encoding, metadata, createdAt, updatedAt, version }: SecretEntry): string {
-  const { type = "-", description = "-", expiresAt } = metadata;
+  const { type = "-", description = "-", expiresAt, custom = {} } = metadata;
   const rows = [
     ["type", type],
     ["description", description],
@@ -70,6 +70,7 @@ function formatEntry({ path, encoding, metadata, createdAt, updatedAt, version }
     ["version", String(version)],
     ["created", localMinute(new Date(createdAt))],
     ["changed", localMinute(new Date(updatedAt))],
+    ...Object.entries(custom).map(([name, text]) => ["custom", `${name}: ${text}`] as const),
   ] as const;
   return `${printable(path)}\n${rows.map(([name, text]) => `  ${name.padEnd(11)}  ${printable(text)}\n`).join("")}`;
 }

@@ -1,10 +1,12 @@
 /** Entries that every import format is parsed into. */
+import type { Custom } from "../../client/client.js";
 
 /** Metadata stored with a value. */
 export type Mark = {
   readonly type?: string | undefined;
   readonly description?: string | undefined;
   readonly expiresAt?: string | undefined;
+  readonly custom?: Custom | undefined;
 };
 
 export type ImportEntry = Mark & {

@@ -5,7 +5,7 @@
  *   {"format":"strongroom-export","version":1,"secrets":[
  *   {"path":"app/db/password","value":"…","type":"password","description":"…"},
  *   {"path":"app/key","value":"…"},
- *   {"path":"app/tls.p12","value":"AAE=","encoding":"base64","expiresAt":"2026-12-31T00:00:00.000Z"}
+ *   {"path":"app/tls.p12","value":"AAE=","encoding":"base64","expiresAt":"2026-12-31T00:00:00.000Z","custom":{"owner":"ci"}}
  *   ]}
  */
 import type { Secret } from "../../client/client.js";
@@ -24,8 +24,8 @@ export const exportEnd = "\n]}\n";
 
 export function exportRow(secret: Secret): string {
   const { path, encoding, metadata } = secret;
-  const { type, description, expiresAt } = metadata;
-  return JSON.stringify({ path, value: secret.reveal(), encoding, type, description, expiresAt }); // drops undefined members
+  const { type, description, expiresAt, custom } = metadata;
+  return JSON.stringify({ path, value: secret.reveal(), encoding, type, description, expiresAt, custom }); // drops undefined members
 }
 
 /** Parses a JSON object. @throws CommandFailure usage, without the parser's message, which would quote the text */
@@ -72,14 +72,19 @@ function readExport(secrets: readonly unknown[]): ParsedSource {
 
 function foundIn(secret: unknown, origin: string): ImportEntry | Refused {
   if (!isObject(secret)) return { origin, problem: "it is not an object" };
-  const { path, value, encoding, type, description, expiresAt } = secret as Partial<ImportEntry>;
+  const { path, value, encoding, type, description, expiresAt, custom } = secret as Partial<ImportEntry>;
   if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it has no path or no value" };
   const isText = (field: unknown) => field === undefined || typeof field === "string";
   if (encoding !== undefined && encoding !== "base64") return { origin, problem: "its encoding is not base64" };
   if (!isText(type) || !isText(description)) return { origin, problem: "its type or description is not a string" };
   const time = expiresAt === undefined ? undefined : timeIn(expiresAt);
   if (time === null) return { origin, problem: "its expiresAt is not a time" };
-  return { path, value: withPadding(value, encoding), encoding, type, description, expiresAt: time, origin };
+  if (custom !== undefined && !isTexts(custom)) return { origin, problem: "its custom is not an object of strings" };
+  return { path, value: withPadding(value, encoding), encoding, type, description, expiresAt: time, custom, origin };
+}
+
+function isTexts(custom: unknown): boolean {
+  return isObject(custom) && Object.values(custom).every((text) => typeof text === "string");
 }
 
 /** Returns a time as the server returns it, so that it can be compared; null when it is none. */

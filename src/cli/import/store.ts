@@ -1,4 +1,5 @@
 /** Storing of imported entries in batches, and the tally of the results. */
+import { isDeepStrictEqual } from "node:util";
 import pMap from "p-map";
 import { maxOperations, type Read, readMany } from "../../client/batch.js";
 import { type PutOperation, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
@@ -128,9 +129,18 @@ class EntryStore {
     this.refuses(entry, error.message, error.code === "INTEGRITY" || undefined);
   }
 
-  #putOf({ path, value, encoding, type, description, expiresAt }: ImportEntry): PutOperation {
+  #putOf({ path, value, encoding, type, description, expiresAt, custom }: ImportEntry): PutOperation {
     const known = type as PutOperation["type"]; // entryProblem has checked it
-    return { put: path, value, encoding, type: known, description, expiresAt, ifAbsent: !this.#options.replace };
+    return {
+      put: path,
+      value,
+      encoding,
+      type: known,
+      description,
+      expiresAt,
+      custom,
+      ifAbsent: !this.#options.replace,
+    };
   }
 }
 
@@ -139,11 +149,11 @@ function isRefusal(error: unknown): error is StrongroomError {
   return error instanceof StrongroomError && ["BAD_REQUEST", "PRECONDITION_FAILED", "INTEGRITY"].includes(error.code);
 }
 
-function isSame(stored: Secret, { value, encoding, type, description, expiresAt }: ImportEntry): boolean {
+function isSame(stored: Secret, { value, encoding, type, description, expiresAt, custom }: ImportEntry): boolean {
   const { metadata } = stored;
   const isSameValue = stored.reveal() === value && stored.encoding === encoding;
   const isSameText = metadata.type === type && metadata.description === description;
-  return isSameValue && isSameText && metadata.expiresAt === expiresAt;
+  return isSameValue && isSameText && metadata.expiresAt === expiresAt && isDeepStrictEqual(metadata.custom, custom);
 }
 
 function entryProblem({ value, type, description }: ImportEntry, limits: Limits): string | null {
@@ -175,8 +185,10 @@ function* batchesOf(entries: readonly ImportEntry[]): Generator<readonly ImportE
   if (from < entries.length) yield entries.slice(from);
 }
 
-function bodyLength({ path, value, description = "" }: ImportEntry): number {
-  return overheadBytes + [path, value, description].reduce((sum, text) => sum + jsonLength(text), 0);
+function bodyLength({ path, value, description = "", custom = {} }: ImportEntry): number {
+  return (
+    overheadBytes + [path, value, description, JSON.stringify(custom)].reduce((sum, text) => sum + jsonLength(text), 0)
+  );
 }
 
 /** As the client writes it: a control character takes 6 bytes, a quote or backslash 2. */
