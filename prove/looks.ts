@@ -197,7 +197,7 @@ function attackCheck(state: VaultState, { places }: AttackResult): Check {
 function knownCheck(state: VaultState, { name }: Secret, { copies, pieces }: Found): Check {
   const isMaster = name.startsWith(masterKeyName);
   const found = copies.length + pieces;
-  const what = `copies of the ${name}, in any form, or pieces of 8 bytes`;
+  const what = `copies of the ${name}`;
   const most = isMaster && state !== "locked" ? 1 : 0;
   const isExact = state === "unlocked" && isMaster;
   const holds = isExact ? found === 1 && pieces === 0 : found <= most;
@@ -218,7 +218,7 @@ function transitCheck(state: VaultState, name: string, all: readonly (readonly [
   const copies = all.flatMap(([, each]) => each.copies);
   const pieces = all.reduce((sum, [, each]) => sum + each.pieces, 0);
   const found = copies.length + pieces;
-  const what = `copies of the ${name}, in any form, or pieces of 8 bytes`;
+  const what = `copies of the ${name}`;
   const isHeld = state !== "locked" && isAsymmetricName(name);
   const holds = isHeld ? all.every(isOfNumber) : found === 0;
   const expected = isHeld ? "raw numbers only, of keys in use" : 0;
@@ -240,7 +240,7 @@ function canaryCheck(state: VaultState, found: readonly Found[]): Check {
   const copies = found.flatMap((each) => each.copies);
   const pieces = found.reduce((sum, each) => sum + each.pieces, 0);
   const count = copies.length + pieces;
-  const what = "copies of a value after put, get, batch, undo and delete";
+  const what = "copies of the value that was followed";
   const detail = count === 0 ? {} : { detail: countForms(copies, pieces) };
   return { step: "canary", state, what, expected: 0, found: count, holds: count === 0, ...detail };
 }

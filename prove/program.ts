@@ -62,6 +62,17 @@ export function checkProgram(root: string, trusted: string): { checks: Check[]; 
   return { checks, listHash: createHash("sha256").update(list).digest("hex") };
 }
 
+/** SHA-256 of the Node that a process runs; null when it may not be read. */
+export function nodeHash(pid: number): string | null {
+  try {
+    return createHash("sha256")
+      .update(readFileSync(`/proc/${pid}/exe`))
+      .digest("hex");
+  } catch {
+    return null;
+  }
+}
+
 function sha256(file: string): string {
   return createHash("sha256").update(readPlain(file)).digest("hex");
 }

@@ -1,4 +1,6 @@
 /** `strongroom prove`: checks the promises of a running server from outside. Imports nothing of the server. */
+import { createHash } from "node:crypto";
+import { hostname, release } from "node:os";
 import type { OnProgress } from "./attacker.js";
 import { followCanary } from "./canary.js";
 import { findPlantedKey } from "./control.js";
@@ -8,7 +10,7 @@ import { Home, UntrustedHome } from "./home.js";
 import { leaveLast } from "./last.js";
 import { judge, type Look, lookAt, problemOfCopy, type Wanted } from "./looks.js";
 import { gcore, mustBeReadable, readDump } from "./memory.js";
-import { checkProgram, packageDirectory } from "./program.js";
+import { checkProgram, nodeHash, packageDirectory } from "./program.js";
 import { type Check, CouldNotLook, type Report, type Step, type VaultState, type Verdict } from "./report.js";
 import { fewestBytes, type Secret } from "./search.js";
 import { checkHeader, checkSecrets } from "./secrets.js";
@@ -86,7 +88,8 @@ class Run {
   #transit: readonly Secret[] = [];
   #unsearchedKeys = 0;
   readonly #source: Source;
-  #listHash: string | null = null;
+  /** SHA-256 of what was looked at, for those who keep the report. */
+  readonly #hashes: Record<string, string | null> = {};
 
   constructor(options: ProveOptions) {
     const { header, query, pid } = options;
@@ -144,6 +147,7 @@ class Run {
     const wanted = await this.#wanted();
     if (wanted === null) throw new CouldNotLook(wrongPassphrase);
     const copy = readDump(file);
+    this.#hashes["dumpSha256"] = createHash("sha256").update(copy.bytes).digest("hex");
     const problem = problemOfCopy(copy, wanted.header);
     const judged = judge(copy, wanted, this.#options.state, null, this.#progress("memory"));
     copy.bytes.fill(0);
@@ -211,7 +215,7 @@ class Run {
     }
     const { checks, listHash } = checkProgram(root, this.#options.program);
     this.#checks.push(...checks);
-    this.#listHash = listHash;
+    Object.assign(this.#hashes, { programListSha256: listHash, nodeSha256: nodeHash(pid) });
   }
 
   /** Opens the header, and secrets with it; returns their values. Once more if a rotation came between. */
@@ -337,7 +341,8 @@ class Run {
     this.#notShown.push(
       "Keys in a form other than raw bytes and AES-256 encryption key schedules, such as those of software AES",
       "Memory of the kernel and of earlier processes, and what the server sent to other programs",
-      "Node itself, which is not in the list of program files",
+      "In which thread the one key lies: the scan sees the memory of one process",
+      "Node itself, which is not in the list of program files: its SHA-256 is below",
       "That the list of program files is the release's: compare its SHA-256 with the one that is published",
     );
   }
@@ -358,6 +363,8 @@ class Run {
     ];
     const machine = {
       system: `${process.platform} ${process.arch}`,
+      host: hostname(),
+      kernel: release(),
       node: process.version,
       ...factsOfMachine(),
       pid: this.#pid,
@@ -366,7 +373,7 @@ class Run {
       keySchedules: schedules,
       stoodStillMs: Math.round(stoodStillMs),
       seconds: Math.round((performance.now() - this.#begun) / 100) / 10,
-      programListSha256: this.#listHash,
+      ...this.#hashes,
     };
     const checks = inOrder(this.#checks);
     const [at, notShown] = [new Date().toISOString(), this.#notShown];

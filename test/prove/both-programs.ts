@@ -29,7 +29,7 @@ export async function proveDump(headerFile: string, dump: string, ...flags: read
   const { code, report } = await prove("/nonexistent", "--header", headerFile, "--dump", dump, ...flags);
   const attacker = report.checks.filter(({ step }) => step === "attacker").map(({ found }) => Number(found));
   const known = report.checks.flatMap(({ step, what, found }) => {
-    const [, name = ""] = /^copies of the (.*), in any form/.exec(what) ?? [];
+    const [, name = ""] = /^copies of the (.*)/.exec(what) ?? [];
     return step === "known-keys" ? [[name, Number(found)] as const] : [];
   });
   return { attacker: attacker[0] ?? -1, known: Object.fromEntries(known), code };

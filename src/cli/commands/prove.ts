@@ -1,7 +1,9 @@
 /** `strongroom prove`: flags, passphrase, and printing of the evidence. */
 import { type Command, Option } from "commander";
+import { evidence } from "../../../prove/evidence.js";
+import { asHtml, asMarkdown, asText } from "../../../prove/forms.js";
 import { prove as proveServer } from "../../../prove/prove.js";
-import { asHtml, asMarkdown, asText, exitOf, type Report } from "../../../prove/report.js";
+import { exitOf, type Report } from "../../../prove/report.js";
 import { integer } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { engineFor } from "../../engines/engines.js";
@@ -104,8 +106,12 @@ async function passphraseFor(io: Io, flags: Flags) {
   return await readPassphrase(io, flags, "Passphrase of the vault: ");
 }
 
+/** Columns for output that goes to no terminal. */
+const usualColumns = 80;
+
 function print(io: Io, report: Report, { json, markdown, html }: Flags): void {
+  const page = evidence(report);
   if (json) printJson(io, report);
-  else if (html) io.stdout.write(asHtml(report));
-  else io.stdout.write(markdown ? asMarkdown(report) : asText(report, painter(io)));
+  else if (html) io.stdout.write(asHtml(page));
+  else io.stdout.write(markdown ? asMarkdown(page) : asText(page, painter(io), io.stdout.columns || usualColumns));
 }

@@ -104,7 +104,7 @@ export function printValue(io: Io, value: Uint8Array): void {
   if (io.stdout.isTTY && value.at(-1) !== 0x0a) io.stdout.write("\n");
 }
 
-type Colour = "red" | "green" | "yellow" | "dim" | "inverse";
+type Colour = "red" | "green" | "yellow" | "dim" | "bold" | "inverse";
 
 export type Paint = (colour: Colour, text: string) => string;
 
