@@ -16,13 +16,13 @@ const [protocol, keyText] = ["workers/protocol", "workers/crypto/key-text"];
 const seeds = ["workers/memory", "workers/transit/one-time-code"];
 const rules = "src/server/certificate-rules";
 /** The client is published alone, and so has the rules that all share. */
-const ownership = "src/client/ownership";
+const [ownership, defaultHome] = ["src/client/ownership", "src/client/default-home"];
 const served = ["src/access", "src/audit", "src/client", "src/engines", "src/maintenance", "src/server", "src/storage"];
 
 /** A row covers a folder and its subfolders, and what they import of each other; the row nearest to a file counts. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/*": ["node:*", protocol, "prove/weaknesses"],
-  "src/config": ["node:*", "env-paths", "src/*"],
+  "src/config": ["node:*", "src/*", defaultHome],
   "src/paths": ["node:path", "src/*"],
   "src/files": ["node:*", "src/*", "src/config", ownership],
   "src/client": ["node:*"],
@@ -199,6 +199,7 @@ const entrances: readonly string[] = [
   "src/broker/session-request",
   "src/cli/kit",
   "src/client/batch",
+  defaultHome,
   "src/client/client",
   "src/client/discovery",
   "src/client/fields",
@@ -310,6 +311,23 @@ function isByEntrance(one: Import): boolean {
   return !entersRoom(one) || entrances.some((pattern) => covers(pattern, one[1]));
 }
 
+/** What a command would have of its process or its machine without its Io. */
+const globals: Readonly<Record<string, RegExp>> = {
+  process: /(?<![-/\w])process[.[]|= process\b|"node:process"/,
+  console: /\bconsole\./,
+  clock: /\bDate\.now\b|\bnew Date\(\)|\bperformance\./,
+  timer: /(?<![.\w])set(?:Timeout|Interval|Immediate)\(|"node:timers/,
+  machine: /^import (?!\{ constants \} from).*"node:os"/m,
+  terminal: /"\/dev\/tty"/,
+  chance: /\bMath\.random\b/,
+  global: /\bglobalThis\b/,
+};
+
+function globalsIn(source: string): readonly string[] {
+  const code = source.replace(/\/\*.*?\*\/|(?<![:"])\/\/ .*$/gms, "");
+  return Object.entries(globals).flatMap(([name, pattern]) => (pattern.test(code) ? [name] : []));
+}
+
 function mutualIn(imports: readonly Import[]): readonly string[] {
   const ways = new Set(imports.map(([from, to]) => `${dirname(from)} ↔ ${dirname(to)}`));
   return [...ways].filter((way) => {
@@ -346,12 +364,39 @@ describe("the source tree", () => {
     expect(imports.filter(joinsExtras).map(shown)).to.deep.equal([]);
   });
 
-  it("touches no global stream, environment or exit code in a command or an extra", () => {
+  it("touches nothing of its process or machine in a command or an extra but by Io", () => {
     const commands = files.filter((file) => /^src\/(?:cli\/commands|extras)\//.test(file));
-    const touching = commands.filter((file) => /\bprocess\.(?:std|env|exit)/.test(readFileSync(file, "utf8")));
+    const touched = commands.map((file) => [file, globalsIn(readFileSync(file, "utf8"))] as const);
     expect(commands).to.have.length.above(60);
-    expect(touching).to.deep.equal([]);
+    expect(touched.filter(([, found]) => found.length > 0)).to.deep.equal([]);
   });
+
+  const uses: readonly (readonly [code: string, ...found: string[]])[] = [
+    ['process.stdout.write("x");', "process"],
+    ["const { execve } = process;", "process"],
+    ['import { env } from "node:process";', "process"],
+    ['import { runChild } from "../kit/programs/child-process.js";'],
+    ['const text = "a process of its own"; // of process.env'],
+    ["/** Ends this process: process.exit */"],
+    ["console.log(value);", "console"],
+    ["const now = Date.now();", "clock"],
+    ["const now = new Date();", "clock"],
+    ["const at = new Date(text).getTime() - Date.parse(other);"],
+    ["const began = performance.now();", "clock"],
+    ["const began = io.clock.now();"],
+    ["setTimeout(end, 100);", "timer"],
+    ['import { setTimeout as sleep } from "node:timers/promises";', "timer"],
+    ["io.clock.after(100, end);"],
+    ['import { constants } from "node:os";'],
+    ['import { constants, homedir } from "node:os";', "machine"],
+    ['import os from "node:os";', "machine"],
+    ['openSync("/dev/tty", "r");', "terminal"],
+    ["const order = Math.random();", "chance"],
+    ["globalThis.fetch(url);", "global"],
+  ];
+  for (const [code, ...found] of uses) {
+    it(`finds ${found.join() || "no global"} in ${code}`, () => expect(globalsIn(code)).to.deep.equal(found));
+  }
 
   it("enters a folder only by the files that the table names", () => {
     expect(imports.filter((one) => !isByEntrance(one)).map(shown)).to.deep.equal([]);

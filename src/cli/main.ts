@@ -12,7 +12,7 @@ import { memoryPlaces, removeStaleScratch } from "./kit/prompts/scratch.js";
 export const isWhole = true;
 
 hardenProcess();
-removeStaleScratch(memoryPlaces());
+removeStaleScratch(memoryPlaces(processIo));
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
     if (systemCode(error) === "EPIPE") process.exit(); // the reader is gone, as in `| head`

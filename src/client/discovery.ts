@@ -1,7 +1,7 @@
 /** Discovery of the server's address, certificate and token: options first, then environment, then the home directory. */
 import { readFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
+import { defaultHome } from "./default-home.js";
 import { StrongroomError, systemCode } from "./errors.js";
 import { isOwnSocket, ServerHome } from "./server-home.js";
 
@@ -93,16 +93,6 @@ export async function findSocket(options: PlaceOptions): Promise<SocketLocation 
   const socket = named ? resolve(named) : ((await home.announcement()).socket ?? join(home.path, "strongroom.sock"));
   if (!(await isOwnSocket(socket))) return null;
   return { address: null, socket, ...(await findToken(options, environment, home)) };
-}
-
-/** The server uses a library for this rule: a test compares the two. */
-export function defaultHome(environment: Environment, platform: string = process.platform): string {
-  if (platform === "darwin") return join(homedir(), "Library", "Application Support", "strongroom");
-  if (platform === "win32") {
-    return join(environment["LOCALAPPDATA"] || join(homedir(), "AppData", "Local"), "strongroom", "Data");
-  }
-  const { XDG_DATA_HOME: given = "" } = environment;
-  return join(isAbsolute(given) ? given : join(homedir(), ".local", "share"), "strongroom"); // XDG: relative ones are ignored
 }
 
 /** Returns the files outside of the home that a running server says are its own: the socket, and those of its secrets. */

@@ -1,7 +1,5 @@
 /** Table of the settings: flag, environment variable, default, meaning and reader of each. */
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
-import envPaths from "env-paths";
+import { defaultHome } from "../client/default-home.js";
 import { type LogLevel, logLevels } from "../log.js";
 import {
   durationOrNever,
@@ -64,6 +62,8 @@ const auditFailures = ["allow", "deny"] as const;
 /** Credential that approves a request at the broker. */
 const approvers = ["token", "passphrase"] as const;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 export type Definition<T> = {
   /** Null if it has only a variable. */
   readonly flag: string | null;
@@ -71,20 +71,14 @@ export type Definition<T> = {
   readonly meaning: string;
   /** For help and documents, where the default itself does not say it. */
   readonly shownDefault?: string;
-  readonly fallback: () => T;
+  readonly fallback: (environment: Environment) => T;
   /** @throws Problem */
   readonly read: (text: string) => T;
 };
 
 /** Returns the default as help and documents show it. */
 export function shownDefaultOf({ shownDefault, fallback }: Definition<unknown>): string {
-  return shownDefault ?? String(fallback());
-}
-
-/** env-paths takes a relative XDG_DATA_HOME, which its specification says to ignore. */
-function dataDirectory(): string {
-  const { data } = envPaths("strongroom", { suffix: "" });
-  return isAbsolute(data) ? data : join(homedir(), ".local", "share", "strongroom");
+  return shownDefault ?? String(fallback({}));
 }
 
 /** Time without activity after which the vault locks. */
@@ -93,7 +87,7 @@ const readIdleMs = milliseconds(365 * 24 * 3600 * 1000);
 
 // biome-ignore format: one line a setting, so that they can be compared
 export const definitions: { readonly [K in keyof Settings]: Definition<Settings[K]> } = {
-  home: { flag: "home", variable: "STRONGROOM_HOME", meaning: "directory of the vault, the token and the certificate", shownDefault: "the user's data directory", fallback: dataDirectory, read: readPath },
+  home: { flag: "home", variable: "STRONGROOM_HOME", meaning: "directory of the vault, the token and the certificate", shownDefault: "the user's data directory", fallback: (environment) => defaultHome(environment), read: readPath },
   store: { flag: "store", variable: "STRONGROOM_STORE", meaning: "PostgreSQL database of the vault, as postgres://USER@HOST/DATABASE, without a password", shownDefault: "files in the home", fallback: () => null, read: readStoreUrl },
   storePasswordFile: { flag: "store-password-file", variable: "STRONGROOM_STORE_PASSWORD_FILE", meaning: "file that holds the database's password", shownDefault: "PGPASSFILE, or ~/.pgpass", fallback: () => null, read: readPath },
   // a rotation and a snapshot hold one connection each

@@ -88,12 +88,12 @@ function readSetting<K extends keyof Settings>(
   const { flag, variable, fallback, read }: Definition<Settings[K]> = definitions[name];
   if (given === "") problems.push(`--${flag} needs a value`);
   const text = given || environment[variable] || undefined; // an empty variable is an unset one
-  if (text === undefined) return fallback();
+  if (text === undefined) return fallback(environment);
   try {
     return read(text);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     problems.push(`${given ? `--${flag}` : variable} must be ${error.message}`);
-    return fallback();
+    return fallback(environment);
   }
 }

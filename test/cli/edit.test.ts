@@ -19,7 +19,7 @@ import { expect } from "chai";
 import pMap from "p-map";
 import { diskDirectory, later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
+import { collect, type Ended, environment, mainFile, node, run } from "../../tools/rig/process.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustListPaths, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
@@ -202,7 +202,7 @@ describe("strongroom edit", () => {
       child.kill("SIGKILL");
       await once(child, "exit"); // its editor still has its streams
       expect(existsSync(file)).to.equal(true);
-      await must(here(), ["version"]);
+      await run(["version"], here());
       expect(existsSync(dirname(file))).to.equal(false);
       expect(readFileSync(kept).every((byte) => byte === 0)).to.equal(true);
       expect(existsSync(other.file), "an edit that is still open").to.equal(true);
@@ -210,7 +210,7 @@ describe("strongroom edit", () => {
       rmSync(kept, { force: true });
       for (const { pid = 0 } of [child, other.child]) endGroup(pid);
       if (other.child.signalCode === null) await once(other.child, "exit");
-      await must(here(), ["version"]);
+      await run(["version"], here());
     }
   });
 
@@ -221,7 +221,7 @@ describe("strongroom edit", () => {
     symlinkSync(target, name("AAAAAA"));
     mkdirSync(name("BBBBBB"), { mode: 0o755 });
     try {
-      await must(here(), ["version"]);
+      await run(["version"], here());
       expect(readFileSync(join(target, "value"), "utf8")).to.equal("precious");
       expect(existsSync(name("BBBBBB"))).to.equal(true);
     } finally {

@@ -13,7 +13,7 @@ function drawn(...paths: readonly string[]): string[] {
   return treeOf(paths.map((path) => ({ path }))).map(({ branch, name }) => `${branch}${name}`);
 }
 
-const io = stringIo({}, new Uint8Array(), -1);
+const io = stringIo();
 
 describe("a tree of paths", () => {
   const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [

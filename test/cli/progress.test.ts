@@ -2,10 +2,12 @@
 import { expect } from "chai";
 import type { OutputStream } from "../../src/cli/kit/io.js";
 import { type ProgressUnit, progressBar } from "../../src/cli/kit/output/progress.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 /** What a bar shows that began at 0 and is updated at `ms`. */
 function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "items", isTTY = true): string {
-  let [now, written] = [0, ""];
+  const clock = new FakeClock();
+  let written = "";
   const stream = {
     isTTY,
     write(text: string) {
@@ -14,12 +16,11 @@ function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "
     },
   };
   const bar = progressBar(
-    { stderr: stream as Pick<OutputStream, "isTTY" | "write"> as OutputStream },
+    { stderr: stream as Pick<OutputStream, "isTTY" | "write"> as OutputStream, clock },
     "saving",
     unit,
-    () => now,
   );
-  now = ms;
+  clock.advance(ms);
   bar.show(done, total);
   return written
     .replaceAll("\r", "")

@@ -8,6 +8,7 @@ import { withoutControls } from "../../src/cli/service/plan.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
+import { stringIo } from "../../tools/rig/string-io.js";
 import { hasPython } from "../support/pseudo-terminal.js";
 import { strongroom } from "./command-rows.js";
 
@@ -195,10 +196,11 @@ describe("the files of a service", () => {
       Umask: 0o077,
       StandardErrorPath: "/a/log",
     });
-    const { file, isRunning, isLoaded } = serviceManager("darwin");
+    const on = (platform: NodeJS.Platform) => serviceManager(stringIo({ platform }));
+    const { file, isRunning, isLoaded } = on("darwin");
     expect(file).to.match(/\/Library\/LaunchAgents\/org\.strongroom\.serve\.plist$/);
     expect(isLoaded.join(" ")).to.match(/^launchctl print gui\/\d+\/org\.strongroom\.serve$/);
     expect(isRunning.join(" ")).to.equal(`sh -c ${isLoaded.join(" ")} | grep -q "state = running"`);
-    expect(() => serviceManager("win32")).to.throw("systemd and launchd only");
+    expect(() => on("win32")).to.throw("systemd and launchd only");
   });
 });

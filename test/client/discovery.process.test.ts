@@ -2,9 +2,11 @@
 
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { defaultHome } from "../../src/client/default-home.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { freePort } from "../../tools/rig/postgres.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
@@ -117,28 +119,21 @@ describe("the client library finds", () => {
     expect(await program(lists.replace("Client()", `Client(${given})`), {})).to.equal("0 found");
   });
 
-  const platforms: readonly (readonly [string, Environment])[] = [
-    ["linux", {}],
-    ["linux", { XDG_DATA_HOME: "/data" }],
-    ["linux", { XDG_DATA_HOME: "" }],
-    ["linux", { XDG_DATA_HOME: "relative" }],
-    ["freebsd", { XDG_DATA_HOME: "/data" }],
-    ["darwin", { XDG_DATA_HOME: "/data" }],
-    ["win32", {}],
-    ["win32", { LOCALAPPDATA: "/local" }],
-    ["win32", { LOCALAPPDATA: "" }],
+  const platforms: readonly (readonly [platform: string, environment: Environment, home: string])[] = [
+    ["linux", {}, "/home/me/.local/share/strongroom"],
+    ["linux", { XDG_DATA_HOME: "/data" }, "/data/strongroom"],
+    ["linux", { XDG_DATA_HOME: "" }, "/home/me/.local/share/strongroom"],
+    ["linux", { XDG_DATA_HOME: "relative" }, "/home/me/.local/share/strongroom"],
+    ["freebsd", { XDG_DATA_HOME: "/data" }, "/data/strongroom"],
+    ["darwin", { XDG_DATA_HOME: "/data" }, "/home/me/Library/Application Support/strongroom"],
+    ["win32", {}, `${homedir()}/AppData/Local/strongroom/Data`],
+    ["win32", { LOCALAPPDATA: "/local" }, "/local/strongroom/Data"],
+    ["win32", { LOCALAPPDATA: "" }, `${homedir()}/AppData/Local/strongroom/Data`],
   ];
-  for (const [platform, environment] of platforms) {
+  for (const [platform, environment, home] of platforms) {
     const given = Object.entries(environment).map(([name, value]) => `${name} ${value || "empty"}`);
-    it(`the server's home on ${platform} with ${given.join() || "nothing set"}`, async () => {
-      const text = `
-        Object.defineProperty(process, "platform", { value: ${JSON.stringify(platform)} });
-        const { readSettings } = await import("./dist/src/config/settings.js");
-        const { defaultHome } = await import("./dist/src/client/discovery.js");
-        console.log(readSettings({}, process.env).home);
-        console.log(defaultHome(process.env));`;
-      const [servers, clients] = (await program(text, environment)).split("\n");
-      expect(clients).to.equal(servers).and.contain("strongroom").and.not.contain("relative");
+    it(`the server's home on ${platform} with ${given.join() || "nothing set"}`, () => {
+      expect(defaultHome({ HOME: "/home/me", ...environment }, platform)).to.equal(home);
     });
   }
 });

@@ -61,7 +61,7 @@ function codeIn(text: string): string[] {
 
 async function flagsByCommand(): Promise<ReadonlyMap<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
-  const io = stringIo({}, new Uint8Array(), -1);
+  const io = stringIo();
   for (const { name, load } of commands) {
     const command = new Command(name);
     (await load()).define(command, io);

@@ -15,7 +15,6 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { processIo } from "../../src/cli/kit/io.js";
 import { writeNewFile } from "../../src/cli/kit/output/new-file.js";
 import { Scratch } from "../../src/cli/kit/prompts/scratch.js";
 import { allow, isAllowed } from "../../src/cli/run/project.js";
@@ -30,6 +29,7 @@ import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { run } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
+import { stringIo } from "../../tools/rig/string-io.js";
 import { mustInit } from "../../tools/rig/test-client.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
 
@@ -37,16 +37,6 @@ function file(path: string, text: string, mode = 0o600): string {
   writeFileSync(path, text, { mode });
   chmodSync(path, mode);
   return path;
-}
-
-/** Sets a variable until the test ends. */
-function setVariable(name: string, value: string): void {
-  const before = process.env[name];
-  process.env[name] = value;
-  later(() => {
-    if (before === undefined) delete process.env[name];
-    else process.env[name] = before;
-  });
 }
 
 function failure(error: unknown): string {
@@ -156,10 +146,10 @@ describe("where other users can write", () => {
 
   it("a mark of allow counts only where nobody else could have made it", async () => {
     const state = temporaryDirectory();
-    setVariable("XDG_STATE_HOME", state);
+    const io = stringIo({ env: { XDG_STATE_HOME: state } });
     const files = [{ file: "/project", bytes: Buffer.from("use = []") }];
-    await allow(files);
-    expect(await isAllowed(files)).to.equal(true);
+    await allow(io, files);
+    expect(await isAllowed(io, files)).to.equal(true);
     const directory = join(state, "strongroom", "allowed");
     for (const [path, loose, right] of [
       [directory, 0o777, 0o700],
@@ -167,20 +157,19 @@ describe("where other users can write", () => {
       [join(directory, readdirSync(directory)[0] ?? ""), 0o666, 0o600],
     ] as const) {
       chmodSync(path, loose);
-      expect(await isAllowed(files), path).to.equal(false);
+      expect(await isAllowed(io, files), path).to.equal(false);
       if (path !== state && loose === 0o777)
-        expect(await allow(files).catch(failure)).to.match(/other users can replace/);
+        expect(await allow(io, files).catch(failure)).to.match(/other users can replace/);
       chmodSync(path, right);
     }
-    expect(await isAllowed(files)).to.equal(true);
+    expect(await isAllowed(io, files)).to.equal(true);
   });
 
   it("no service is installed there", async () => {
     const place = temporaryDirectory();
     chmodSync(place, 0o777);
-    setVariable("XDG_CONFIG_HOME", place);
-    const manager = serviceManager("linux");
-    const said = await installService(processIo, manager, { program: ["true"], environment: {} }).catch(failure);
+    const io = stringIo({ env: { XDG_CONFIG_HOME: place } });
+    const said = await installService(io, serviceManager(io), { program: ["true"], environment: {} }).catch(failure);
     expect(said).to.match(/other users can replace .*strongroom\.service/);
     expect(readdirSync(place)).to.deep.equal([]);
   });
@@ -226,25 +215,25 @@ describe("in directories of another user, root", () => {
   }
 
   it("makes no directory of plaintext for an editor", () => {
-    setVariable("XDG_RUNTIME_DIR", directoryOfAnother());
-    const scratch = Scratch.make(Buffer.from("a value"), false);
+    const scratch = Scratch.make(
+      stringIo({ env: { XDG_RUNTIME_DIR: directoryOfAnother() } }),
+      Buffer.from("a value"),
+      false,
+    );
     later(() => scratch.remove());
     expect(scratch.file).to.match(/^\/dev\/shm\//);
   });
 
   it("makes no home, installs no service, and allows no project", async () => {
     const place = directoryOfAnother();
-    setVariable("XDG_CONFIG_HOME", place);
-    setVariable("XDG_STATE_HOME", place);
+    const io = stringIo({ env: { XDG_CONFIG_HOME: place, XDG_STATE_HOME: place } });
     const said = await openHome(join(place, "a", "home")).catch(failure); // as serve, restore and migrate do
     expect(said).to.match(/other users can replace .*belongs to another user/);
     const plan = { program: ["true"], environment: {} };
-    expect(await installService(processIo, serviceManager("linux"), plan).catch(failure)).to.contain(
-      "belongs to another user",
-    );
+    expect(await installService(io, serviceManager(io), plan).catch(failure)).to.contain("belongs to another user");
     const project = [{ file: "/project", bytes: Buffer.from("") }];
-    expect(await allow(project).catch(failure)).to.contain("belongs to another user");
-    expect(await isAllowed(project)).to.equal(false);
+    expect(await allow(io, project).catch(failure)).to.contain("belongs to another user");
+    expect(await isAllowed(io, project)).to.equal(false);
     expect(readdirSync(place)).to.deep.equal([]);
   });
 

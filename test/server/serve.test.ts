@@ -202,7 +202,7 @@ describe("settings", () => {
   it("defaults are host 127.0.0.1, port 13100, scrypt N 2^17, values of 1 MiB, an audit of changes", () => {
     const { host, port, scryptLogN, maxValueBytes, idleTimeoutMs, audit } = definitions;
     const named = [host, port, scryptLogN, maxValueBytes, idleTimeoutMs, audit];
-    const defaults = named.map(({ fallback }) => fallback());
+    const defaults = named.map(({ fallback }) => fallback({}));
     expect(defaults).to.deep.equal(["127.0.0.1", 13100, 17, 1_048_576, 900_000, "changes"]);
     expect(named.map((definition) => shownDefaultOf(definition))).to.deep.equal(defaults.map(String));
   });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { runCommandLine } from "../../src/cli/command-line.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { environment, isInstalled } from "../../tools/rig/process.js";
-import { stringIo } from "../../tools/rig/string-io.js";
+import { Exited, ownUmask, type StringIo, stringIo } from "../../tools/rig/string-io.js";
 
 export type Finished = {
   readonly code: number | null;
@@ -16,39 +16,49 @@ export type Finished = {
   readonly bytes: Buffer;
 };
 
-/** Commands that start no program on the terminal, set nothing of the process, and read no directory but their home. */
-const commandsHere = new Set(
-  (
-    "get put set otp generate describe ls find mv cp rm trash history undo inject import export transit encrypt decrypt " +
-    "sign verify init unlock lock passphrase key rotate-key status token use vault-env check scan backup restore audit " +
-    "version flags complete-paths git-credential docker-credential"
-  ).split(" "),
+type Environment = Readonly<Record<string, string>>;
+
+/** Commands that need a process: they are one for others, or give their own streams to a program. */
+const notHere = new Set(
+  "serve run run-environment agent agent-relay browse edit pick ssh-agent mcp up prove".split(" "),
 );
 
-/** Variables that Node and the system's libraries read from the process itself. */
-const ofTheProcess = /^(?:NODE_|XDG_|HOME$|TMPDIR$|TZ$|LANG$|LC_|STRONGROOM_AUTOSTART$)/;
+/** Variables that Node and the system's libraries read from the process itself, and that start a server. */
+const ofTheProcess = /^(?:NODE_|TZ$|LANG$|LC_|STRONGROOM_AUTOSTART$|STRONGROOM_SIGHUP$|STRONGROOM_INHERITED$)/;
 
-/** Whether a call can run here: its command, its variables and its home allow it, and no installed program is tested. */
-export function runsHere(args: readonly string[], more: Readonly<Record<string, string>>): boolean {
-  const hasHome = "STRONGROOM_HOME" in more || args.some((word) => /^--(?:home|address)/.test(word));
+/** Whether a call can run here: its command and its variables allow it, and no installed program is tested. */
+export function runsHere(args: readonly string[], more: Environment): boolean {
   const isPlain = !Object.keys(more).some((name) => ofTheProcess.test(name)) && !args.includes("--autostart");
-  return !isInstalled && commandsHere.has(args[0] ?? "") && hasHome && isPlain;
+  return !isInstalled && !notHere.has(args[0] ?? "") && isPlain;
 }
 
+/** Runs a command to its end. `cwd`: its working directory, which file names in its arguments do not follow. */
 export async function runHere(
   args: readonly string[],
-  more: Readonly<Record<string, string>>,
+  more: Environment,
   input: string | Uint8Array = "",
+  cwd = temporaryDirectory(),
 ): Promise<Finished> {
   const bytes = Buffer.from(input);
   const file = join(temporaryDirectory(), "input");
   writeFileSync(file, bytes);
-  const descriptor = openSync(file, "r");
-  const io = stringIo(environment(more), bytes, descriptor);
+  const stdinDescriptor = openSync(file, "r");
+  const io = stringIo({ env: environment(more), input: bytes, stdinDescriptor, cwd: () => cwd });
   try {
-    await runCommandLine(args, io);
+    await runToItsEnd(args, io);
   } finally {
-    closeSync(descriptor);
+    closeSync(stdinDescriptor);
   }
   return { code: io.exitCode, ...io.printed() };
+}
+
+/** Runs a command with this Io until it returns or exits. */
+export async function runToItsEnd(args: readonly string[], io: StringIo): Promise<void> {
+  try {
+    await runCommandLine(args, io);
+  } catch (error) {
+    if (!(error instanceof Exited)) throw error;
+  } finally {
+    process.umask(ownUmask);
+  }
 }

@@ -22,7 +22,7 @@ export async function helpOf(name: string): Promise<string> {
 }
 
 async function runHere(args: readonly string[]): Promise<{ readonly printed: string; readonly error: unknown }> {
-  const io = stringIo({}, new Uint8Array(), -1);
+  const io = stringIo();
   const program = await loadProgram(commands, args, io);
   const error: unknown = await program.run().then(
     () => null,

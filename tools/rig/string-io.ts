@@ -1,7 +1,11 @@
 /** An `Io` of strings, with which a command runs in the tests' own process. */
+import { EventEmitter } from "node:events";
 import { tmpdir } from "node:os";
 import { Readable, Writable } from "node:stream";
-import type { Io, OutputStream } from "../../src/cli/kit/io.js";
+import { type Io, type OutputStream, processIo } from "../../src/cli/kit/io.js";
+import { homeDirectory } from "../../src/client/default-home.js";
+import { systemClock } from "../../src/clock.js";
+import { mainArguments, node } from "./process.js";
 
 /** Thrown by `exit`, in place of the end of the process. */
 export class Exited extends Error {}
@@ -11,23 +15,43 @@ export type StringIo = Io & {
   printed(): { readonly bytes: Buffer; readonly stdout: string; readonly stderr: string };
 };
 
-/** Returns an Io without a terminal. `stdinDescriptor`: the same input in an open file. */
-export function stringIo(env: NodeJS.ProcessEnv, input: Uint8Array, stdinDescriptor: number): StringIo {
+export type StringIoOptions = Partial<Io> & {
+  /** Standard input; `stdinDescriptor` is to be the same in an open file. */
+  readonly input?: Uint8Array;
+};
+
+/** The mask of the tests' process, to which `runHere` returns it after a command has set its own. */
+export const ownUmask = process.umask();
+
+/** Returns an Io without a terminal, which sends no signals. */
+export function stringIo({ input = new Uint8Array(), ...given }: StringIoOptions = {}): StringIo {
   const [out, err] = [collector(), collector()];
+  const { env = {} } = given;
+  const { sleep, pid, uid, platform, umask, userName, hostName } = processIo; // its streams stay unmade
   return {
+    ...{ sleep, pid, uid, platform, umask, userName, hostName },
+    clock: systemClock,
     stdin: Readable.from(input.length === 0 ? [] : [Buffer.from(input)]),
-    stdinDescriptor,
+    stdinDescriptor: -1,
     openTerminal: () => null,
     stdout: out.stream,
     stderr: err.stream,
     env,
     cwd: () => env["HOME"] ?? tmpdir(),
+    homeDirectory: () => homeDirectory(env),
+    temporaryDirectory: () => env["TMPDIR"] ?? tmpdir(),
+    events: new EventEmitter(),
+    kill(pid, signal) {
+      throw new Error(`a command that runs in the tests' process sends ${signal} to ${pid}`);
+    },
+    program: [node, ...mainArguments],
     exitCode: 0,
     exit(code) {
       this.exitCode = code ?? this.exitCode;
       throw new Exited(`exit ${this.exitCode}`);
     },
     printed: () => ({ bytes: out.bytes(), stdout: out.bytes().toString(), stderr: err.bytes().toString() }),
+    ...given,
   };
 }
 

@@ -1,7 +1,6 @@
 /** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect, isIP, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
@@ -110,7 +109,7 @@ async function agent(io: Io, _action: string, command: readonly string[], given:
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
   if (!canStart(io, program)) return;
   const flags = { ...(await projectFlags(io, given)), ...given };
-  if (flags.sandbox !== false) mustHaveSandbox(io.env, flags.write ?? []);
+  if (flags.sandbox !== false) mustHaveSandbox(io, io.env, flags.write ?? []);
   await withClient(io, flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
     await mustHaveUses(client, flags);
@@ -139,7 +138,7 @@ async function runWithSession(io: Io, client: StrongroomClient, command: Session
     ...(ttl !== undefined && { ttlSeconds: Math.ceil(ttl / 1000) }),
   });
   try {
-    const directory = await mkdtemp(join(sessionsDirectory(), "strongroom-agent-"));
+    const directory = await mkdtemp(join(sessionsDirectory(io), "strongroom-agent-"));
     try {
       io.exitCode = await runSession(io, { ...command, session, directory });
     } finally {
@@ -189,7 +188,7 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };
   const sandbox = await sandboxed(io, options);
-  if (!flags.quiet && canWriteHome(options.writable)) say(io, homeWarning);
+  if (!flags.quiet && canWriteHome(io, options.writable)) say(io, homeWarning);
   const relay = await startRelay(join(directory, sessionFiles.relay), () => connectAs(session));
   const gate = await startGate(directory, sandbox.expected);
   try {
@@ -208,8 +207,8 @@ function connectAs({ port, token }: Agent): Socket {
 }
 
 /** DANGER: not TMPDIR, which may be where another program in a sandbox can write. */
-function sessionsDirectory(): string {
-  return process.platform === "linux" ? "/tmp" : tmpdir();
+function sessionsDirectory(io: Io): string {
+  return io.platform === "linux" ? "/tmp" : io.temporaryDirectory();
 }
 
 const homeWarning =

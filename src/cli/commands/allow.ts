@@ -43,14 +43,14 @@ export function define(command: Command, io: Io): void {
 }
 
 async function allowProject(io: Io, given: string | undefined, flags: Flags): Promise<void> {
-  const file = given === undefined ? await projectFileAbove(io.cwd()) : resolve(given);
+  const file = given === undefined ? await projectFileAbove(io.cwd()) : resolve(io.cwd(), given);
   if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
   if (flags.revoke && !existsSync(file)) {
-    await revokeFile(file);
+    await revokeFile(io, file);
     return report(io, flags, { file, allowed: false }, `${printable(file)} is no longer allowed`);
   }
   const project = await readProject(file);
-  await (flags.revoke ? revoke : allow)(project.files);
+  await (flags.revoke ? revoke : allow)(io, project.files);
   const { agent, sources } = project;
   const { prefix, set } = sources;
   const envFiles = project.sources.envFiles.map(({ file }) => file);

@@ -1,5 +1,4 @@
 /** `strongroom approve`: decides about requests that wait at the broker. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
@@ -36,7 +35,7 @@ async function approve(io: Io, flags: Flags): Promise<void> {
     const decided = new Set<string>();
     await decideAll(io, client, decided);
     while (!flags.once) {
-      await sleep(refreshMs);
+      await io.sleep(refreshMs);
       await decideAll(io, client, decided);
     }
   });

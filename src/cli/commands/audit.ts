@@ -1,6 +1,5 @@
 /** `strongroom audit`: shows the audit log's records, and verifies its files. */
 import { spawn } from "node:child_process";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Argument, type Command } from "commander";
 import { auditDirectory, type LogHead } from "../../audit/format.js";
 import {
@@ -71,7 +70,9 @@ export function define(command: Command, io: Io): void {
     .addArgument(new Argument("<action>", "what to do with the log").choices(actions))
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
     .option("--path <path>", "show, tail: only this secret, or this subtree if it ends in a slash", nonEmpty)
-    .option("--since <time>", "show: only records since then, such as 2h or 2026-03-01T12:00Z", readTime)
+    .option("--since <time>", "show: only records since then, such as 2h or 2026-03-01T12:00Z", (text) =>
+      readTime(io, text),
+    )
     .option("--limit <n>", "show, tail: print only the last N records", integer(1, 1_000_000))
     .option("-f, --follow", "tail: follow new records")
     .option("--notify", "tail: follow, and show new records as notifications of the desktop (notify-send)")
@@ -82,8 +83,8 @@ export function define(command: Command, io: Io): void {
   );
 }
 
-function readTime(text: string): Date {
-  if (/^\d+(?:ms|[smhd])$/.test(text)) return new Date(Date.now() - duration(100 * 365 * 86_400_000)(text));
+function readTime({ clock }: Io, text: string): Date {
+  if (/^\d+(?:ms|[smhd])$/.test(text)) return new Date(clock.now() - duration(100 * 365 * 86_400_000)(text));
   const time = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN; // the parser also makes a date of 5
   if (Number.isNaN(time)) throw new Problem("a duration, such as 2h, or a time, such as 2026-03-01T12:00Z");
   return new Date(time);
@@ -230,9 +231,9 @@ async function tailRecords(io: Io, flags: ShowFlags): Promise<void> {
   return withClient(io, flags, async (client) => {
     const begin = Math.max(0, (await lastSequenceNumber(client)) - (flags.limit ?? tailLimit));
     let { last } = await printAfter(io, client, begin, flags);
-    await breakable(async (signal) => {
+    await breakable(io, async (signal) => {
       while ((flags.follow || flags.notify) && !signal.aborted) {
-        await sleep(pollMs, undefined, { signal }).catch(() => {}); // interrupted
+        await io.sleep(pollMs, signal).catch(() => {}); // interrupted
         const printed = await printAfter(io, client, last, flags);
         last = printed.last;
         if (flags.notify && printed.records.length > 0) await notifyRecords(io, printed.records);

@@ -124,7 +124,7 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
 export async function watched<T>(io: Io, work: (watch: Watch) => Promise<T>): Promise<T> {
   const bar = phasedBar<Phase>(io, (phase) => (phase === "saving" ? "items" : "bytes"));
   try {
-    return await breakable((signal) => work({ tick: bar.show, signal }));
+    return await breakable(io, (signal) => work({ tick: bar.show, signal }));
   } catch (error) {
     if (error instanceof BackupError) throw new CommandFailure(exits[error.problem], printable(error.message)); // an archive's names may be hostile
     throw error instanceof VaultError ? failureOfVault(error) : error;

@@ -25,7 +25,7 @@ export function define(command: Command, io: Io): void {
     .argument("<path>", "the secret's path")
     .addOption(new Option("--type <type>", "kind of secret; none removes it").choices([...secretTypes, "none"]))
     .option("--description <text>", "what it is for; anyone who may list the vault can read it")
-    .addOption(expiresOption());
+    .addOption(expiresOption(io));
   withOutput(withConnection(command))
     .addHelpText("after", details)
     .action((path, flags) => describe(io, path, flags));

@@ -46,7 +46,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function doctor(io: Io, flags: Flags): Promise<void> {
-  process.umask(0o077);
+  io.umask(0o077);
   const home = readOneSetting("home", flags.home, io.env);
   const opens = opensVault(flags);
   const passphrase = opens ? await readPassphrase(io, flags, "Passphrase of the vault: ") : null;

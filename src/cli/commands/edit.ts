@@ -41,7 +41,7 @@ export function define(command: Command, io: Io): void {
 
 async function edit(io: Io, typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
-  process.umask(0o077); // the editor may write copies
+  io.umask(0o077); // the editor may write copies
   const { secret, limits } = await withClient(io, flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await fetchLimits(client) };
   });
@@ -103,9 +103,9 @@ async function editUntilStorable(
   limits: ValueLimit,
   flags: Flags,
 ): Promise<Edited> {
-  const started = performance.now();
+  const started = io.clock.elapsed();
   const edited = await editBytes(io, text, flags.onDisk === true);
-  const hint = performance.now() - started < atOnceMs ? hintOfWaiting : "";
+  const hint = io.clock.elapsed() - started < atOnceMs ? hintOfWaiting : "";
   const after = likeBefore(edited, before, flags.raw);
   const problem = problemOfSize(after.length, limits) ?? problemOfBytes(after);
   if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0, hint };

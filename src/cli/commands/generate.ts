@@ -63,7 +63,7 @@ export function define(command: Command, io: Io): void {
     .addOption(new Option("-p, --print", "print the value").conflicts("copy"))
     .option("-f, --replace", "replace an existing secret; it keeps its type and description")
     .addOption(new EarlierOption("--force", "replace"));
-  withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action((path, flags) =>
+  withResult(withConnection(withDryRun(withClipboard(withMetadata(command, io))))).action((path, flags) =>
     generate(io, path, flags),
   );
 }

@@ -128,7 +128,7 @@ async function importSecrets(io: Io, file: string | undefined, flags: Flags): Pr
     refused: [...source.refused, ...refused],
   };
   const total = entries.length + tally.refused.length;
-  const failure = await untilFailure((signal) => {
+  const failure = await untilFailure(io, (signal) => {
     const bar = progressBar(io, "importing");
     const options = { folder, replace: flags.replace === true, dryRun: flags.dryRun === true, signal };
     const work = withClient(io, flags, (client) =>
@@ -168,9 +168,9 @@ async function rewrite(io: Io, file: string, entries: readonly ImportEntry[], fl
 }
 
 /** Returns the failure that ended the work early, Ctrl-C included; null when it is complete. */
-async function untilFailure(work: (signal: AbortSignal) => Promise<void>): Promise<CommandFailure | null> {
+async function untilFailure(io: Io, work: (signal: AbortSignal) => Promise<void>): Promise<CommandFailure | null> {
   try {
-    await breakable(work);
+    await breakable(io, work);
     return null;
   } catch (error) {
     if (error instanceof CommandFailure) return error;

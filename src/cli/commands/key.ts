@@ -1,5 +1,4 @@
 /** `strongroom key`: further ways into the vault. */
-import { hostname, userInfo } from "node:os";
 import { Argument, type Command, Option } from "commander";
 import type { CreatedKey, Key } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
@@ -109,7 +108,7 @@ async function show(io: Io, { id, label, key }: CreatedKey, lines: readonly stri
 async function createInKeyring(io: Io, flags: Flags): Promise<void> {
   const keyring = findKeyring(io);
   const { vaultPath } = await withClient(io, flags, (client) => client.status());
-  const label = flags.label ?? `keyring of ${userInfo().username} on ${hostname()}`;
+  const label = flags.label ?? `keyring of ${io.userName()} on ${io.hostName()}`;
   await createKey(io, flags, label, async ({ id, key }) => {
     await keyring.store(vaultPath, key);
     const text = `the key "${label}" is in the keyring: unlock with  strongroom unlock --keyring`;

@@ -38,7 +38,7 @@ async function listExpiring(
   withinMs: number,
   flags: Flags,
 ): Promise<void> {
-  const limit = Date.now() + withinMs;
+  const limit = io.clock.now() + withinMs;
   const expires = ({ metadata: { expiresAt } }: SecretEntry) =>
     expiresAt !== undefined && Date.parse(expiresAt) <= limit;
   const shown = io.stdout.isTTY ? { ...flags, long: true as const } : flags;

@@ -44,7 +44,7 @@ export function define(command: Command, io: Io): void {
 async function migrateVault(io: Io, flags: Flags): Promise<void> {
   const { from, to } = flags;
   if (from === to) throw new CommandFailure("usage", "--from and --to are the same place");
-  process.umask(0o077);
+  io.umask(0o077);
   const migrated = await copy(io, flags);
   if (flags.json) printJson(io, { ok: true, from, to, ...migrated });
   else if (!flags.quiet) io.stdout.write(textFor(migrated, flags));
@@ -65,7 +65,7 @@ async function copy(io: Io, { from, to, storePasswordFile }: Flags): Promise<Mig
     if (target === null) throw nothingIn(to);
     opened.push(target);
     const checks = { isUsable: (header: Bytes) => keys.understands(header), refuseServed };
-    return await breakable((signal) => migrate(source, target, checks, { tick: bar.show, signal }));
+    return await breakable(io, (signal) => migrate(source, target, checks, { tick: bar.show, signal }));
   } catch (error) {
     throw migrationFailure(error);
   } finally {

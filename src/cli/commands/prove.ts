@@ -102,7 +102,7 @@ async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
 /** Root could read every passphrase that is typed into its processes: it has to be given one on purpose. */
 async function passphraseFor(io: Io, flags: Flags) {
   const isGiven = flags.passphraseFile !== undefined || flags.passphraseFd !== undefined;
-  if (flags.asAttacker || (!isGiven && process.getuid?.() === 0)) return null;
+  if (flags.asAttacker || (!isGiven && io.uid === 0)) return null;
   return await readPassphrase(io, flags, "Passphrase of the vault: ");
 }
 

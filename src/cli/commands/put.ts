@@ -8,6 +8,7 @@ import {
   type StrongroomClient,
   StrongroomError,
 } from "../../client/client.js";
+import type { Clock } from "../../clock.js";
 import { duration, Problem } from "../../config/readers.js";
 import { secretTypes } from "../../contract/names.js";
 import { canonical } from "../kit/args/paths.js";
@@ -47,17 +48,17 @@ export function define(command: Command, io: Io): void {
     .argument("[-]", "a dash reads the value from standard input")
     .option("--no-clobber", "fail if the secret exists")
     .option("--no-keep", "drop the old metadata unless given again");
-  withOutput(withConnection(withDryRun(withMetadata(withValue(command)))))
+  withOutput(withConnection(withDryRun(withMetadata(withValue(command), io))))
     .addHelpText("after", details)
     .action((path, dash, flags) => put(io, path, dash, flags));
 }
 
 /** Adds the flags for the metadata of a secret. */
-export function withMetadata(command: Command): Command {
+export function withMetadata(command: Command, io: Io): Command {
   return command
     .addOption(new Option("--type <type>", "kind of secret").choices(secretTypes))
     .option("--description <text>", "what it is for; anyone who may list the vault can read it")
-    .addOption(expiresOption());
+    .addOption(expiresOption(io));
 }
 
 async function put(io: Io, path: string, dash: string | undefined, flags: Flags): Promise<void> {
@@ -118,24 +119,24 @@ export function given({ type, description, expires }: MetadataFlags): MetadataCh
 }
 
 /** The flag of a time of expiry. */
-export function expiresOption(): Option {
+export function expiresOption({ clock }: Io): Option {
   const meaning = "remind of a new value after a duration such as 90d, on a date such as 2027-01-31, or never";
-  return new Option("--expires <when>", meaning).argParser(readExpiry);
+  return new Option("--expires <when>", meaning).argParser((text: string) => readExpiry(clock, text));
 }
 
 const mostDays = 36_500;
 const lifetime = duration(mostDays * 86_400_000);
 
-function readExpiry(text: string): Date | "never" {
+function readExpiry(clock: Clock, text: string): Date | "never" {
   if (text === "never") return text; // not null, which commander takes for a missing value
-  const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : dateAfter(text);
+  const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : dateAfter(clock, text);
   if (date !== null && !Number.isNaN(date.getTime())) return date;
   throw new Problem("a duration such as 90d, a date such as 2027-01-31, or never");
 }
 
-function dateAfter(text: string): Date | null {
+function dateAfter(clock: Clock, text: string): Date | null {
   try {
-    return new Date(Date.now() + lifetime(text));
+    return new Date(clock.now() + lifetime(text));
   } catch {
     return null; // the duration's own message does not mention dates
   }

@@ -25,7 +25,7 @@ export function define(command: Command, io: Io): void {
 async function review(io: Io, flags: Flags): Promise<void> {
   const { url } = await withClient(io, flags, (client) => client.createReview());
   if (flags.printUrl) return printLine(io, url);
-  const opener = process.platform === "darwin" ? "open" : "xdg-open";
+  const opener = io.platform === "darwin" ? "open" : "xdg-open";
   const child = spawn(opener, [url], { stdio: "ignore", detached: true, env: withoutTokens(readableEnvironment(io)) });
   const isOpened = await Promise.race([once(child, "spawn").then(() => true), once(child, "error").then(() => false)]);
   child.unref();

@@ -1,5 +1,4 @@
 /** `strongroom rotate-key`. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
@@ -116,7 +115,7 @@ async function waitUntilSealed(io: Io, client: StrongroomClient): Promise<boolea
       if (rotation === undefined) return true;
       if (locked) return false;
       progress.show(rotation.done, rotation.total);
-      await sleep(pollMs);
+      await io.sleep(pollMs);
     }
   } finally {
     progress.end();

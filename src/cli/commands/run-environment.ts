@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import { withClient } from "../kit/connection/server.js";
 import type { Io, OutputStream } from "../kit/io.js";
 import { printable, wrapped } from "../kit/output.js";
-import { notStarted, runChild } from "../kit/programs/child-process.js";
+import { execve, notStarted, runChild } from "../kit/programs/child-process.js";
 import { findProgram, isSurelyExecutable } from "../kit/programs/find-program.js";
 import { closeInherited, ignoringSignals, withDescriptors } from "../kit/programs/inherited.js";
 import { frame, minMaskedBytes } from "../kit/programs/output-mask.js";
@@ -26,7 +26,7 @@ export function define(command: Command, io: Io): void {
 
 async function start(io: Io, json: string, [program = "", ...args]: readonly string[]): Promise<void> {
   const { sources, connection, maskPipe, quiet, dumpFilter, inherited } = JSON.parse(json) as LaunchRequest;
-  if (inherited.ignored.includes("HUP")) process.on("SIGHUP", () => {});
+  if (inherited.ignored.includes("HUP")) io.events.on("SIGHUP", () => {});
   const flags = quiet ? { ...connection, quiet } : connection;
   const environment = await buildEnvironment(sources, (work) => withClient(io, flags, work));
   const { variables } = environment;
@@ -68,8 +68,6 @@ type Target = Pick<LaunchRequest, "dumpFilter" | "inherited"> & {
   readonly env: NodeJS.ProcessEnv;
 };
 
-type Execve = (file: string, args: readonly string[], env: NodeJS.ProcessEnv) => never;
-
 /** Node makes its pipes and terminals non-blocking, which the command would get; only a file has no handle. */
 function isMadeBlocking(stream: OutputStream): boolean {
   const { _handle: handle } = stream as { readonly _handle?: { readonly setBlocking?: (blocking: boolean) => number } };
@@ -78,15 +76,14 @@ function isMadeBlocking(stream: OutputStream): boolean {
 
 /** Returns only where this process cannot turn into the command: the status of a child that has run it. */
 async function become(io: Io, { file, words, env, dumpFilter, inherited }: Target): Promise<number> {
-  const { execve } = process as { readonly execve?: Execve }; // since Node 22.15
   const texts = [...words, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
   const [argv0 = "", ...args] = words;
   const start = ignoringSignals(inherited.ignored, { file, argv0, args }, (text) => say(io, text));
   setDumpFilter(dumpFilter); // what this process was hardened with would pass to the command
   // Node has marked the descriptors to be closed by execve, and cannot take that back.
-  const isPossible = execve !== undefined && inherited.descriptors.length === 0 && isSurelyExecutable(file, texts);
-  if (isPossible && [io.stdout, io.stderr].every(isMadeBlocking)) {
-    for (const signal of ["SIGPIPE", "SIGXFSZ"] as const) process.on(signal, () => {}); // Node ignores them, and execve keeps that
+  const isPossible = inherited.descriptors.length === 0 && isSurelyExecutable(file, texts);
+  if (execve !== undefined && isPossible && [io.stdout, io.stderr].every(isMadeBlocking)) {
+    for (const signal of ["SIGPIPE", "SIGXFSZ"] as const) io.events.on(signal, () => {}); // Node ignores them, and execve keeps that
     execve(start.file, [start.argv0, ...start.args], env);
   }
   return runChild(io, () => {

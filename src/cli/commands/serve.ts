@@ -34,7 +34,7 @@ export function define(command: Command, io: Io): void {
 
 /** Ends the process after a failed start, also when something stays open. */
 function endOnFailure(io: Io, error: unknown): never {
-  setTimeout(() => io.exit(), stopMs).unref();
+  io.clock.after(stopMs, () => io.exit());
   throw error;
 }
 
@@ -46,31 +46,31 @@ const exposedToken =
 async function serve(io: Io, settings: Settings): Promise<void> {
   const tokenInEnvironment = Boolean(io.env["STRONGROOM_TOKEN"]);
   delete io.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
-  process.umask(0o077);
+  io.umask(0o077);
   for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
-  const [output, logOutput] = [new LogOutput(1, () => ""), new LogOutput(2, droppedLine)];
-  const log = createLog(settings.logLevel, (line) => logOutput.write(line), Date.now);
+  const [output, logOutput] = [new LogOutput(1, () => ""), new LogOutput(2, (count) => droppedLine(io, count))];
+  const log = createLog(settings.logLevel, (line) => logOutput.write(line), io.clock.now);
   for (const hint of await missingProtections()) log.warn({ event: "not-hardened", hint });
   if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
   for (const name of unknownVariables(io.env)) {
     log.warn({ event: "unknown-variable", hint: `${name} is not a setting: strongroom serve --help lists them` });
   }
-  logWarnings(log);
-  process.on("SIGHUP", () => {}); // a terminal that closes while the server starts does not end it
+  logWarnings(io, log);
+  io.events.on("SIGHUP", () => {}); // a terminal that closes while the server starts does not end it
   const strongroom = await startStrongroom(settings, { log });
   logCrashes(io, log); // before, a crash is a failed start, whose message is not a line of the log
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void strongroom.stop());
-  process.on("SIGHUP", () => void strongroom.reloadCertificate());
-  process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
+  for (const signal of ["SIGINT", "SIGTERM"] as const) io.events.on(signal, () => void strongroom.stop());
+  io.events.on("SIGHUP", () => void strongroom.reloadCertificate());
+  io.events.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
   output.write(startLine(strongroom));
-  const began = await strongroom.stopping.then(() => performance.now());
+  const began = await strongroom.stopping.then(() => io.clock.elapsed());
   await strongroom.stopped;
-  const left = Math.max(0, stopMs - (performance.now() - began));
+  const left = Math.max(0, stopMs - (io.clock.elapsed() - began));
   await Promise.all([output.flush(left), logOutput.flush(left)]);
 }
 
-function droppedLine(count: number): string {
-  return logLine("warn", Date.now(), {
+function droppedLine({ clock }: Io, count: number): string {
+  return logLine("warn", clock.now(), {
     event: "log-lines-dropped",
     count,
     hint: "their reader was too slow or paused",
@@ -84,15 +84,15 @@ function startLine({ url, tokenSource, certificateFile, vaultPath, vaultPort }: 
 }
 
 /** DANGER: Node prints the text of its warnings, which may quote a request. */
-function logWarnings(log: Log): void {
-  process.removeAllListeners("warning");
-  process.on("warning", (error) => log.warn({ event: "warning", error }));
+function logWarnings(io: Io, log: Log): void {
+  io.events.removeAllListeners("warning");
+  io.events.on("warning", (error) => log.warn({ event: "warning", error }));
 }
 
 /** DANGER: the text of an unexpected error may quote anything, so only the log's fields of it are printed. */
 function logCrashes(io: Io, log: Log): void {
-  process.removeAllListeners("uncaughtException");
-  process.on("uncaughtException", (error) => {
+  io.events.removeAllListeners("uncaughtException");
+  io.events.on("uncaughtException", (error) => {
     log.error({ event: "crashed", error });
     io.exit(1);
   });

@@ -36,7 +36,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function service(io: Io, action: string, flags: Flags): Promise<void> {
-  const manager = serviceManager();
+  const manager = serviceManager(io);
   if (action === "install") return install(io, manager, flags);
   if (action === "status") return status(io, manager, flags);
   await uninstallService(io, manager);

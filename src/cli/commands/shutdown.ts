@@ -1,5 +1,4 @@
 /** `strongroom shutdown`: returns once the server has exited. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { readOneSetting } from "../../config/settings.js";
@@ -22,7 +21,7 @@ export function define(command: Command, io: Io): void {
 
 async function shutdown(io: Io, flags: Flags): Promise<void> {
   const { vaultPath, port } = await requestStop(io, flags);
-  await waitForExit(vaultPath, port);
+  await waitForExit(io, vaultPath, port);
   report(io, flags, {}, "the vault is locked and the server has stopped");
 }
 
@@ -49,7 +48,7 @@ async function explainUnreachable(io: Io, flags: Flags, failure: CommandFailure)
 }
 
 /** Waits until the vault can be used by the next server. */
-async function waitForExit(vaultPath: string, port: number): Promise<void> {
+async function waitForExit(io: Io, vaultPath: string, port: number): Promise<void> {
   const first = await findHolder(vaultPath);
   if (!first?.url?.endsWith(`:${port}`)) return; // it has exited, or runs on another machine
   for (let waitedMs = 0; ; waitedMs += 50) {
@@ -57,6 +56,6 @@ async function waitForExit(vaultPath: string, port: number): Promise<void> {
     if (waitedMs > patienceMs) {
       throw new CommandFailure("unexpected", `the server was told to stop but is still running (pid ${first.pid})`);
     }
-    await sleep(50);
+    await io.sleep(50);
   }
 }

@@ -60,7 +60,7 @@ function formatStatus(io: Io, status: VaultStatus, state: State): string {
     ["port", String(port)],
     ...(certificate === null ? [] : ([["certificate", `${certificate}: ${certificateRemedy}`]] as const)),
     ["version", version],
-    ["locks", locksWhen(idleTimeoutMs, state === "ok" ? lastActivity : null)],
+    ["locks", locksWhen(io, idleTimeoutMs, state === "ok" ? lastActivity : null)],
     ["last activity", localTime(new Date(lastActivity))],
     ["last lock", `${localTime(new Date(lastLock.at))}, ${lockReason(lastLock.reason, idleTimeoutMs)}`],
   ] as const;
@@ -86,11 +86,11 @@ const reasons: { readonly [R in Exclude<Reason, "idle">]: string } = {
 };
 
 /** `lastActivity`: null when the vault is not unlocked. */
-function locksWhen(idleTimeoutMs: number, lastActivity: string | null): string {
+function locksWhen({ clock }: Io, idleTimeoutMs: number, lastActivity: string | null): string {
   if (idleTimeoutMs === 0) return "never";
   if (lastActivity === null) return `after ${inWords(idleTimeoutMs)} without activity`;
   const deadline = Date.parse(lastActivity) + idleTimeoutMs;
-  const left = inWords(Math.max(0, deadline - Date.now()));
+  const left = inWords(Math.max(0, deadline - clock.now()));
   return `in ${left} without activity, at ${localTime(new Date(deadline))}`;
 }
 

@@ -240,7 +240,7 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
   const width = Math.max(0, ...tokens.map(({ name }) => name.length));
   const paint = painter(io);
   for (const token of tokens) {
-    const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
+    const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= io.clock.now();
     const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
     const parent = token.parent === undefined ? "" : `, child of ${token.parent}`;
     const end = formatExpiry(token, isOver ? "expired" : "ends");

@@ -1,5 +1,4 @@
 /** `strongroom top`: the server's load, live on a terminal, elsewhere one snapshot. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { StrongroomClient, VitalSigns } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
@@ -51,7 +50,7 @@ async function top(io: Io, flags: Flags): Promise<void> {
 }
 
 async function showOnce(io: Io, client: StrongroomClient, flags: Flags): Promise<void> {
-  const load = loadOf(new Interval(null, await scrape(client)));
+  const load = loadOf(new Interval(null, await scrape(io, client)));
   if (flags.json) return printJson(io, load);
   io.stdout.write(`${loadText(load, painter(io), false, null).join("\n")}\n`);
 }
@@ -60,14 +59,14 @@ async function showLive(io: Io, client: StrongroomClient, { interval = usualMs }
   const screen = io.stdout;
   screen.write("\u001b[?25l"); // hides the cursor
   try {
-    await breakable(async (signal) => {
+    await breakable(io, async (signal) => {
       for (let before: MetricSamples | null = null; !signal.aborted; ) {
-        const began = performance.now();
-        const [after, vitals] = await Promise.all([scrape(client), client.vitals({ signal })]);
+        const began = io.clock.elapsed();
+        const [after, vitals] = await Promise.all([scrape(io, client), client.vitals({ signal })]);
         draw(screen, loadText(loadOf(new Interval(before, after)), painter(io), before !== null, vitals));
         before = after;
-        const left = interval - (performance.now() - began);
-        await sleep(Math.max(minIntervalMs, left), undefined, { signal }).catch(() => {});
+        const left = interval - (io.clock.elapsed() - began);
+        await io.sleep(Math.max(minIntervalMs, left), signal).catch(() => {});
       }
     });
   } finally {
@@ -75,8 +74,8 @@ async function showLive(io: Io, client: StrongroomClient, { interval = usualMs }
   }
 }
 
-async function scrape(client: StrongroomClient): Promise<MetricSamples> {
-  return parseSamples(await client.metrics(), performance.now());
+async function scrape(io: Io, client: StrongroomClient): Promise<MetricSamples> {
+  return parseSamples(await client.metrics(), io.clock.elapsed());
 }
 
 /** Draws over what is there, line by line, so that nothing flickers. */

@@ -9,7 +9,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Dirent } from "node:fs";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
@@ -32,7 +31,7 @@ type StoreFile = { readonly path: string } & ({ readonly target: string } | Prob
 
 /** Returns where pass keeps its store. */
 export function passStoreDirectory(io: Io): string {
-  return io.env["PASSWORD_STORE_DIR"] || join(io.env["HOME"] || homedir(), ".password-store");
+  return io.env["PASSWORD_STORE_DIR"] || join(io.homeDirectory(), ".password-store");
 }
 
 /** Shows its progress on a terminal. @throws CommandFailure usage; unexpected, without a gpg that can decrypt */

@@ -1,8 +1,8 @@
 /** Paths hidden from a program in the sandbox: all that give access to the vault, and other programs' sockets. */
 import { lstatSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { announcedFiles, defaultHome } from "../../client/discovery.js";
+import { defaultHome } from "../../client/default-home.js";
+import { announcedFiles } from "../../client/discovery.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import type { Io } from "../kit/io.js";
@@ -25,18 +25,18 @@ export async function hiddenPaths(io: Io, place: Place, writable: readonly strin
   const files = [
     ...[homeAt(home).token, homeAt(home).privateKey, homeAt(home).socket],
     ...[read("tokenFile", place.tokenFile), read("tokenFile"), read("tlsKey"), read("storePasswordFile")],
-    ...[environment["PGPASSFILE"] ?? "", join(homedir(), ".pgpass"), join(homedir(), ".vault-token")],
+    ...[environment["PGPASSFILE"] ?? "", join(io.homeDirectory(), ".pgpass"), join(io.homeDirectory(), ".vault-token")],
     ...[named === "off" ? "" : (named ?? ""), ...(await announcedFiles(home).catch(() => []))],
   ];
-  const usualHome = defaultHome({}); // an earlier vault may be there, whatever the variables name now
+  const usualHome = defaultHome({ HOME: io.homeDirectory() }); // an earlier vault may be there, whatever the variables name now
   const directories = [
     ...[home, defaultHome(environment), exists(usualHome) ? usualHome : "", environment["XDG_RUNTIME_DIR"] ?? ""],
-    await makeAllowedDirectory().catch(() => ""),
+    await makeAllowedDirectory(io).catch(() => ""),
   ];
   return [
     ...directories.filter((path) => path !== "").map((path) => kept(path, "directory")),
     ...files.filter((path) => path !== "").map((path) => kept(path, "file")),
-    ...sshAgent(environment["SSH_AUTH_SOCK"] ?? "", writable),
+    ...sshAgent(io, writable),
     ...openSockets().map((path) => socketOrDirectory(path, writable)),
   ];
 }
@@ -46,10 +46,12 @@ function kept(path: string, kind: Hidden["kind"]): Hidden {
 }
 
 /** The agent's directory has other sockets and often keys; a directory where the program works cannot be hidden. */
-function sshAgent(socket: string, writable: readonly string[]): readonly Hidden[] {
+function sshAgent(io: Io, writable: readonly string[]): readonly Hidden[] {
+  const { SSH_AUTH_SOCK: socket = "" } = io.env;
   if (socket === "" || !exists(socket)) return [];
   const directory = dirname(resolve(socket));
-  const isShared = [homedir(), ...writable].some((path) => isWithin(path, directory)) || isWithin("/tmp", directory);
+  const isShared =
+    [io.homeDirectory(), ...writable].some((path) => isWithin(path, directory)) || isWithin("/tmp", directory);
   return [isShared ? kept(socket, "file") : kept(directory, "directory")];
 }
 

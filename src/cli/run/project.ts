@@ -17,7 +17,6 @@
 
 import { createHash } from "node:crypto";
 import { access, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import { findWeakPlace, isPrivate, type WeakPlace, weakPlaceText, writing } from "../../client/ownership.js";
@@ -55,10 +54,10 @@ export type Project = {
 /** Returns the allowed project of the working directory, or null without one. @throws CommandFailure usage */
 export async function findProject(io: Io): Promise<Project | null> {
   const file = await projectFileAbove(io.cwd());
-  await mustNotBeMissing(io.cwd(), file);
+  await mustNotBeMissing(io, file);
   if (file === null) return null;
   const project = await readProject(file);
-  if (await isAllowed(project.files)) return project;
+  if (await isAllowed(io, project.files)) return project;
   const problem = `${printable(file)} is new or has changed, and decides which secrets programs get`;
   throw new CommandFailure("usage", `${problem}: read it, then  strongroom allow`);
 }
@@ -68,10 +67,10 @@ export async function findProject(io: Io): Promise<Project | null> {
  * @param found the nearest project file that is there
  * @throws CommandFailure usage, where a nearer one was allowed
  */
-async function mustNotBeMissing(start: string, found: string | null): Promise<void> {
-  const allowed = (await readMarks()).map(({ file }) => file);
+async function mustNotBeMissing(io: Io, found: string | null): Promise<void> {
+  const allowed = (await readMarks(io)).map(({ file }) => file);
   const top = found === null ? "/" : dirname(found);
-  for (let at = start; at !== top; at = dirname(at)) {
+  for (let at = io.cwd(); at !== top; at = dirname(at)) {
     const file = join(at, projectFileName);
     if (!allowed.includes(file)) continue;
     const remedy = `put it back, or  strongroom allow --revoke ${printable(quoted(file))}`;
@@ -180,36 +179,37 @@ function invalid(where: string, problem: string): CommandFailure {
  * Allowed projects are marks in the user's state directory, one file each, named by the SHA-256 of all paths and contents: a
  * change of a file, or the same content elsewhere, is not allowed by it.
  */
-export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
-  const found = await lstat(allowanceFile(files)).catch(() => null);
-  return found?.isFile() === true && isPrivate(found, writing) && (await findWeakPlace(allowanceFile(files))) === null;
+export async function isAllowed(io: Io, files: readonly OwnFile[]): Promise<boolean> {
+  const mark = allowanceFile(io, files);
+  const found = await lstat(mark).catch(() => null);
+  return found?.isFile() === true && isPrivate(found, writing) && (await findWeakPlace(mark)) === null;
 }
 
 /** @throws CommandFailure usage, when another user could make such marks */
-export async function allow(files: readonly OwnFile[]): Promise<void> {
-  const weak = await findWeakPlaceOfMarks();
-  if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(), weak)));
-  await makeAllowedDirectory();
-  for (const { file } of files.slice(0, 1)) await revokeFile(file); // an earlier content must not become allowed again
-  await writeFile(allowanceFile(files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
+export async function allow(io: Io, files: readonly OwnFile[]): Promise<void> {
+  const weak = await findWeakPlaceOfMarks(io);
+  if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(directory(io), weak)));
+  await makeAllowedDirectory(io);
+  for (const { file } of files.slice(0, 1)) await revokeFile(io, file); // an earlier content must not become allowed again
+  await writeFile(allowanceFile(io, files), files.map(({ file }) => `${file}\n`).join(""), { mode: 0o600 });
 }
 
-export async function revoke(files: readonly OwnFile[]): Promise<void> {
-  await rm(allowanceFile(files), { force: true });
+export async function revoke(io: Io, files: readonly OwnFile[]): Promise<void> {
+  await rm(allowanceFile(io, files), { force: true });
 }
 
 /** Revokes whatever the project file has said. */
-export async function revokeFile(file: string): Promise<void> {
-  for (const each of await readMarks()) if (each.file === file) await rm(each.mark, { force: true });
+export async function revokeFile(io: Io, file: string): Promise<void> {
+  for (const each of await readMarks(io)) if (each.file === file) await rm(each.mark, { force: true });
 }
 
 type Mark = { readonly mark: string; readonly file: string };
 
 /** A mark begins with the project file's path, and a line break. */
-async function readMarks(): Promise<readonly Mark[]> {
-  const names = await readdir(directory()).catch(() => []);
+async function readMarks(io: Io): Promise<readonly Mark[]> {
+  const names = await readdir(directory(io)).catch(() => []);
   const marks = names.map(async (name) => {
-    const mark = join(directory(), name);
+    const mark = join(directory(io), name);
     const text = await readFile(mark, "utf8").catch(() => "");
     return { mark, file: text.slice(0, text.indexOf(`/${projectFileName}\n`) + projectFileName.length + 1) };
   });
@@ -217,25 +217,25 @@ async function readMarks(): Promise<readonly Mark[]> {
 }
 
 /** Returns the directory that says what is allowed. Makes it, unless another user could choose where that is. */
-export async function makeAllowedDirectory(): Promise<string> {
-  if ((await findWeakPlaceOfMarks()) === null) await mkdir(directory(), { recursive: true, mode: 0o700 });
-  return directory();
+export async function makeAllowedDirectory(io: Io): Promise<string> {
+  if ((await findWeakPlaceOfMarks(io)) === null) await mkdir(directory(io), { recursive: true, mode: 0o700 });
+  return directory(io);
 }
 
-function findWeakPlaceOfMarks(): Promise<WeakPlace | null> {
-  return findWeakPlace(join(directory(), "mark"));
+function findWeakPlaceOfMarks(io: Io): Promise<WeakPlace | null> {
+  return findWeakPlace(join(directory(io), "mark"));
 }
 
 /** The XDG base directory specification: kept over restarts, but not to be copied to other machines. */
-function directory(): string {
-  const state = xdgDirectory("XDG_STATE_HOME") ?? join(homedir(), ".local", "state");
+function directory(io: Io): string {
+  const state = xdgDirectory(io.env, "XDG_STATE_HOME") ?? join(io.homeDirectory(), ".local", "state");
   return join(state, "strongroom", "allowed");
 }
 
-function allowanceFile(files: readonly OwnFile[]): string {
+function allowanceFile(io: Io, files: readonly OwnFile[]): string {
   const hash = createHash("sha256");
   for (const part of files.flatMap(({ file, bytes }) => [Buffer.from(file), bytes])) {
     hash.update(`${part.length}:`).update(part); // with its length, so that no two lists of parts agree
   }
-  return join(directory(), hash.digest("hex"));
+  return join(directory(io), hash.digest("hex"));
 }

@@ -2,7 +2,6 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, fstatSync, lstatSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { sandboxMark } from "../kit/connection/in-sandbox.js";
@@ -75,14 +74,15 @@ const needed = ["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
  * @throws CommandFailure usage, where there can be no sandbox
  */
 export function mustHaveSandbox(
+  io: Io,
   { PATH: path }: NodeJS.ProcessEnv,
   given: readonly string[],
 ): { readonly bubblewrap: string; readonly streams: Streams } {
-  if (process.platform !== "linux") throw new CommandFailure("usage", `the sandbox needs Linux: ${without}`);
-  if (process.getuid?.() === 0) {
+  if (io.platform !== "linux") throw new CommandFailure("usage", `the sandbox needs Linux: ${without}`);
+  if (io.uid === 0) {
     throw new CommandFailure("usage", `root cannot be kept in a sandbox: run this as an ordinary user, or ${without}`);
   }
-  writableDirectories(given); // refuses a wrong one before a passphrase is asked for
+  writableDirectories(io, given); // refuses a wrong one before a passphrase is asked for
   const found = findSystemProgram("bwrap", path);
   if ("file" in found) return { bubblewrap: found.file, streams: planStreams(path) };
   if (found.found === null) {
@@ -125,16 +125,17 @@ function howToInstall(path: string | undefined): string {
 /** Returns the command that runs another in the sandbox. @throws CommandFailure usage, conflict */
 export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandboxed> {
   const { command, place, directory, port, environment } = options;
-  const { bubblewrap, streams } = mustHaveSandbox(environment, options.writable);
+  const { bubblewrap, streams } = mustHaveSandbox(io, environment, options.writable);
   mustHaveSafeStreams();
-  const writable = writableDirectories(options.writable);
+  const writable = writableDirectories(io, options.writable);
   const own = [...system, ...emptied.filter(isDirectory)];
   const hidden = await hiddenPaths(io, place, writable);
-  const { mounts, expected } = planSandbox({ writable, own, hidden, program: programPaths() });
+  const { mounts, expected } = planSandbox({ writable, own, hidden, program: programPaths(io) });
   writeFileSync(join(directory, sessionFiles.expected), JSON.stringify(expected), { mode: 0o600 });
   const filter = join(directory, sessionFiles.filter);
   writeFileSync(filter, seccompFilter(), { mode: 0o600 });
-  const inside = [process.execPath, entryFile, "agent-relay", directory, String(port), "--", ...command];
+  const [node] = io.program;
+  const inside = [node, entryFile, "agent-relay", directory, String(port), "--", ...command];
   const words = [
     ...withoutLaterMounts(environment),
     bubblewrap,
@@ -148,7 +149,7 @@ export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandbo
     ...["--ro-bind", directory, directory],
     ...["--ro-bind", join(directory, sessionFiles.expected), sandboxMark],
     ...mounts.filter(isSealed).flatMap(({ path }) => ["--remount-ro", path]),
-    ...["--chdir", process.cwd(), "--", ...inside],
+    ...["--chdir", io.cwd(), "--", ...inside],
   ];
   return { command: words, expected, directory, filter, streams };
 }
@@ -170,10 +171,10 @@ function isSealed({ kind }: Mount): boolean {
 }
 
 /** Files that the next start of the program needs, and the directory of the name that it was started by. */
-function programPaths(): string[] {
-  const [, started = entryFile] = process.argv;
+function programPaths({ program }: Io): string[] {
+  const started = program.at(-1) ?? "";
   const isName = lstatSync(started, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return [join(dirname(entryFile), "..", ".."), process.execPath, ...(isName ? [dirname(started)] : [])];
+  return [join(dirname(entryFile), "..", ".."), program[0], ...(isName ? [dirname(started)] : [])];
 }
 
 /** DANGER: an open directory leads to all that is below it, whatever covers it inside. */
@@ -191,17 +192,17 @@ function isOpenDirectory(descriptor: number): boolean {
 }
 
 /** Returns the working directory and the directories of --write. @throws CommandFailure usage */
-function writableDirectories(given: readonly string[]): string[] {
-  const working = process.cwd();
+function writableDirectories(io: Io, given: readonly string[]): string[] {
+  const working = io.cwd();
   const all = [...(isOfSystem(working) ? [] : [working]), ...given.map(mustBeWritable)];
   const outermost = all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)));
   return [...new Set(outermost)];
 }
 
 /** Whether the program can change what the user's shell and programs read when they start. */
-export function canWriteHome(given: readonly string[]): boolean {
-  const home = realpathSync(homedir());
-  return writableDirectories(given).some((directory) => isWithin(home, directory));
+export function canWriteHome(io: Io, given: readonly string[]): boolean {
+  const home = realpathSync(io.homeDirectory());
+  return writableDirectories(io, given).some((directory) => isWithin(home, directory));
 }
 
 /** Whether the sandbox has a directory of its own there, or a path is too close to the kernel, or above all others. */

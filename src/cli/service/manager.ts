@@ -1,8 +1,8 @@
 /** The user's service manager: where its file of a service is, and its commands. */
-import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { xdgDirectory } from "../../config/xdg.js";
 import { CommandFailure } from "../kit/errors.js";
+import type { Io } from "../kit/io.js";
 import type { CommandLine } from "../kit/programs/programs.js";
 import type { ServicePlan } from "./plan.js";
 
@@ -27,16 +27,16 @@ export type ServiceManager = {
 };
 
 /** @throws CommandFailure usage on a system without a supported service manager */
-export function serviceManager(platform: NodeJS.Platform = process.platform): ServiceManager {
-  if (platform === "linux") return systemd();
-  if (platform === "darwin") return launchd();
+export function serviceManager(io: Io): ServiceManager {
+  if (io.platform === "linux") return systemd(io);
+  if (io.platform === "darwin") return launchd(io);
   throw new CommandFailure("usage", "services are supported with systemd and launchd only: run  strongroom up");
 }
 
 const unit = "strongroom.service";
 
-function systemd(): ServiceManager {
-  const configuration = xdgDirectory("XDG_CONFIG_HOME") ?? join(homedir(), ".config");
+function systemd(io: Io): ServiceManager {
+  const configuration = xdgDirectory(io.env, "XDG_CONFIG_HOME") ?? join(io.homeDirectory(), ".config");
   const userctl = (...args: string[]): CommandLine => ["systemctl", "--user", ...args];
   return {
     program: "systemctl",
@@ -53,14 +53,15 @@ function systemd(): ServiceManager {
   };
 }
 
-function launchd(): ServiceManager {
-  const file = join(homedir(), "Library", "LaunchAgents", `${agentLabel}.plist`);
-  const domain = `gui/${userInfo().uid}`;
+function launchd(io: Io): ServiceManager {
+  const library = join(io.homeDirectory(), "Library");
+  const file = join(library, "LaunchAgents", `${agentLabel}.plist`);
+  const domain = `gui/${io.uid}`;
   const target = `${domain}/${agentLabel}`;
   return {
     program: "launchctl",
     file,
-    text: (plan) => launchAgent(plan, join(homedir(), "Library", "Logs", "strongroom.log")),
+    text: (plan) => launchAgent(plan, join(library, "Logs", "strongroom.log")),
     install: [["launchctl", "bootstrap", domain, file]],
     beforeRemoval: [["launchctl", "bootout", target]],
     afterRemoval: [],

@@ -31,7 +31,8 @@ export function planService(io: Io, home: string | undefined, idleTimeout: strin
     ...Object.fromEntries(variables),
     ...idleTimeoutFor(io, idleTimeout),
   };
-  const program = [process.execPath, realpathSync(process.argv[1] ?? ""), "serve"];
+  const [node] = io.program;
+  const program = [node, realpathSync(io.program.at(-1) ?? ""), "serve"];
   return withoutControls({ program, environment });
 }
 

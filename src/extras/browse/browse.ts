@@ -49,7 +49,7 @@ async function browse(io: Io, folder = "", flags: Flags): Promise<void> {
   mustHaveScreen(io, "strongroom ls and strongroom get work without one");
   const prefix = folderPrefix(folder);
   const farewell = await withClient(io, { ...flags, quiet: true }, async (client) => {
-    const [first, mode] = await Promise.all([firstList(io, client, prefix), terminalMode()]);
+    const [first, mode] = await Promise.all([firstList(io, client, prefix), terminalMode(io)]);
     const [commands, paint] = [new OwnCommands(io, flags), painter(io)];
     return new Browser(io, { client, commands, paint, prefix, first, mode, revealMs: flags.reveal }).run();
   });

@@ -66,7 +66,7 @@ export class Browser {
   #versions: VersionsPane | null = null;
   #trash: TrashPane | null = null;
   #box: Box | null = null;
-  #hiding: NodeJS.Timeout | undefined;
+  #stopHiding = () => {};
   #message: { readonly text: string; readonly isProblem: boolean } | null = null;
   #asked: Asked | null = null;
   #isBusy = false;
@@ -78,7 +78,7 @@ export class Browser {
   constructor(io: Io, dependencies: BrowserDependencies) {
     this.#io = io;
     this.#with = dependencies;
-    this.#secrets = secretsPane(this.#catalog, dependencies.prefix, Date.now);
+    this.#secrets = secretsPane(this.#catalog, dependencies.prefix, io.clock.now);
     this.#pane = this.#secrets;
     this.#screen = new Screen(io, dependencies.mode, {
       onKey: (key) => this.#takeKey(key),
@@ -339,15 +339,15 @@ export class Browser {
   }
 
   #hideAfter(ms: number): void {
-    this.#hiding = setTimeout(() => {
+    this.#stopHiding = this.#io.clock.after(ms, () => {
       this.#hide();
       this.#draw();
-    }, ms).unref();
+    });
   }
 
   /** Wipes what is shown; the next drawing erases it. */
   #hide(): void {
-    clearTimeout(this.#hiding);
+    this.#stopHiding();
     this.#box?.wipe();
     this.#box = null;
   }
@@ -432,7 +432,7 @@ export class Browser {
     this.#queued = [];
     const done = await this.#screen.leaveFor(async () => {
       const succeeded = await this.#with.commands.runOnTerminal(command, "--", path);
-      if (!succeeded) await new Promise((resolve) => setTimeout(resolve, readingMs));
+      if (!succeeded) await this.#io.sleep(readingMs);
       return succeeded;
     });
     await this.#refresh(path);

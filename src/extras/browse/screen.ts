@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, writeSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { ReadStream } from "node:tty";
 import { CommandFailure, systemCode } from "../../cli/kit/errors.js";
@@ -64,7 +64,7 @@ export class Screen {
     this.#io = io;
     this.#mode = mode;
     this.#handlers = handlers;
-    this.#terminal = openSync("/dev/tty", constants.O_WRONLY | constants.O_NOCTTY);
+    this.#terminal = openTerminal(io, constants.O_WRONLY);
   }
 
   /** 24 lines of 80 columns where the terminal does not say. */
@@ -76,16 +76,16 @@ export class Screen {
   enter(): void {
     if (this.#entered !== null) return;
     const guard = startGuard(this.#terminal, this.#mode);
-    const input = new ReadStream(openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY));
+    const input = new ReadStream(openTerminal(this.#io, constants.O_RDONLY));
     const decoder = new KeyDecoder();
-    let waiting: NodeJS.Timeout | undefined;
+    let stopWaiting = () => {};
     const pass = (keys: readonly Key[]) => {
       for (const key of keys) this.#handlers.onKey(key);
     };
     input.on("data", (bytes: Buffer) => {
-      clearTimeout(waiting);
+      stopWaiting();
       pass(decoder.take(bytes));
-      if (decoder.isWaiting) waiting = setTimeout(() => pass(decoder.flush()), escapeMs);
+      if (decoder.isWaiting) stopWaiting = this.#io.clock.after(escapeMs, () => pass(decoder.flush()));
     });
     const hangUp = () => this.#end("SIGHUP");
     input.once("end", hangUp).once("error", hangUp);
@@ -130,11 +130,11 @@ export class Screen {
     if (this.#entered === null) return;
     this.#handlers.onStop();
     this.leave();
-    process.kill(0, "SIGTSTP"); // the whole job, as the terminal does
-    setTimeout(() => {
+    this.#io.kill(0, "SIGTSTP"); // the whole job, as the terminal does
+    void this.#io.sleep(stopMs).then(() => {
       this.enter();
       this.#handlers.onRedraw();
-    }, stopMs);
+    });
   }
 
   /** Draws the lines from the top and erases the rest. `at`: where the cursor is shown. */
@@ -161,19 +161,20 @@ export class Screen {
       this.enter();
       this.#handlers.onRedraw();
     };
-    for (const signal of endings) process.on(signal, end);
-    process.on("exit", leave).on("SIGTSTP", stop).on("SIGCONT", resume);
-    this.#io.stdout.on("resize", redraw);
+    const { events, stdout } = this.#io;
+    for (const signal of endings) events.on(signal, end);
+    events.on("exit", leave).on("SIGTSTP", stop).on("SIGCONT", resume);
+    stdout.on("resize", redraw);
     return () => {
-      for (const signal of endings) process.off(signal, end);
-      process.off("exit", leave).off("SIGTSTP", stop).off("SIGCONT", resume);
-      this.#io.stdout.off("resize", redraw);
+      for (const signal of endings) events.off(signal, end);
+      events.off("exit", leave).off("SIGTSTP", stop).off("SIGCONT", resume);
+      stdout.off("resize", redraw);
     };
   }
 
   #end(signal: NodeJS.Signals): void {
     this.leave();
-    process.kill(process.pid, signal); // without our handler, it ends the process with the right status
+    this.#io.kill(this.#io.pid, signal); // without our handler, it ends the process with the right status
   }
 
   #write(bytes: Uint8Array): void {
@@ -185,6 +186,13 @@ export class Screen {
       }
     }
   }
+}
+
+/** @throws CommandFailure usage, where the terminal is gone */
+function openTerminal(io: Io, flags: number): number {
+  const terminal = io.openTerminal(flags);
+  if (terminal === null) throw new CommandFailure("usage", "the terminal cannot be opened: start this on a terminal");
+  return terminal;
 }
 
 type Entered = { readonly input: ReadStream; readonly guard: ChildProcess; readonly release: () => void };
@@ -206,10 +214,11 @@ printf %s "$3" >&3`;
 const guardedRows = 300;
 
 /** Returns the terminal's mode as stty reads it; a usual one where there is no stty. */
-export async function terminalMode(): Promise<string> {
-  const child = spawn("stty", ["-g"], { stdio: ["inherit", "pipe", "ignore"] });
+export async function terminalMode(io: Io): Promise<string> {
+  const child = spawn("stty", ["-g"], { stdio: [io.stdinDescriptor, "pipe", "ignore"] });
   const failed = once(child, "error").then(() => "");
-  return (await Promise.race([text(child.stdout), failed])).trim() || "sane";
+  const printed = child.stdout === null ? "" : await Promise.race([text(child.stdout), failed]);
+  return printed.trim() || "sane";
 }
 
 /** Waits, in a session of its own, for the end of this process, and erases the screen unless it was left in order. */

@@ -67,7 +67,7 @@ export function define(command: Command, io: Io): void {
 
 async function check(io: Io, folder = "", flags: Flags): Promise<void> {
   const { old: oldMs, expiring: expiringMs, unused: unusedMs = null, breached: file } = flags;
-  const limits: Limits = { now: Date.now(), oldMs, expiringMs, unusedMs };
+  const limits: Limits = { now: io.clock.now(), oldMs, expiringMs, unusedMs };
   const bar = progressBar(io, "checking");
   const { verdicts, damaged } = await withClient(io, flags, async (client) => {
     const listed = await listSecrets(client, folder);

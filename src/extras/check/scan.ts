@@ -83,7 +83,7 @@ async function scan(io: Io, directory = ".", flags: Flags): Promise<void> {
   const bar = progressBar(io, "scanning");
   let files = 0;
   const found: Finding[] = [];
-  const work = breakable(async (signal) => {
+  const work = breakable(io, async (signal) => {
     for await (const file of places.files()) {
       if (signal.aborted) throw new CommandFailure("aborted", "interrupted: not all files were searched");
       bar.show(++files, files);

@@ -50,7 +50,7 @@ async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile,
     STRONGROOM_ADDRESS: address,
     STRONGROOM_TOKEN_FILE: tokenFile,
     STRONGROOM_CACERT: cacert,
-    STRONGROOM_COMMAND: [process.execPath, entryFile].join("\n"),
+    STRONGROOM_COMMAND: [io.program[0], entryFile].join("\n"),
   };
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
   const env = { ...withOwnTokenOnly(readableEnvironment(io), { home, tokenFile }), ...Object.fromEntries(given) };
@@ -60,7 +60,7 @@ async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile,
 /** Finds the server next to this installation, as npm installs it, or on the path; never in the working directory. */
 function findServer(io: Io): readonly string[] {
   try {
-    return [process.execPath, createRequire(pathToFileURL(entryFile)).resolve("strongroom-mcp")];
+    return [io.program[0], createRequire(pathToFileURL(entryFile)).resolve("strongroom-mcp")];
   } catch {
     const found = findProgram("strongroom-mcp", io.env["PATH"]);
     if ("file" in found) return [found.file];

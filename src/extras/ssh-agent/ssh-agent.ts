@@ -8,7 +8,6 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { lstatSync, mkdtempSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { connect, type Server } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { nonEmpty, positiveDuration } from "../../cli/kit/args/args.js";
@@ -108,7 +107,7 @@ async function serveAgent(
   const server = agentServer(new VaultKeys(client, approve, failed));
   let isListening = false;
   try {
-    await listen(server, socket.path);
+    await listen(io, server, socket.path);
     isListening = true;
     await release(() =>
       command.length > 0 ? runWith(io, command, socket.path) : serveUntilSignal(io, flags, socket.path),
@@ -172,15 +171,12 @@ async function startInBackground(
 
 /** Waits until it listens. */
 async function spawnAgent(io: Io, flags: Flags, path: string, token: string | undefined): Promise<ChildProcess> {
-  const child = spawn(
-    process.execPath,
-    [...process.execArgv, process.argv[1] ?? "", ...commandArguments(flags, path)],
-    {
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: token === undefined ? io.env : withToken(io, token),
-    },
-  );
+  const [node, ...words] = io.program;
+  const child = spawn(node, [...words, ...commandArguments(flags, path)], {
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: token === undefined ? io.env : withToken(io, token),
+  });
   const problem = await new Promise<string | null>((started) => {
     let text = "";
     child.stdout.once("data", () => started(null));
@@ -217,17 +213,15 @@ function printForShell(io: Io, path: string, pid: number): void {
 }
 
 async function serveUntilSignal(io: Io, { detached }: Flags, path: string): Promise<void> {
-  const ended = Promise.race(["SIGTERM", "SIGINT", "SIGHUP"].map((signal) => once(process, signal)));
-  const keepAlive = setInterval(() => {}, dayMs);
+  const ended = Promise.race(["SIGTERM", "SIGINT", "SIGHUP"].map((signal) => once(io.events, signal)));
   if (detached) io.stdout.write(`${ready}\n`);
-  else printForShell(io, path, process.pid);
+  else printForShell(io, path, io.pid);
   await ended;
-  clearInterval(keepAlive);
 }
 
 async function runWith(io: Io, command: readonly string[], path: string): Promise<void> {
   const [program = "", ...args] = command;
-  const env = { ...withoutTokens(readableEnvironment(io)), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
+  const env = { ...withoutTokens(readableEnvironment(io)), SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(io.pid) };
   const start = () => spawnInheriting({ file: program, argv0: program, args }, env, (text) => say(io, text));
   io.exitCode = await runChild(io, start).catch((error: unknown) => {
     throw new CommandFailure(
@@ -238,9 +232,9 @@ async function runWith(io: Io, command: readonly string[], path: string): Promis
 }
 
 /** Only its owner can connect to the socket. */
-async function listen(server: Server, path: string): Promise<void> {
+async function listen(io: Io, server: Server, path: string): Promise<void> {
   await removeStale(path);
-  const before = process.umask(0o177);
+  const before = io.umask(0o177);
   try {
     server.listen(path);
     await once(server, "listening");
@@ -250,7 +244,7 @@ async function listen(server: Server, path: string): Promise<void> {
       `${printable(path)} cannot be used (${systemCode(error) ?? "unknown reason"})`,
     );
   } finally {
-    process.umask(before);
+    io.umask(before);
   }
 }
 
@@ -295,10 +289,13 @@ const ownPrefix = "strongroom-ssh-";
 /** @throws CommandFailure when another user could put a socket of theirs in the place of ours */
 function newDirectory(io: Io): string {
   const { XDG_RUNTIME_DIR: runtime = "" } = io.env;
-  const places = [isAbsolute(runtime) ? runtime : tmpdir(), tmpdir()];
+  const places = [isAbsolute(runtime) ? runtime : io.temporaryDirectory(), io.temporaryDirectory()];
   const place = places.find((each) => keepsNames(statSync(each)));
   if (place !== undefined) return mkdtempSync(join(place, ownPrefix));
-  throw new CommandFailure("unexpected", `other users can replace files in ${tmpdir()}: name a socket with --socket`);
+  throw new CommandFailure(
+    "unexpected",
+    `other users can replace files in ${io.temporaryDirectory()}: name a socket with --socket`,
+  );
 }
 
 /** Returns what asks before a signature. @throws CommandFailure usage, where nothing could ask */

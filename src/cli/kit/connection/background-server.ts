@@ -31,7 +31,8 @@ export async function startInBackground(io: Io, flags: GivenFlags): Promise<Back
   try {
     const { size: before } = await file.stat();
     const args = ["--", entryFile, "serve", ...flagArguments(flags)];
-    const child = spawn(process.execPath, args, { detached: true, stdio: ["ignore", "pipe", file.fd], env: io.env });
+    const [node] = io.program;
+    const child = spawn(node, args, { detached: true, stdio: ["ignore", "pipe", file.fd], env: io.env });
     const { stdout } = child;
     if (stdout === null) throw new CommandFailure("unexpected", "the server's output cannot be read");
     const line = await Promise.race([firstLine(stdout), once(child, "exit").then(() => null)]);

@@ -80,8 +80,8 @@ async function sensitive(io: Io, command: CommandLine): Promise<CommandLine> {
 }
 
 /** Detached, so that it outlives the terminal. */
-async function startClearing({ env }: Io, order: ClearOrder): Promise<void> {
-  const child = spawn(process.execPath, [clipboardClearFile], {
+async function startClearing({ env, program: [node] }: Io, order: ClearOrder): Promise<void> {
+  const child = spawn(node, [clipboardClearFile], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
     env,

@@ -17,24 +17,24 @@ const mebibyte = 2 ** 20;
 export const noBar: Progress = { show() {}, end() {} };
 
 export function progressBar(
-  { stderr: stream }: Pick<Io, "stderr">,
+  { stderr: stream, clock }: Pick<Io, "stderr" | "clock">,
   label: string,
   unit: ProgressUnit = "items",
-  now: () => number = Date.now,
 ): Progress {
   if (stream.isTTY !== true) return noBar;
-  const begun = now();
-  let drawnAt = 0;
+  const begun = clock.elapsed();
+  let drawnAt: number | null = null;
   return {
     show(done, total) {
-      if (now() - drawnAt < everyMs) return;
-      drawnAt = now();
+      const now = clock.elapsed();
+      if (drawnAt !== null && now - drawnAt < everyMs) return;
+      drawnAt = now;
       const full = total === 0 ? width : Math.round((width * Math.min(done, total)) / total);
       const bar = `${"=".repeat(full)}${" ".repeat(width - full)}`;
       stream.write(`\r${label} [${bar}] ${amounts(unit, done, total, (drawnAt - begun) / 1000)}\u001b[K`);
     },
     end() {
-      if (drawnAt > 0) stream.write("\r\u001b[K");
+      if (drawnAt !== null) stream.write("\r\u001b[K");
     },
   };
 }
@@ -70,13 +70,13 @@ function clockTime(seconds: number): string {
 
 const endings = ["SIGINT", "SIGTERM"] as const;
 
-export async function breakable<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function breakable<T>({ events }: Io, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const abort = () => controller.abort();
-  for (const ending of endings) process.once(ending, abort);
+  for (const ending of endings) events.once(ending, abort);
   try {
     return await work(controller.signal);
   } finally {
-    for (const ending of endings) process.off(ending, abort);
+    for (const ending of endings) events.off(ending, abort);
   }
 }

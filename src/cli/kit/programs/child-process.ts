@@ -12,6 +12,11 @@ import { findProgram, notFound } from "./find-program.js";
 import { ignoringSignals, inherited } from "./inherited.js";
 import { maskingStream, unframe } from "./output-mask.js";
 
+type Execve = (file: string, args: readonly string[], env: NodeJS.ProcessEnv) => never;
+
+/** Turns this process into a program; undefined before Node 22.15. */
+export const { execve } = process as { readonly execve?: Execve };
+
 /** Base of a signal's exit status in shells. */
 const signalBase = 128;
 
@@ -59,7 +64,7 @@ export async function runChild(
     if (child !== null && deliver !== undefined) deliver(signal, child);
     else if (!sentByTerminals.includes(signal) || !isInForeground(io)) child?.kill(signal);
   };
-  for (const signal of forwarded) process.on(signal, forward); // before the start: the child may signal at once
+  for (const signal of forwarded) io.events.on(signal, forward); // before the start: the child may signal at once
   try {
     child = start();
     const shown = pipeMasked(io, child);
@@ -67,7 +72,7 @@ export async function runChild(
     await shown;
     return status;
   } finally {
-    for (const signal of forwarded) process.off(signal, forward);
+    for (const signal of forwarded) io.events.off(signal, forward);
   }
 }
 
@@ -107,7 +112,7 @@ export function childPids(pid: number): readonly number[] {
 
 /** Whether our process group, which is the child's too, is in the foreground of its terminal. */
 function isInForeground(io: Io): boolean {
-  if (process.platform !== "linux") return [io.stdin, io.stdout, io.stderr].some(({ isTTY }) => isTTY);
+  if (io.platform !== "linux") return [io.stdin, io.stdout, io.stderr].some(({ isTTY }) => isTTY);
   const stat = readFileSync("/proc/self/stat", "latin1");
   const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return group === foreground;

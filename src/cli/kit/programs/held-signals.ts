@@ -29,14 +29,14 @@ export async function holdingSignals<T>(io: Io, work: (release: Release) => Prom
       isReleased = false;
     }
   };
-  for (const ending of endings) process.on(ending, hold);
+  for (const ending of endings) io.events.on(ending, hold);
   // The usual listeners exit when the terminal has gone.
   for (const stream of [io.stdout, io.stderr]) stream.removeAllListeners("error").on("error", () => {});
   try {
     return await work(release);
   } finally {
-    for (const ending of endings) process.off(ending, hold);
-    if (signal !== null) process.kill(process.pid, signal);
+    for (const ending of endings) io.events.off(ending, hold);
+    if (signal !== null) io.kill(io.pid, signal);
   }
 }
 

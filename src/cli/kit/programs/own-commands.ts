@@ -13,10 +13,12 @@ export { entryFile };
 /** Starts commands with the connection of this one. */
 export class OwnCommands {
   readonly #env: NodeJS.ProcessEnv;
+  readonly #node: string;
   readonly #flags: readonly string[];
 
-  constructor({ env }: Io, { home, address, tokenFile, cacert, timeout }: ConnectionFlags) {
+  constructor({ env, program: [node] }: Io, { home, address, tokenFile, cacert, timeout }: ConnectionFlags) {
     this.#env = env;
+    this.#node = node;
     const given = { home, address, "token-file": tokenFile, cacert, timeout: timeout && `${timeout}ms` };
     this.#flags = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
   }
@@ -26,7 +28,7 @@ export class OwnCommands {
    * @throws CommandFailure with its message
    */
   async run(name: string, ...args: readonly string[]): Promise<Bytes> {
-    const child = spawn(process.execPath, this.#words(name, ["-q", ...args]), {
+    const child = spawn(this.#node, this.#words(name, ["-q", ...args]), {
       stdio: ["ignore", "pipe", "pipe"],
       env: this.#env,
     });
@@ -41,7 +43,7 @@ export class OwnCommands {
 
   /** Runs a command that uses the terminal; returns whether it succeeded. */
   async runOnTerminal(name: string, ...args: readonly string[]): Promise<boolean> {
-    const child = spawn(process.execPath, this.#words(name, args), { stdio: "inherit", env: this.#env });
+    const child = spawn(this.#node, this.#words(name, args), { stdio: "inherit", env: this.#env });
     const [code] = await once(child, "exit");
     return code === 0;
   }

@@ -14,12 +14,12 @@ export async function editBytes(io: Io, bytes: Uint8Array, onDisk: boolean): Pro
   const editor = io.env["VISUAL"] || io.env["EDITOR"] || "vi";
   let scratch: Scratch | null = null;
   let child: ChildProcess | null = null;
-  const release = guard((signal) => {
+  const release = guard(io, (signal) => {
     if (signal !== null) child?.kill(signal);
     scratch?.remove();
   });
   try {
-    scratch = Scratch.make(bytes, onDisk);
+    scratch = Scratch.make(io, bytes, onDisk);
     child = start(io, editor, scratch.file);
     refuse(editor, await childExit(child));
     return scratch.read();
@@ -55,19 +55,19 @@ function refuse(editor: string, end: number | NodeJS.Signals): void {
 }
 
 /** Leaves Ctrl-C to the editor; every other end of this process cleans up first. Set up before there is a file. */
-function guard(cleanUp: (signal: NodeJS.Signals | null) => void): () => void {
+function guard(io: Io, cleanUp: (signal: NodeJS.Signals | null) => void): () => void {
   const ignore = () => {};
   const onExit = () => cleanUp(null);
   const end = (signal: NodeJS.Signals) => {
     cleanUp(signal);
     release();
-    process.kill(process.pid, signal); // without our handler, it ends the process with the right status
+    io.kill(io.pid, signal); // without our handler, it ends the process with the right status
   };
   const release = () => {
-    process.off("SIGINT", ignore).off("exit", onExit);
-    for (const signal of endings) process.off(signal, end);
+    io.events.off("SIGINT", ignore).off("exit", onExit);
+    for (const signal of endings) io.events.off(signal, end);
   };
-  process.on("SIGINT", ignore).on("exit", onExit);
-  for (const signal of endings) process.on(signal, end);
+  io.events.on("SIGINT", ignore).on("exit", onExit);
+  for (const signal of endings) io.events.on(signal, end);
   return release;
 }

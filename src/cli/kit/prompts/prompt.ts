@@ -2,7 +2,7 @@
  * Questions on the terminal: they go to /dev/tty whatever standard input is, echo nothing unless told to, always restore
  * the terminal's mode, and leave nothing of a paste for the shell.
  */
-import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, readSync, writeSync } from "node:fs";
 import type { ConnectOpts, SocketConstructorOpts } from "node:net";
 import { ReadStream } from "node:tty";
 import type { Command } from "commander";
@@ -106,7 +106,7 @@ function readLine(
       return true;
     };
     const settle = (state: LineState) => {
-      const length = readWaiting(keys); // on a busy machine, the timer may be called before the input
+      const length = readWaiting(io, keys); // on a busy machine, the timer may be called before the input
       if (length > 0) take(length);
       else finish(state);
     };
@@ -121,27 +121,27 @@ function readLine(
     };
     const stop = () => {
       restore();
-      suspend(() => {
+      suspend(io, () => {
         restore = rawMode(io, terminal, input);
         show(terminal, text); // what was typed before is kept
       });
     };
     const hangUp = () => {
       finish("aborted");
-      process.kill(process.pid, "SIGHUP"); // it may have been lost with our handler; an exit without it would crash Node
+      io.kill(io.pid, "SIGHUP"); // it may have been lost with our handler; an exit without it would crash Node
     };
     input.once("end", hangUp);
     input.once("error", hangUp);
-    if (discardsEarly) discardInput();
+    if (discardsEarly) discardInput(io);
     show(terminal, text);
     input.resume();
   });
 }
 
 /** Stops the process as Ctrl-Z does, which a terminal in raw mode leaves to us. */
-function suspend(resume: () => void): void {
-  process.once("SIGCONT", resume);
-  process.kill(process.pid, "SIGTSTP");
+function suspend(io: Io, resume: () => void): void {
+  io.events.once("SIGCONT", resume);
+  io.kill(io.pid, "SIGTSTP");
 }
 
 /** Other bytes than ASCII are one character each. */
@@ -164,19 +164,19 @@ function openInput(terminal: number, buffer: Bytes, callback: (length: number) =
 /** Turns echo and signal keys off, and bracketed paste on, until the returned function is called or the process ends. */
 function rawMode(io: Io, terminal: number, input: ReadStream): () => void {
   const restore = () => {
-    process.off("exit", restore);
-    for (const signal of endings) process.off(signal, end);
+    io.events.off("exit", restore);
+    for (const signal of endings) io.events.off(signal, end);
     if (showsEscapes(io)) show(terminal, pasteMode.off);
-    discardInput();
+    discardInput(io);
     input.on("error", () => {}); // the terminal may be gone
     input.setRawMode(false);
   };
   const end = (signal: NodeJS.Signals) => {
     restore();
-    process.kill(process.pid, signal); // no handler is left: it ends the process
+    io.kill(io.pid, signal); // no handler is left: it ends the process
   };
-  process.on("exit", restore);
-  for (const signal of endings) process.on(signal, end);
+  io.events.on("exit", restore);
+  for (const signal of endings) io.events.on(signal, end);
   input.setRawMode(true);
   if (showsEscapes(io)) show(terminal, pasteMode.on);
   return restore;
@@ -187,22 +187,21 @@ function showsEscapes(io: Io): boolean {
 }
 
 /** A signal may come in the middle of a paste. */
-function discardInput(): void {
+function discardInput(io: Io): void {
   const buffer = new Uint8Array(new ArrayBuffer(65_536));
-  while (readWaiting(buffer) > 0) buffer.fill(0);
+  while (readWaiting(io, buffer) > 0) buffer.fill(0);
 }
 
 /** Reads what the terminal has sent so far, without waiting for more; returns the number of bytes. */
-function readWaiting(buffer: Bytes): number {
+function readWaiting(io: Io, buffer: Bytes): number {
+  const input = io.openTerminal(constants.O_RDONLY | constants.O_NONBLOCK);
+  if (input === null) return 0;
   try {
-    const input = openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY | constants.O_NONBLOCK);
-    try {
-      return readSync(input, buffer);
-    } finally {
-      closeSync(input);
-    }
+    return readSync(input, buffer);
   } catch {
     return 0; // nothing is left, or the terminal is gone
+  } finally {
+    closeSync(input);
   }
 }
 

@@ -17,13 +17,13 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bytes } from "../../../../workers/protocol.js";
 import { keepsNames } from "../../../client/ownership.js";
 import { xdgDirectory } from "../../../config/xdg.js";
 import { isAlive, startTime } from "../../../files/process-identity.js";
 import { CommandFailure } from "../errors.js";
+import type { Io } from "../io.js";
 
 /** statfs(2): types of file systems that keep files in memory. */
 const memoryTypes = new Set([0x01021994 /* tmpfs */, 0x858458f6 /* ramfs */]);
@@ -38,9 +38,9 @@ export class Scratch {
   }
 
   /** @throws CommandFailure unexpected, when no directory is in memory and a disk is not allowed */
-  static make(bytes: Uint8Array, onDisk: boolean): Scratch {
-    removeStaleScratch([diskPlace]);
-    const scratch = new Scratch(makeScratchDirectory(placeFor(onDisk)));
+  static make(io: Io, bytes: Uint8Array, onDisk: boolean): Scratch {
+    removeStaleScratch([io.temporaryDirectory()]); // slow to list on a disk with much in it: only edits look there
+    const scratch = new Scratch(makeScratchDirectory(io, placeFor(io, onDisk)));
     try {
       writeFileSync(scratch.file, bytes, { mode: 0o600, flag: "wx" });
       return scratch;
@@ -66,8 +66,9 @@ export class Scratch {
   }
 }
 
-function placeFor(onDisk: boolean): string {
-  const found = memoryPlaces().find(isInMemory);
+function placeFor(io: Io, onDisk: boolean): string {
+  const found = memoryPlaces(io).find(isInMemory);
+  const diskPlace = io.temporaryDirectory();
   if (found !== undefined) return found;
   if (onDisk && keepsNames(statSync(diskPlace))) return diskPlace;
   if (onDisk)
@@ -90,18 +91,15 @@ function isInMemory(place: string): boolean {
 
 const shape = /^strongroom-edit-(\d+)-(\d+)-(.+)-[A-Za-z0-9]{6}$/;
 
-/** On a disk, and slow to list where there is much in it: only edits look for leftovers there. */
-const diskPlace = tmpdir();
-
 /** Places that may be in memory, the best first. */
-export function memoryPlaces(): readonly string[] {
-  const runtime = xdgDirectory("XDG_RUNTIME_DIR");
+export function memoryPlaces({ env }: Pick<Io, "env">): readonly string[] {
+  const runtime = xdgDirectory(env, "XDG_RUNTIME_DIR");
   return runtime === undefined ? ["/dev/shm"] : [runtime, "/dev/shm"];
 }
 
-function makeScratchDirectory(place: string): string {
-  const started = startTime(process.pid)?.replace(" ", "_") ?? "unknown";
-  return mkdtempSync(join(place, `strongroom-edit-${pidNamespace()}-${process.pid}-${started}-`)); // mode 0700
+function makeScratchDirectory({ pid }: Io, place: string): string {
+  const started = startTime(pid)?.replace(" ", "_") ?? "unknown";
+  return mkdtempSync(join(place, `strongroom-edit-${pidNamespace()}-${pid}-${started}-`)); // mode 0700
 }
 
 /** Overwrites and removes every file in the directory: editors leave files of their own. */
