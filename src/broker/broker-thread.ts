@@ -1,5 +1,6 @@
-/** The broker's thread: it listens on loopback, holds no token and no file, and asks the main thread about every request. */
-import { createServer, type Server } from "node:net";
+/** The broker's thread: it listens on loopback and perhaps on a Unix socket, holds no token and no file, and asks the main thread about every request. */
+import { chmodSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { SessionAuthority } from "./authority.js";
 import { BrokerConnections } from "./connections.js";
@@ -20,15 +21,15 @@ class BrokerThread {
   constructor(start: BrokerStart) {
     const deps = this.#dependencies(start);
     this.#connections = new BrokerConnections(start.limits.connections);
-    this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+    const serve = (socket: Socket) => {
       socket.on("error", () => {}); // a close follows
       this.#connections.add(socket);
       serveClient(socket, deps).catch(() => socket.destroy());
-    });
-    this.#server.on("error", (error: NodeJS.ErrnoException) =>
-      send({ kind: "failed", code: error.code ?? error.name }),
-    );
-    this.#server.listen(start.port, start.host, () => send({ kind: "listening", port: this.#port }));
+    };
+    const { host, port, socket } = start;
+    const ready = () => send({ kind: "listening", port: this.#port });
+    this.#server = createServer({ noDelay: true, keepAlive: true }, serve).on("error", failedAt("port"));
+    this.#server.listen(port, host, socket === null ? ready : () => listenOnSocket(socket, serve, ready));
   }
 
   take(message: ToBroker): void {
@@ -84,6 +85,24 @@ class BrokerThread {
     this.#connections.end(session);
     this.#authorities.delete(session);
   }
+}
+
+/** Calls `ready` once only the user's own programs can connect. */
+function listenOnSocket(path: string, serve: (socket: Socket) => void, ready: () => void): void {
+  const failed = failedAt("socket");
+  const server = createServer(serve).on("error", failed);
+  server.listen(path, () => {
+    try {
+      chmodSync(path, 0o600);
+      ready();
+    } catch (error) {
+      failed(error as Error);
+    }
+  });
+}
+
+function failedAt(at: "port" | "socket"): (error: NodeJS.ErrnoException) => void {
+  return (error) => send({ kind: "failed", code: error.code ?? error.name, at });
 }
 
 function send(message: FromBroker, moved: ArrayBuffer[] = []): void {

@@ -2,6 +2,7 @@
  * Broker: programs use credentials that they never see. Its thread speaks to programs and upstreams; here it is decided
  * whose token that is and which secret a request may use, and the key worker makes the request's head.
  */
+import { rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import { JudgedRequest, overrideIn, tooLong } from "../../workers/use-rules.js";
@@ -46,6 +47,9 @@ export type BrokerDependencies = {
 /** Hosts that a session may reach besides those of its bindings. */
 export type SessionRules = { readonly allowed: readonly string[]; readonly egress: "any" | "listed" };
 
+/** Where the broker listens: a port of loopback, and perhaps the path of a Unix socket. */
+export type BrokerPlace = Pick<BrokerStart, "port" | "socket">;
+
 /** Access that a program needs to use the broker. */
 export type BrokerAccess = {
   readonly port: number;
@@ -76,6 +80,7 @@ export class Broker {
   readonly #deps: BrokerDependencies;
   readonly #upstreamCa: string | null;
   #port: number;
+  readonly #socket: string | null;
   #thread: Worker | null = null;
   readonly #callers = new Map<string, ClientCaller>();
   readonly #rules = new Map<string, SessionRules>();
@@ -86,9 +91,10 @@ export class Broker {
   #restartMs = firstRestartMs;
   #isStopped = false;
 
-  private constructor(port: number, upstreamCa: string | null, deps: BrokerDependencies) {
+  private constructor({ port, socket }: BrokerPlace, upstreamCa: string | null, deps: BrokerDependencies) {
     this.approvals = new Approvals(deps.clock);
     this.#port = port;
+    this.#socket = socket;
     this.#upstreamCa = upstreamCa;
     this.#deps = deps;
   }
@@ -97,8 +103,8 @@ export class Broker {
    * @param upstreamCa file of PEM certificates that are trusted beside the public roots
    * @throws StartError
    */
-  static async start(port: number, upstreamCa: string | null, deps: BrokerDependencies): Promise<Broker> {
-    const broker = new Broker(port, upstreamCa === null ? null : await readCertificates(upstreamCa), deps);
+  static async start(place: BrokerPlace, upstreamCa: string | null, deps: BrokerDependencies): Promise<Broker> {
+    const broker = new Broker(place, upstreamCa === null ? null : await readCertificates(upstreamCa), deps);
     try {
       await broker.#startThread();
     } catch (error) {
@@ -130,6 +136,12 @@ export class Broker {
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#thread?.terminate();
+    this.#removeSocket();
+  }
+
+  /** A thread that ended may have left it. */
+  #removeSocket(): void {
+    if (this.#socket !== null) rmSync(this.#socket, { force: true });
   }
 
   /** Ends the sessions whose tokens have expired; the next time when there are twice as many. */
@@ -154,7 +166,9 @@ export class Broker {
 
   /** @throws StartError */
   #startThread(): Promise<void> {
-    const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa, limits: this.#deps.limits };
+    this.#removeSocket();
+    const { limits } = this.#deps;
+    const start: BrokerStart = { host, port: this.#port, socket: this.#socket, upstreamCa: this.#upstreamCa, limits };
     const thread = new Worker(brokerThreadFile, { workerData: start, env: {}, execArgv: [], name: "broker" });
     this.#thread = thread;
     return new Promise((resolve, reject) => {
@@ -165,7 +179,9 @@ export class Broker {
       });
       thread.on("message", (message: FromBroker) => {
         if (message.kind === "failed") {
-          reject(whyNotListening(message.code, this.#port));
+          reject(
+            message.at === "port" ? whyNotListening(message.code, this.#port) : noSocket(message.code, start.socket),
+          );
           void thread.terminate();
         } else if (message.kind === "listening") {
           this.#port = message.port;
@@ -284,7 +300,7 @@ export class Broker {
     const { host: asked, port, method, target, clientPort } = use;
     const tree = this.#deps.credentials.treeOf(caller);
     const request = { token: sessionId(caller), tree, path, method, host: asked, port, target };
-    const program = () => findProgram(clientPort, this.#port);
+    const program = async () => (clientPort === null ? null : findProgram(clientPort, this.#port));
     const outcome = await this.approvals.ask({ ...request, findProgram: program }, { ask });
     if (outcome === "approved") return;
     throw new VaultError("FORBIDDEN", `${whyNotApproved[outcome]}: run strongroom approve, then try again`);
@@ -415,4 +431,8 @@ function whyNotListening(code: string, port: number): StartError {
     return new StartError(`port ${port} of ${host} is in use: stop the program that uses it, or change --broker-port`);
   }
   return new StartError(`the broker cannot listen on ${host}, port ${port} (${code}): change --broker-port`);
+}
+
+function noSocket(code: string, socket: string | null): StartError {
+  return new StartError(`the broker cannot listen on ${socket} (${code}): change --broker-socket`);
 }

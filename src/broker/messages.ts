@@ -6,6 +6,8 @@ export type Bytes = Uint8Array<ArrayBuffer>;
 export type BrokerStart = {
   readonly host: string;
   readonly port: number;
+  /** Path of a Unix socket to listen on as well; null: none. */
+  readonly socket: string | null;
   /** PEM of roots beside Node's own. */
   readonly upstreamCa: string | null;
   readonly limits: BrokerLimits;
@@ -53,8 +55,8 @@ export type Use = {
   readonly target: string;
   /** Names of its headers, in lower case. */
   readonly headers: readonly string[];
-  /** Port on loopback from which the program has connected. */
-  readonly clientPort: number;
+  /** Port on loopback from which the program has connected; null at the Unix socket. */
+  readonly clientPort: number | null;
 };
 
 /** `retryAfter`: seconds. */
@@ -91,7 +93,7 @@ export type Answer<K extends QuestionKind> = Questions[K]["answer"] | BrokerRefu
 
 export type FromBroker =
   | { readonly kind: "listening"; readonly port: number }
-  | { readonly kind: "failed"; readonly code: string }
+  | { readonly kind: "failed"; readonly code: string; readonly at: "port" | "socket" }
   | { readonly kind: QuestionKind; readonly id: number; readonly ask: Ask<QuestionKind> }
   /** The upstream's status once it is known, or the broker's own; for the audit log. */
   | { readonly kind: "used"; readonly permit: number; readonly status: number }

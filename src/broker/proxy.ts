@@ -44,13 +44,19 @@ type BoundRoute = {
   readonly name: string | null;
   readonly target: string;
   readonly tokenHeaders: ReadonlySet<string>;
-  readonly clientPort: number;
+  readonly clientPort: number | null;
 };
 
 /** Where a request for `http://` goes, without a credential. */
 type PlainRoute = { readonly host: string; readonly port: number; readonly target: string };
 
 type Route = BoundRoute | PlainRoute;
+
+/**
+ * Address of all connections at the broker's Unix socket: wrong tokens from a container lock out neither other addresses, nor
+ * the owner's commands, which have a socket of their own.
+ */
+const atSocket = "broker-socket";
 
 /** Where a connection comes from. `only`: fingerprint of the only token that counts there, where it comes through a relay. */
 type Origin = { readonly address: string; readonly only: Buffer | null };
@@ -68,7 +74,7 @@ export async function serveClient(socket: Socket, deps: ProxyDependencies): Prom
   try {
     const first = await readFirst(client).finally(() => clearTimeout(late));
     if (first === null) return;
-    const origin = { address: socket.remoteAddress ?? "", only: first.only };
+    const origin = { address: socket.remoteAddress ?? atSocket, only: first.only };
     if (first.head.method === "CONNECT") return await serveConnect(client, socket, first.head, origin, deps);
     client.unread(first.raw);
     endIdle(socket, deps);
@@ -97,7 +103,7 @@ async function serveConnect(
   deps: ProxyDependencies,
 ): Promise<void> {
   const { host, port } = connectTarget(head);
-  const clientPort = socket.remotePort ?? 0;
+  const clientPort = socket.remotePort ?? null;
   const session = await requireSession(proxyToken(head), origin, deps);
   deps.admit(session, socket);
   const bound = session.bound.find((one) => one.host === host && one.port === port);
@@ -366,7 +372,7 @@ async function findNamedRoute(
   const bound = session.bound.find((one) => one.name === name);
   if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
   const target = rest === undefined ? "/" : rest.startsWith("/") ? rest : `/${rest}`;
-  return { session, bound, name, target, tokenHeaders, clientPort: socket.remotePort ?? 0 };
+  return { session, bound, name, target, tokenHeaders, clientPort: socket.remotePort ?? null };
 }
 
 /** `http://HOST/rest` becomes `/rest` at a host that the session may reach without a credential, as package managers use them. */

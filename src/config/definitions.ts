@@ -9,6 +9,7 @@ import {
   readHost,
   readNames,
   readOptionalPort,
+  readOptionalSocketPath,
   readPath,
   readSocketPath,
   readStoreUrl,
@@ -50,6 +51,8 @@ export interface Settings {
   readonly vaultPort: number | null;
   /** Null: there is no broker. */
   readonly brokerPort: number | null;
+  /** Path of the Unix socket at which the broker also listens. Null: none. */
+  readonly brokerSocket: string | null;
   /** File of PEM certificates. */
   readonly upstreamCa: string | null;
   readonly approveWith: (typeof approvers)[number];
@@ -116,6 +119,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   logLevel: { flag: "log-level", variable: "STRONGROOM_LOG_LEVEL", meaning: `how much is logged: ${logLevels.join(", ")}`, fallback: () => "info", read: oneOf(logLevels) },
   vaultPort: { flag: "vault-port", variable: "STRONGROOM_VAULT_PORT", meaning: "port for clients of HashiCorp Vault and OpenBao, 8200 by custom; 0 picks a free one, off is none", shownDefault: "off", fallback: () => null, read: readOptionalPort },
   brokerPort: { flag: "broker-port", variable: "STRONGROOM_BROKER_PORT", meaning: "port on 127.0.0.1 through which programs use secrets without reading them; 0 picks a free one, off is none", shownDefault: "off", fallback: () => null, read: readOptionalPort },
+  brokerSocket: { flag: "broker-socket", variable: "STRONGROOM_BROKER_SOCKET", meaning: "Unix socket at which the broker also listens, for containers without a network; off is none", shownDefault: "off", fallback: () => null, read: readOptionalSocketPath },
   upstreamCa: { flag: "upstream-ca", variable: "STRONGROOM_UPSTREAM_CA", meaning: "file of certificates in PEM that the broker trusts beside the public roots", shownDefault: "none", fallback: () => null, read: readPath },
   approveWith: { flag: "approve-with", variable: "STRONGROOM_APPROVE_WITH", meaning: "what approves a request at the broker: the root token, or also the passphrase", fallback: () => "token", read: oneOf(approvers) },
 };

@@ -115,6 +115,11 @@ export function readSocketPath(text: string): string {
   throw new Problem(`off or a path of at most ${maxSocketPathBytes} bytes, which is the system's limit`);
 }
 
+/** Returns null for `off`. */
+export function readOptionalSocketPath(text: string): string | null {
+  return text === "off" ? null : readSocketPath(text);
+}
+
 /** Whether a text that names a vault is the URL of a database, not a directory. */
 export function isStoreUrl(text: string): boolean {
   return /^postgres(?:ql)?:/i.test(text);

@@ -14,6 +14,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     readSetting(name, flags[name], environment, problems);
   const onlyInMs = flags.idleTimeoutMs !== undefined && flags.idleTimeout === undefined; // a flag wins over a variable
   const idleTimeout = onlyInMs ? null : read("idleTimeout");
+  const brokerSocket = read("brokerSocket");
   return withoutProblems(problems, {
     home: read("home"),
     store: read("store"),
@@ -42,7 +43,8 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     reviewPage: read("reviewPage"),
     logLevel: read("logLevel"),
     vaultPort: read("vaultPort"),
-    brokerPort: read("brokerPort"),
+    brokerPort: read("brokerPort") ?? (brokerSocket === null ? null : 0),
+    brokerSocket,
     upstreamCa: read("upstreamCa"),
     approveWith: read("approveWith"),
   });

@@ -155,27 +155,32 @@ export async function findSocketPlace({ socket }: Settings, home: Home, log: Log
     log.warn({ event: "no-socket", hint });
     return null;
   }
-  await refuseSharedDirectory(dirname(path));
-  await removeStaleSocket(path);
+  await prepareSocket(path, "--socket");
   return { path, chosen: socket !== null };
 }
 
+/** Makes the place free of an earlier socket. `flag` names it. @throws StartError when the place cannot be used */
+export async function prepareSocket(path: string, flag: string): Promise<void> {
+  await refuseSharedDirectory(dirname(path), flag);
+  await removeStaleSocket(path, flag);
+}
+
 /** Clients trust what listens there, so no other user may be able to put a socket of theirs in its place. */
-async function refuseSharedDirectory(directory: string): Promise<void> {
+async function refuseSharedDirectory(directory: string, flag: string): Promise<void> {
   const found = await missingAsNull(stat(directory));
-  if (!found?.isDirectory()) throw new StartError(`${directory} is not a directory: create it, or change --socket`);
+  if (!found?.isDirectory()) throw new StartError(`${directory} is not a directory: create it, or change ${flag}`);
   if (found.uid === process.getuid?.() && (found.mode & 0o022) === 0)
     return refuseReplaceable(join(directory, "socket"));
   throw new StartError(
-    `other users can write to ${directory}: choose a directory of your own for --socket, or run  chmod go-w ${quoted(directory)}`,
+    `other users can write to ${directory}: choose a directory of your own for ${flag}, or run  chmod go-w ${quoted(directory)}`,
   );
 }
 
-async function removeStaleSocket(path: string): Promise<void> {
+async function removeStaleSocket(path: string, flag: string): Promise<void> {
   const found = await missingAsNull(lstat(path));
   if (found === null) return;
   if (!found.isSocket()) throw new StartError(`${path} is not a socket: move it away, then start again`);
-  if (await isListening(path)) throw new StartError(`another server listens on ${path}: choose another with --socket`);
+  if (await isListening(path)) throw new StartError(`another server listens on ${path}: choose another with ${flag}`);
   await ignoring(unlink(path), "ENOENT");
 }
 

@@ -34,6 +34,7 @@ import {
   type Listeners,
   listenOnPorts,
   listenOnSocket,
+  prepareSocket,
   urlOf,
 } from "./listening.js";
 import { ServedCertificate } from "./served-certificate.js";
@@ -117,9 +118,9 @@ async function openPorts(
   return { ...found, broker, lockouts };
 }
 
-/** Files that no sandboxed program may read, besides the home. */
-function secretFiles({ tokenFile, tlsKey, storePasswordFile }: Settings): string[] {
-  return [tokenFile, tlsKey, storePasswordFile].filter((file) => file !== null);
+/** Files that no sandboxed program may open, besides the home. */
+function secretFiles({ tokenFile, tlsKey, storePasswordFile, brokerSocket }: Settings): string[] {
+  return [tokenFile, tlsKey, storePasswordFile, brokerSocket].filter((file) => file !== null);
 }
 
 type AppMaker = (api: Api, classes: MessageClasses) => Handle;
@@ -143,11 +144,19 @@ async function startBroker(
   { tokenLockout }: Pick<Service, "tokenLockout">,
   { clock, log, brokerLimits }: AllDependencies,
 ): Promise<Broker | null> {
-  const { brokerPort, upstreamCa } = settings;
+  const { brokerPort, brokerSocket: socket, upstreamCa } = settings;
   if (brokerPort === null) return null;
+  if (socket !== null) await prepareSocket(socket, "--broker-socket");
   const { Broker, defaultBrokerLimits } = await import("../broker/broker.js");
   const limits = { ...defaultBrokerLimits, connections: connectionPlaces(settings).secure, ...brokerLimits };
-  return Broker.start(brokerPort, upstreamCa, { ...guarded, audit, tokenLockout, clock, log, limits });
+  return Broker.start({ port: brokerPort, socket }, upstreamCa, {
+    ...guarded,
+    audit,
+    tokenLockout,
+    clock,
+    log,
+    limits,
+  });
 }
 
 /** Finds or makes what the home has for access: the root token and the certificate. */

@@ -118,6 +118,8 @@ export type Agent = {
   readonly port: number;
   readonly certificate: string;
   readonly caFile: string;
+  /** Path of the broker's Unix socket, where the requests go there. */
+  readonly socket?: string;
 };
 
 export async function startAgent(server: TestServer, body: object = {}): Promise<Agent> {
@@ -128,11 +130,16 @@ export async function startAgent(server: TestServer, body: object = {}): Promise
   return { name: String(made["name"]), token: String(made["token"]), port: Number(made["port"]), certificate, caFile };
 }
 
+/** Opens a connection to the broker, which is closed at the test's end. */
+export function connectTo({ port, socket: path }: Pick<Agent, "port" | "socket">): Socket {
+  const socket = path === undefined ? connect(port, "127.0.0.1") : connect(path);
+  later(() => void socket.destroy());
+  return socket;
+}
+
 /** Opens a connection to the broker, sends exactly these bytes, and returns all that comes until it closes. */
 export async function sendRaw(agent: Agent, bytes: string): Promise<string> {
-  const socket = connect(agent.port, "127.0.0.1");
-  later(() => void socket.destroy());
-  return exchange(socket, bytes);
+  return exchange(connectTo(agent), bytes);
 }
 
 /** Sends bytes, and returns all that comes until the connection closes. */
@@ -151,8 +158,7 @@ export function proxyAuthorization({ token }: Agent): string {
 
 /** Opens a tunnel to `authority`, HOST:PORT; its response when it is refused. */
 export async function openTunnel(agent: Agent, authority: string): Promise<Socket | string> {
-  const socket = connect(agent.port, "127.0.0.1");
-  later(() => void socket.destroy());
+  const socket = connectTo(agent);
   socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${proxyAuthorization(agent)}\r\n\r\n`);
   const text = await new Promise<string>((resolve) =>
     socket.once("data", (piece) => resolve(piece.toString("latin1"))),
