@@ -1,102 +1,35 @@
 /** Forms of the evidence for people: text for a terminal, Markdown, and one HTML file without scripts. */
 import type { Evidence, Row, Section } from "./evidence.js";
-
-type Paint = (colour: "red" | "green" | "yellow" | "dim" | "bold", text: string) => string;
+import { fewestForTable, folded, hanging, mark, type Paint, Table, type TableRow } from "./table.js";
 
 const heading = "Strongroom: evidence";
 const verdictColours = { holds: "green", fails: "red", unknown: "yellow" } as const;
-const columnTitles = ["", "", "expected", "found"];
-
-function mark({ holds }: Row): string {
-  if (holds === null) return "  -  ";
-  return holds ? "holds" : "FAILS";
-}
-
-/** Below this width, expected and found stand under what was looked at. */
-const fewestForTable = 64;
-const gap = 2;
-const markWidth = 5;
+const columnTitles = ["expected", "found"];
 
 /** @param width of the terminal, in columns */
 export function asText({ verdict, conclusion, reason, sections }: Evidence, paint: Paint, width: number): string {
-  const fewest = Math.max(20, width);
-  const head = [conclusion, ...(reason === null ? [] : [reason])].flatMap((text) => folded(text, fewest));
-  const widths = tableWidths(sections, fewest);
+  const head = [conclusion, ...(reason === null ? [] : [reason])].flatMap((text) => folded(text, width));
+  const rows = sections.flatMap((section) => (section.kind === "checks" ? section.rows.map(tableRow) : []));
+  const table = new Table(columnTitles, rows, paint, width);
   const blocks = sections.map((section, i) => {
-    const titles = i === 0 && section.kind === "checks" && fewest >= fewestForTable ? [titleLine(widths)] : [];
-    const title = folded(section.title, fewest).map((line) => paint("bold", line));
-    return ["", ...title, ...titles.map((line) => paint("dim", line)), ...sectionLines(section, paint, fewest, widths)];
+    const title = folded(section.title, width).map((line) => paint("bold", line));
+    const content = section.kind === "checks" ? section.rows.flatMap((row) => table.row(tableRow(row))) : [];
+    return ["", ...title, ...(i === 0 ? table.head() : []), ...content, ...textLines(section, width)];
   });
   return `${[...head.map((line) => paint(verdictColours[verdict], line)), ...blocks.flat()].join("\n")}\n`;
 }
 
-function sectionLines(section: Section, paint: Paint, width: number, widths: readonly number[]): string[] {
-  if (section.kind === "checks") return section.rows.flatMap((row) => rowLines(row, paint, width, widths));
+function tableRow({ what, expected, found, holds }: Row): TableRow {
+  return { holds, cells: [what, String(expected), String(found)] };
+}
+
+function textLines(section: Section, width: number): string[] {
+  if (section.kind === "checks") return [];
   if (section.kind === "list") return section.texts.flatMap((text) => hanging("  - ", folded(text, width - 4)));
-  const label = Math.max(...section.facts.map(([name]) => name.length)) + 2 + gap;
+  const label = Math.max(...section.facts.map(([name]) => name.length)) + 4;
   if (width < fewestForTable)
-    return section.facts.flatMap(([name, value]) => [`  ${name}`, ...indented(folded(value, width - 4), 4)]);
+    return section.facts.flatMap(([name, value]) => [`  ${name}`, ...hanging("    ", folded(value, width - 4))]);
   return section.facts.flatMap(([name, value]) => hanging(`  ${name}`.padEnd(label), folded(value, width - label)));
-}
-
-function rowLines(row: Row, paint: Paint, width: number, widths: readonly number[]): string[] {
-  const colour = row.holds === null ? "dim" : row.holds ? "green" : "red";
-  const marked = (line: string) => `  ${paint(colour, mark(row))}  ${line}`;
-  const indent = 2 + markWidth + gap;
-  const texts = [row.what, String(row.expected), String(row.found)];
-  if (width < fewestForTable) {
-    const below = folded(`expected ${texts[1]}, found ${texts[2]}`, width - indent);
-    const [first = "", ...others] = [...folded(row.what, width - indent), ...below];
-    return [marked(first), ...indented(others, indent)];
-  }
-  const cells = texts.map((text, i) => folded(text, widths[i] ?? 0));
-  const height = Math.max(...cells.map(({ length }) => length));
-  const lines = Array.from({ length: height }, (_, i) =>
-    cells
-      .map((cell, column) => (cell[i] ?? "").padEnd((widths[column] ?? 0) + gap))
-      .join("")
-      .trimEnd(),
-  );
-  const [first = "", ...others] = lines;
-  return [marked(first), ...indented(others, indent)];
-}
-
-/** Widths of what, expected and found; the last two get what their longest text needs, within a fifth of the line each. */
-function tableWidths(sections: readonly Section[], width: number): readonly number[] {
-  const rows = sections.flatMap((section) => (section.kind === "checks" ? section.rows : []));
-  const longest = (texts: readonly string[]) => Math.max(8, ...texts.map(({ length }) => length));
-  const most = Math.floor(width / 5);
-  const expected = Math.min(most, longest(rows.map((row) => String(row.expected))));
-  const found = Math.min(most, longest(rows.map((row) => String(row.found))));
-  const left = width - 2 - markWidth - 3 * gap - expected - found;
-  return [Math.min(left, longest(rows.map(({ what }) => what))), expected, found];
-}
-
-function titleLine(widths: readonly number[]): string {
-  const [what = 0, expected = 0] = widths;
-  return `${" ".repeat(2 + markWidth + gap + what + gap)}${"expected".padEnd(expected + gap)}found`;
-}
-
-function hanging(first: string, lines: readonly string[]): string[] {
-  return lines.map((line, i) => `${i === 0 ? first : " ".repeat(first.length)}${line}`);
-}
-
-function indented(lines: readonly string[], columns: number): string[] {
-  return lines.map((line) => `${" ".repeat(columns)}${line}`);
-}
-
-/** Breaks a text at spaces into lines of at most `width` columns, and inside a word that is longer. */
-function folded(text: string, width: number): string[] {
-  const words = text.split(" ").flatMap((word) => word.match(new RegExp(`.{1,${width}}`, "gsu")) ?? [""]);
-  const lines: string[] = [];
-  let line: string | null = null;
-  for (const word of words) {
-    if (line !== null && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = line === null ? word : `${line} ${word}`;
-  }
-  return [...lines, line ?? ""];
 }
 
 export function asMarkdown({ conclusion, reason, sections }: Evidence): string {
@@ -109,11 +42,13 @@ function markdownContent(section: Section): string {
   const row = (cells: readonly string[]) => `| ${cells.map(escapeMarkdown).join(" | ")} |`;
   if (section.kind === "list") return section.texts.map((text) => `- ${escapeMarkdown(text)}`).join("\n");
   if (section.kind === "facts") return ["| | |", "|---|---|", ...section.facts.map(row)].join("\n");
-  return [row(columnTitles), "|---|---|---|---|", ...section.rows.map((each) => row(rowCells(each)))].join("\n");
+  return [row(["", "", ...columnTitles]), "|---|---|---|---|", ...section.rows.map((each) => row(rowCells(each)))].join(
+    "\n",
+  );
 }
 
 function rowCells(row: Row): string[] {
-  return [mark(row).trim(), row.what, String(row.expected), String(row.found)];
+  return [mark(row.holds).trim(), row.what, String(row.expected), String(row.found)];
 }
 
 function escapeMarkdown(text: string): string {
@@ -164,7 +99,7 @@ function htmlContent(section: Section, isFirst: boolean): string {
     const facts = section.facts.map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`);
     return `<dl>\n${all(facts)}\n</dl>`;
   }
-  const titles = ["result", "check", "expected", "found"].map((name) => `<th scope="col">${name}</th>`).join("");
+  const titles = ["result", "check", ...columnTitles].map((name) => `<th scope="col">${name}</th>`).join("");
   const rows = section.rows.map((row) => {
     const [marked = "", ...cells] = rowCells(row).map(escapeHtml);
     const colour = row.holds === null ? "" : ` class="${row.holds ? "holds" : "fails"}"`;

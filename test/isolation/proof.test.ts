@@ -1,10 +1,10 @@
 /** Proof that the isolation tests can fail: the scanner finds what is there, and catches a naive server. */
 import { spawn } from "node:child_process";
-import { createHmac, scryptSync } from "node:crypto";
+import { scryptSync } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { compareServers, startNaive } from "../../tools/demo/control.js";
 import { later } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { scanProcess } from "../../tools/rig/scanner.js";
@@ -38,25 +38,28 @@ describe("the scanner", function () {
   });
 
   it("finds passphrase and key in a naive server after its lock", async () => {
-    const child = spawn(process.execPath, [fileURLToPath(new URL("./naive-server.js", import.meta.url))]);
-    later(() => void child.kill("SIGKILL"));
-    const [line] = (await once(child.stdout, "data")) as [Buffer];
-    const base = `http://127.0.0.1:${line.toString().trim()}`;
+    const { pid, call } = await startNaive();
     const passphrase = "the passphrase of a naive server";
-    const body = JSON.stringify({ passphrase });
-    await (
-      await fetch(`${base}/unlock`, { method: "POST", headers: { "content-type": "application/json" }, body })
-    ).json();
-    await (await fetch(`${base}/lock`, { method: "POST" })).json();
-    const key = createHmac("sha256", scryptSync(passphrase, "salt", 32, { N: 16384 }))
-      .update("key")
-      .digest();
+    await call("POST", "/unlock", { passphrase });
+    await call("PUT", "/secrets/a", { value: "a value" });
+    await call("POST", "/lock");
+    const key = scryptSync(passphrase, "salt", 32);
     const wanted = new Map<string, Uint8Array>([
       ["passphrase", Buffer.from(passphrase)],
       ["key", key],
     ]);
-    const found = scanProcess(child.pid ?? 0, wanted);
+    const found = scanProcess(pid, wanted);
     expect(found.get("passphrase")?.full).to.be.above(0);
     expect(found.get("key")?.full).to.be.above(0);
+  });
+
+  it("of prove finds secrets in a naive server, and in ours the key alone, until a lock", async () => {
+    const rows = await compareServers();
+    expect(rows.map(({ expected, ours }) => [expected, ours])).to.deep.equal([
+      [0, 0],
+      [1, 1],
+      [0, 0],
+    ]);
+    expect(rows.filter(({ naive, holds }) => naive === 0 || !holds)).to.deep.equal([]);
   });
 });

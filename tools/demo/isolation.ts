@@ -1,37 +1,33 @@
 /**
- * Demonstration of key isolation for reviewers: takes a vault on a real server through its states, shows after each step
- * where its secrets are found, tries attacks, and ends with a verdict. `--json` is for machines.
+ * Demonstration of key isolation for reviewers: searches the memory of a naive server and of ours, tries attacks, and ends
+ * with a verdict. `--json` is for machines.
  */
 import { existsSync } from "node:fs";
 import { cleanUpTo } from "../rig/clean-up.js";
 import { tryAttacks } from "./attacks.js";
-import { type Step, showAttacks, showStep, showVerdict } from "./printout.js";
-import { playSteps } from "./steps.js";
+import { compareServers } from "./control.js";
+import { type Attack, Printout } from "./printout.js";
 
 const flags = process.argv.slice(2);
 const asJson = flags.includes("--json");
 const unknown = flags.find((flag) => flag !== "--json");
-const legend = `Copies of each secret: as strings in the heaps of the two threads, and as bytes in all of the process's memory.
-halves: copies of the first or second half of a secret alone, as a freed buffer can keep them.
-canary: a text that must be found, or the search itself does not work.
-`;
+const printout = new Printout(process.stdout);
 
 function say(text: string): void {
   if (!asJson) process.stdout.write(text);
 }
 
 async function demonstrate(): Promise<boolean> {
-  const steps: Step[] = [];
-  say(legend);
-  for await (const step of playSteps()) {
-    steps.push(step);
-    say(showStep(step));
+  const copies = await compareServers();
+  say(printout.comparison(copies));
+  const attacks: Attack[] = [];
+  for await (const attack of tryAttacks()) {
+    attacks.push(attack);
+    say(printout.attack(attack));
   }
-  const attacks = await tryAttacks();
-  say(showAttacks(attacks));
-  const holds = [...steps.flatMap(({ rows }) => rows), ...attacks].every((finding) => finding.holds);
-  say(showVerdict(holds));
-  if (asJson) process.stdout.write(`${JSON.stringify({ node: process.version, steps, attacks, holds }, null, 2)}\n`);
+  const holds = [...copies, ...attacks].every((finding) => finding.holds);
+  say(printout.verdict(holds));
+  if (asJson) process.stdout.write(`${JSON.stringify({ node: process.version, copies, attacks, holds }, null, 2)}\n`);
   return holds;
 }
 

@@ -24,8 +24,8 @@ export async function foreignHome(server: ServerProcess): Promise<Attack> {
   const { code } = await unlock();
   const caught = trap.received() - before;
   return {
-    attack: "a trap in a home that is not this user's alone",
-    outcome: `unlock ends with exit ${code}, the trap received ${caught} bytes`,
+    attack: "a trap in a home that others can change",
+    outcome: `exit ${code}, ${caught} bytes received`,
     holds: works && code === 11 && caught === 0,
   };
 }
@@ -64,8 +64,8 @@ export async function manyAddresses(server: ServerProcess): Promise<Attack> {
   const tried = answers.filter(({ status }) => status === 401).length;
   const refused = answers.filter(({ status }) => status === 429).length;
   return {
-    attack: "12 guesses of the passphrase, each from an address of its own",
-    outcome: `${tried} tried, ${refused} refused: 429 RATE_LIMITED`,
+    attack: "12 guesses, each from its own address",
+    outcome: `${tried} tried, ${refused} refused with 429`,
     holds: tried === 10 && refused === 2,
   };
 }
@@ -75,8 +75,8 @@ export async function shortToken(): Promise<Attack> {
   const failure = await startProcess([], { STRONGROOM_TOKEN: "t".repeat(31) }).catch((error: unknown) => error);
   const holds = failure instanceof NotStarted && failure.ended.stderr.includes("32");
   return {
-    attack: "a token of 31 characters, for guesses from many addresses",
-    outcome: failure instanceof NotStarted ? `the server does not start, exit ${failure.ended.code}` : "accepted",
+    attack: "a token short enough to guess",
+    outcome: failure instanceof NotStarted ? `exit ${failure.ended.code}, no start` : "accepted",
     holds,
   };
 }
@@ -89,8 +89,8 @@ export async function webPage(server: ServerProcess): Promise<Attack> {
   const refused = answers.filter(({ status }) => status === 400).length;
   const { status } = await send(server, { path: "/v1/secrets" });
   return {
-    attack: "15 requests of a web page, to lock the owner out",
-    outcome: `${refused} times 400, then the owner's own: ${status}`,
+    attack: "15 requests of a web page, for a lockout",
+    outcome: `${refused} times 400, the owner ${status}`,
     holds: refused === answers.length && status === 200,
   };
 }
@@ -105,8 +105,8 @@ export async function ownersLock(server: ServerProcess): Promise<Attack> {
   for (const one of idle) one.destroy();
   const { locked } = await mustStatus(server);
   return {
-    attack: "10 wrong tokens and 1,100 idle connections, against lock",
-    outcome: `${status} over TCP; over the Unix socket strongroom lock ends with exit ${code}`,
+    attack: "1,100 idle connections, against lock",
+    outcome: `TCP ${status}, Unix socket exit ${code}`,
     holds: status === 429 && code === 0 && locked === true,
   };
 }
@@ -124,8 +124,8 @@ export async function steeringName(server: ServerProcess): Promise<Attack> {
   await run(["run", "--set", "NODE_OPTIONS=ci/NODE OPTIONS", ...program], home);
   const works = existsSync(mark);
   return {
-    attack: "a secret named NODE OPTIONS, for run --prefix",
-    outcome: ran ? "foreign code ran" : `exit ${code}, and foreign code did not run`,
+    attack: "a secret named NODE OPTIONS, for run",
+    outcome: ran ? "foreign code ran" : `exit ${code}, foreign code not run`,
     holds: works && !ran && code === 2,
   };
 }

@@ -1,63 +1,55 @@
-/** Output of the demonstration as a table. */
+/** Printout of the demonstration, in the layout of prove's report. */
 import { styleText } from "node:util";
+import { folded, type Paint, Table } from "../../prove/table.js";
+import type { Comparison } from "./control.js";
 
-/** Copies of each secret found at each place; null where it was not searched for. */
-export type Row = {
-  readonly secret: string;
-  readonly frontEnd: number | null;
-  readonly keyWorker: number | null;
-  readonly process: number;
-  readonly halves: number;
-  readonly expected: string;
-  readonly holds: boolean;
-};
-
-export type Step = { readonly step: string; readonly rows: readonly Row[] };
+/** What an attack tried, and what it got. */
 export type Attack = { readonly attack: string; readonly outcome: string; readonly holds: boolean };
 
-const columns = ["", "front end's heap", "key worker's heap", "whole process", "halves", "expected", ""];
+const usualColumns = 80;
 
-export function showStep({ step, rows }: Step): string {
-  const cells = rows.map(({ secret, frontEnd, keyWorker, process, halves, expected, holds }) => [
-    secret,
-    shown(frontEnd),
-    shown(keyWorker),
-    shown(process),
-    shown(halves),
-    expected,
-    mark(holds),
-  ]);
-  return `\n${styleText("bold", step)}\n${table([columns, ...cells])}`;
-}
+export class Printout {
+  readonly #width: number;
+  readonly #paint: Paint;
 
-export function showAttacks(attacks: readonly Attack[]): string {
-  const cells = attacks.map(({ attack, outcome, holds }) => [attack, outcome, mark(holds)]);
-  return `\n${styleText("bold", "attacks")}\n${table(cells)}`;
-}
+  constructor({ isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number }) {
+    this.#width = columns ?? usualColumns;
+    this.#paint = isTTY === true && !process.env["NO_COLOR"] ? styleText : (_, text) => text;
+  }
 
-export function showVerdict(holds: boolean): string {
-  return holds
-    ? styleText("green", "\nverdict: every promise holds\n")
-    : styleText("red", "\nverdict: A PROMISE IS BROKEN\n");
-}
+  comparison(rows: readonly Comparison[]): string {
+    const cells = rows.map(({ what, naive, expected, ours, holds }) => {
+      return { holds, cells: [what, ...[naive, ours, expected].map(String)] };
+    });
+    const table = new Table(["naive server", "Strongroom", "expected"], cells, this.#paint, this.#width);
+    const [naive, ours] = [rows.map((row) => row.naive), rows.map((row) => row.ours)];
+    const text =
+      "The control is a naive server of about 40 lines: what the same search finds there shows that it works. " +
+      "Both did the same: unlock, 20 puts, 20 gets, lock.";
+    const [passphrase, key, afterLock] = naive;
+    const end = `naive: passphrase ${passphrase} times, key ${key}, after lock still ${afterLock}; ours ${ours.join(", ")}`;
+    return [
+      this.#paint("bold", "Copies in memory, found by prove's scanner"),
+      ...folded(text, this.#width),
+      ...table.head(),
+      ...cells.flatMap((row) => table.row(row)),
+      ...folded(end, this.#width),
+      "",
+      this.#paint("bold", "Attacks: what each tried, and what it got"),
+      "",
+    ].join("\n");
+  }
 
-function shown(count: number | null): string {
-  return count === null ? "" : String(count);
-}
+  attack({ attack, outcome, holds }: Attack): string {
+    const row = { holds, cells: [attack, outcome] };
+    const widest = { holds, cells: ["x".repeat(41), "x".repeat(28)] };
+    return `${new Table(["got"], [widest], this.#paint, this.#width).row(row).join("\n")}\n`;
+  }
 
-function mark(holds: boolean): string {
-  return holds ? styleText("green", "holds") : styleText("red", "BROKEN");
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => (row[i] ?? "").length)));
-  return rows
-    .map(
-      (row) =>
-        `  ${row
-          .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
-    .join("");
+  verdict(holds: boolean): string {
+    const [colour, text] = holds
+      ? (["green", "Every promise holds."] as const)
+      : (["red", "A PROMISE IS BROKEN."] as const);
+    return `\n${this.#paint(colour, text)}\n`;
+  }
 }
