@@ -64,6 +64,7 @@ import type {
 import { keepsMetadata, putKeeping } from "./put-keeping.js";
 import { conditionHeaders, encoded, queryOf, readReference, secretUrl, timeOf, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
+import type { SecretBytes } from "./secret-bytes.js";
 import type { VitalSigns } from "./shape-check.js";
 import {
   bytesOf,
@@ -158,6 +159,7 @@ export type {
   Text,
 } from "./options.js";
 export type { Secret } from "./secret.js";
+export type { SecretBytes } from "./secret-bytes.js";
 export type { VitalSigns } from "./shape-check.js";
 export type {
   ConfigureTransitKeyOptions,
@@ -276,6 +278,19 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async get(path: string, options: CallOptions = {}): Promise<Secret> {
     return new Secret(await this.#connection.send("Secret", "GET", secretUrl(path), options));
+  }
+
+  /**
+   * Returns a secret whose value never becomes a string, for programs that wipe what they have used. It costs a connection.
+   * @throws StrongroomError as `get`
+   * @example
+   * ```ts
+   * const secret = await client.getBytes("app/tls.p12");
+   * secret.wipe();
+   * ```
+   */
+  async getBytes(path: string, options: CallOptions = {}): Promise<SecretBytes> {
+    return this.#connection.secretBytes(secretUrl(path), options);
   }
 
   /**

@@ -7,6 +7,7 @@ import { Lifetime } from "./lifetime.js";
 import type { CallOptions, ClientOptions } from "./options.js";
 import type { ApiRequest } from "./request.js";
 import { decoderOf, decodeText, type Received } from "./response.js";
+import { decodeSecretBytes, type SecretBytes } from "./secret-bytes.js";
 import type { Shaped } from "./shape-check.js";
 import { SocketUnavailable, Transport } from "./transport.js";
 
@@ -60,6 +61,12 @@ export class Connection {
     withToken: boolean,
   ): Promise<Shaped[N]> {
     return this.#exchange({ request, withToken, decode: decoderOf(shape) }, options);
+  }
+
+  /** Sends a GET for a secret whose value never becomes a string. */
+  secretBytes(path: string, options: CallOptions): Promise<SecretBytes> {
+    const request = { method: "GET", path, ownsResponse: true } as const;
+    return this.#exchange({ request, withToken: true, decode: decodeSecretBytes }, options);
   }
 
   /** Sends a GET whose response is text instead of JSON. */

@@ -132,7 +132,7 @@ function utf8(text: string): Bytes {
 }
 
 /** An explicit ArrayBuffer never moves: wiping reaches the only copy. */
-function own(length: number): Bytes {
+export function own(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
 }
 

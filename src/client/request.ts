@@ -9,6 +9,8 @@ export type ApiRequest = {
   readonly body?: Uint8Array | undefined;
   /** A POST that changes nothing. */
   readonly readsOnly?: boolean | undefined;
+  /** The response is read into memory of ours, which is wiped. */
+  readonly ownsResponse?: true;
   /** Headers in addition to those of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };

@@ -6,13 +6,14 @@
  */
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AgentOptions, RequestOptions } from "node:https";
-import { Socket } from "node:net";
+import { connect as connectSocket, type OnReadOpts, Socket } from "node:net";
 import { finished } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { TLSSocket } from "node:tls";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { nameOf, type ServerLocation, type TlsLocation } from "./discovery.js";
 import { StrongroomError, systemCode } from "./errors.js";
 import { type Lifetime, uncertainty } from "./lifetime.js";
+import { receiveOwned, UnreadableResponse } from "./owned-response.js";
 import { type ApiRequest, isRead, mostBytesOfContent, mostResponseBytes } from "./request.js";
 import type { Received } from "./response.js";
 
@@ -24,17 +25,30 @@ const maxConnections = 32;
  */
 export const idleMs = 15_000;
 
+/** Connects to the server, with a buffer of ours to read into. */
+type Connect = (onread: OnReadOpts) => Socket;
+
+/** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT, for which Node has no name: wipes the record buffer once it has been read. */
+const cleansePlaintext = 0x2;
+
 export class Transport {
   readonly location: ServerLocation;
   readonly #agent: Agent;
   readonly #open: typeof httpRequest;
+  readonly #connect: Connect;
   readonly #maxResponseBytes: number;
   readonly #running = new Set<Lifetime>();
 
-  private constructor(location: ServerLocation, agent: Agent, open: typeof httpRequest, maxResponseBytes: number) {
+  private constructor(
+    location: ServerLocation,
+    agent: Agent,
+    { open, connect }: { readonly open: typeof httpRequest; readonly connect: Connect },
+    maxResponseBytes: number,
+  ) {
     this.location = location;
     this.#agent = agent;
     this.#open = open;
+    this.#connect = connect;
     this.#maxResponseBytes = maxResponseBytes;
     this.#connectForRunningOnly();
   }
@@ -47,12 +61,15 @@ export class Transport {
     const kept: AgentOptions = { keepAlive: true, maxSockets: maxConnections, timeout };
     if (location.socket === null) return Transport.#overTls(location, maxResponseBytes, kept);
     const agent = new Agent(kept);
-    return new Transport(location, agent, httpRequest, maxResponseBytes);
+    const { socket: path } = location;
+    const connect: Connect = (onread) => connectSocket({ path, onread });
+    return new Transport(location, agent, { open: httpRequest, connect }, maxResponseBytes);
   }
 
   static async #overTls(location: TlsLocation, maxResponseBytes: number, kept: AgentOptions): Promise<Transport> {
     warnOfIgnoredVariable();
     const { Agent, request } = await import("node:https"); // slow to load, and not needed for a socket
+    const { connect: connectTls } = await import("node:tls");
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
       ca: location.certificate,
       rejectUnauthorized: true, // the default, except with NODE_TLS_REJECT_UNAUTHORIZED=0
@@ -60,7 +77,9 @@ export class Transport {
       minVersion: "TLSv1.2",
     };
     const agent = new Agent({ ...trust, ...kept });
-    return new Transport(location, agent, request, maxResponseBytes);
+    const wiping = { ...trust, ...target(location), secureOptions: cleansePlaintext };
+    const connect: Connect = (onread) => connectTls({ ...wiping, onread } as ConnectionOptions);
+    return new Transport(location, agent, { open: request, connect }, maxResponseBytes);
   }
 
   /** @throws StrongroomError without a complete response; SocketUnavailable */
@@ -104,6 +123,7 @@ export class Transport {
     lifetime.mustLast();
     this.#running.add(lifetime);
     try {
+      if (request.ownsResponse) return await this.#receiveOwned(request, token, lifetime);
       const sent = this.#open(this.#optionsOf(request, token));
       const received = receive(sent, request, this.location, this.#maxResponseBytes);
       sent.end(request.body);
@@ -114,6 +134,20 @@ export class Transport {
     } finally {
       this.#running.delete(lifetime);
     }
+  }
+
+  async #receiveOwned(request: ApiRequest, token: string | null, lifetime: Lifetime): Promise<Received> {
+    const { method, path } = request;
+    const credential = token === null ? "" : `authorization: Bearer ${token}\r\n`;
+    const lines = `host: ${this.location.address?.host ?? "localhost"}\r\naccept: application/json\r\n${credential}`;
+    const head = `${method} ${path} HTTP/1.1\r\n${lines}connection: close\r\n\r\n`;
+    const { socket, received } = receiveOwned(this.#connect, head, this.#maxResponseBytes);
+    const failed = (error: Error) => {
+      if (this.location.socket !== null && "syscall" in error && error.syscall === "connect")
+        throw new SocketUnavailable();
+      throw requestFailure(error, socket, request, this.location);
+    };
+    return lifetime.wait(received.catch(failed), () => socket.destroy());
   }
 
   #optionsOf({ method, path, body, headers }: ApiRequest, token: string | null): RequestOptions {
@@ -175,12 +209,12 @@ function receive(
       if (location.socket !== null && "syscall" in error && error.syscall === "connect")
         reject(new SocketUnavailable());
       const stale = sent.reusedSocket && !responding && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
-      reject(stale && isRead(request) ? new StaleConnection() : requestFailure(error, sent, request, location));
+      reject(stale && isRead(request) ? new StaleConnection() : requestFailure(error, sent.socket, request, location));
     });
     sent.on("response", (response) => {
       responding = true;
       const most = mostResponseBytes(request, response.statusCode ?? 0, maxResponseBytes);
-      collect(response, most).then(resolve, (error) => reject(requestFailure(error, sent, request, location)));
+      collect(response, most).then(resolve, (error) => reject(requestFailure(error, sent.socket, request, location)));
     });
   });
 }
@@ -211,7 +245,7 @@ const unknownHost = ["ENOTFOUND", "EAI_AGAIN"];
 /** Returns the error for a request without a response: its code, and what the caller can do. */
 function requestFailure(
   error: Error,
-  sent: ClientRequest,
+  socket: Socket | null,
   request: ApiRequest,
   location: ServerLocation,
 ): StrongroomError {
@@ -222,9 +256,14 @@ function requestFailure(
     const message = `the response of ${at} has more than ${error.most} bytes and is not read: ask for less at once, or check the address`;
     return new StrongroomError("PROTOCOL", `${message}${uncertainty(request)}`);
   }
-  const socket = sent.socket as TLSSocket | null;
-  if (location.socket === null && socket?.authorizationError) {
+  if (location.socket === null && (socket as TLSSocket | null)?.authorizationError) {
     return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, location), { cause: error });
+  }
+  if (error instanceof UnreadableResponse) {
+    return new StrongroomError(
+      "PROTOCOL",
+      `the response of ${at} is not one of a Strongroom server: check the address`,
+    );
   }
   if (unknownHost.includes(code)) {
     const message = `the host of ${at} cannot be found (${code}): correct the address, as in STRONGROOM_ADDRESS`;
