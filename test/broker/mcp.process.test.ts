@@ -235,6 +235,6 @@ describe("strongroom mcp without its package", () => {
   it("says how to install it", async () => {
     const { code, stderr } = await run(["mcp"], { PATH: "/usr/bin:/bin" });
     expect({ code, stderr }).to.deep.include({ code: 2 });
-    expect(stderr).to.contain("npm install --global strongroom-mcp");
+    expect(stderr).to.contain("npm pack -w strongroom-mcp");
   });
 });

@@ -28,7 +28,8 @@ exit status and output). Credentials are added by the server's broker; no tool
 returns a value. Where one is short or could be guessed, request returns only
 the status, and run nothing.
 
-It is a package of its own:  npm install --global strongroom-mcp`;
+It is a package of its own, made in a clone by  npm pack -w strongroom-mcp
+and installed from that file:  npm i -g --prefix ~/.local ./strongroom-mcp-*.tgz`;
 
 export function define(command: Command, io: Io): void {
   const append = (text: string, before: readonly string[] = []) => [...before, text];
@@ -64,7 +65,7 @@ function findServer(io: Io): readonly string[] {
   } catch {
     const found = findProgram("strongroom-mcp", io.env["PATH"]);
     if ("file" in found) return [found.file];
-    const remedy = "install it with  npm install --global strongroom-mcp";
+    const remedy = "install the file that  npm pack -w strongroom-mcp  makes in a clone (strongroom help mcp)";
     throw new CommandFailure("usage", `the MCP server is a package of its own: ${remedy}`);
   }
 }
