@@ -118,7 +118,7 @@ function buildDeb(program: string, arch: string, directory: string): void {
   const share = join(root, "usr/share");
   cpSync(program, place, { recursive: true, verbatimSymlinks: true }); // without it the links would lead to the copied directory
   for (const name of readdirSync(place)) if (/^[A-Z-]+(?:\.md)?$/.test(name)) rmSync(join(place, name));
-  rmSync(join(place, "dist/share"), { recursive: true });
+  for (const name of ["dist/share", ...documents]) rmSync(join(place, name), { recursive: true, force: true });
   copy("packaging/debian/publish-certificate", join(place, "bin/publish-certificate"), 0o755);
   mkdirSync(join(root, "usr/bin"), { recursive: true });
   for (const name of ["strongroom", ...helpers])
@@ -144,6 +144,9 @@ const completions = [
   ["strongroom.fish", "fish/vendor_completions.d/strongroom.fish"],
 ] as const;
 
+/** Documents and what they link to. */
+const documents = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "openapi.yaml", "docs", "packages"];
+
 function gzipped(input: string | Uint8Array): Uint8Array {
   return execFileSync("gzip", ["-9n"], { input, maxBuffer: 2 ** 28 });
 }
@@ -156,7 +159,7 @@ function writeDocuments(directory: string, program: string): void {
   const entry = `strongroom (${version}) unstable; urgency=medium\n\n  * Version ${version}: see CHANGELOG.md.gz.\n\n -- ${maintainer}  ${date}\n`;
   write(join(directory, "changelog.gz"), gzipped(entry));
   write(join(directory, "CHANGELOG.md.gz"), gzipped(text("CHANGELOG.md")));
-  for (const name of ["README.md", "SECURITY.md"]) write(join(directory, name), text(name));
+  for (const name of documents) cpSync(join(program, name), join(directory, name), { recursive: true });
   copy(join(program, "dist/share/sbom.cdx.json"), join(directory, "sbom.cdx.json"), 0o644);
 }
 

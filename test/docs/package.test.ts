@@ -1,13 +1,14 @@
 /** The published package: complete without repository and development dependencies, and free of tests. */
 
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { extract, list } from "tar";
 import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { stagePackage } from "../../packaging/packed-manifest.js";
+import { linksIn } from "../../tools/docs/document-files.js";
 import { writeShare } from "../../tools/docs/share-files.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { environment, startProcess } from "../../tools/rig/process.js";
@@ -50,6 +51,14 @@ describe("the package", () => {
     const completions = ["strongroom.bash", "_strongroom", "strongroom.fish"].map((name) => `completions/${name}`);
     expect(files).to.include.members(["man/strongroom.1", ...completions].map((name) => `dist/share/${name}`));
     expect(files.filter((path) => /test|\.map$|(?<!\.d)\.c?ts$/.test(path))).to.deep.equal([]);
+  });
+
+  it("has no document with a link that leads nowhere once it is installed", async () => {
+    const place = join(await install(await pack()), "node_modules", "strongroom");
+    const names = readdirSync(place, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
+    expect(names).to.include.members(["README.md", "docs/from-dotenv.md"]);
+    const links = names.flatMap((name) => linksIn(name, readFileSync(join(place, name), "utf8")));
+    expect(links.map(({ path }) => path).filter((path) => !existsSync(join(place, path)))).to.deep.equal([]);
   });
 
   it("needs no other package and runs no script when it is installed", () => {
