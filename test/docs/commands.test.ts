@@ -38,10 +38,18 @@ describe("the commands", () => {
       .and.not.to.match(/curl [^\n]*(?:\s-k\b|--insecure)/);
   });
 
-  it("begin with an installation that is no link into the clone; npm start serves", async () => {
-    const readme = readFileSync("README.md", "utf8");
-    expect(blocksIn(readme)[0]?.code).to.equal('npm ci && npm install -g "$(npm pack --silent)"\n');
-    expect(readme).to.contain("`npm ci && npm start`");
+  it("begin with a session, and with an installation for this user alone that is no link into the clone", () => {
+    const [session, start, tests] = blocksIn(readFileSync("README.md", "utf8"));
+    expect(session?.code.match(/^\$ strongroom \w+/gm)?.slice(0, 3)).to.deep.equal(
+      ["init", "put", "get"].map((name) => `$ strongroom ${name}`),
+    );
+    const install = 'npm i -g --prefix ~/.local "$(npm pack --silent)"';
+    expect(start?.code).to.equal(`npm ci && ${install} && PATH=~/.local/bin:$PATH && strongroom up\n`);
+    expect(tests?.code).to.equal("npm ci && npm test\n");
+  });
+
+  it("name npm start as a start without installation, which serves", async () => {
+    expect(readFileSync("CONTRIBUTING.md", "utf8")).to.contain("`npm ci && npm start`");
     const env = environment({ STRONGROOM_HOME: join(temporaryDirectory(), "home") });
     const npm = spawn("npm", ["--ignore-scripts", "start", "--", "--port", "0"], { env, detached: true });
     const ended = new Promise<void>((resolve) => npm.once("close", () => resolve()));
@@ -57,9 +65,8 @@ describe("the commands", () => {
     expect(shown).to.contain("https://localhost:");
   });
 
-  it("are tested by CI as README says", () => {
-    expect(readFileSync("README.md", "utf8")).to.contain("`npm ci && npm test`");
-    expect(readFileSync(".ci/run", "utf8")).to.match(/^npm ci\b[\s\S]*^as_user npm test\b/m);
+  it("of README that install and test are what CI runs", () => {
+    expect(readFileSync(".ci/run", "utf8")).to.match(/\bnpm ci\b[\s\S]*\bnpm test\b[\s\S]*\.ci\/fresh-users\b/m);
   });
 });
 

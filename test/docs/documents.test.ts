@@ -1,10 +1,12 @@
 /** The documents as a whole: their generated tables, their links, and the commands and flags that they name. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Command } from "commander";
 import { commands } from "../../src/cli/command-table.js";
 import { anchorOf, blocksIn, documentFiles, headingsIn, type Link, linksIn } from "../../tools/docs/document-files.js";
 import { renderTables, tableNamesIn, withTables } from "../../tools/docs/generated-tables.js";
+import { pictureFile, renderPicture } from "../../tools/docs/session-picture.js";
 import { stringIo } from "../../tools/rig/string-io.js";
 
 const texts = new Map(documentFiles.map((file) => [file, readFileSync(file, "utf8")]));
@@ -20,6 +22,12 @@ describe("the documents", () => {
     expect([...texts.values()].flatMap(tableNamesIn).sort()).to.deep.equal([...tables.keys()].sort());
   });
 
+  it("begin with a picture of README's first session (npm run docs)", () => {
+    const readme = textOf("README.md");
+    expect(readFileSync(pictureFile, "utf8")).to.equal(renderPicture(readme));
+    expect(readme.slice(0, readme.indexOf("## "))).to.contain(`](${pictureFile})`);
+  });
+
   it("have links that lead somewhere, and are all reached from README", () => {
     const reached = new Set(["README.md"]);
     for (const file of reached) {
@@ -28,6 +36,18 @@ describe("the documents", () => {
       for (const { path } of links) if (texts.has(path)) reached.add(path);
     }
     expect([...reached].sort()).to.deep.equal([...documentFiles].sort());
+  });
+
+  it("install what is ours from files: npm's registry may have something else under our names", () => {
+    const byName =
+      /\b(?:npm (?:i|install|add|exec|x)|npx|pnpm (?:add|dlx)|yarn (?:add|dlx)|bunx?)\b[^\n`&|]*(?<![\w./-]|-w )strongroom(?:-\w+)?(?![\w.-])/;
+    const sources = ["src", "workers", "packages", "packaging", "bin"].flatMap(filesUnder);
+    expect(sources).to.have.lengthOf.above(300);
+    const all = [...documentFiles, "openapi.yaml", "package.json", ...sources];
+    expect(all.map((file) => byName.exec(readFileSync(file, "utf8"))?.[0]).filter(Boolean)).to.deep.equal([]);
+    for (const bad of ["npm install --global strongroom-mcp", "npx strongroom up", "npm i strongroom-client"]) {
+      expect(bad).to.match(byName);
+    }
   });
 
   it("name files that exist", () => {
@@ -51,6 +71,12 @@ describe("the documents", () => {
 
 function leadsSomewhere({ path, anchor }: Link): boolean {
   return existsSync(path) && (anchor === null || headingsIn(textOf(path)).map(anchorOf).includes(anchor));
+}
+
+function filesUnder(directory: string): string[] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && !/node_modules|dist/.test(entry.parentPath));
+  return files.map(({ parentPath, name }) => join(parentPath, name));
 }
 
 /** What stands between backquotes, and in fenced blocks. */

@@ -1,7 +1,7 @@
 /** A server, a home and a shell in which the commands of one document are run, questions answered as a person would. */
 import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
 import { temporaryDirectory } from "../rig/clean-up.js";
 import { collect, environment, mainArguments, node, startProcess } from "../rig/process.js";
@@ -89,37 +89,10 @@ function programs(): string {
   return directory;
 }
 
-/** Types an answer whenever a line that ends in a question stands there, hidden input being told by the missing echo. */
-const typist = `
-import fcntl, json, os, select, subprocess, sys, termios, time
-order = json.loads(sys.argv[1])
-master, slave = os.openpty()
-echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
-def begin():
-    os.setsid()
-    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-shell = ["bash", "--norc", "-euo", "pipefail", "-c", order["script"]]
-child = subprocess.Popen(shell, stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
-shown, seen, began = b"", 0, time.monotonic()
-while True:
-    if time.monotonic() - began > 170: os.killpg(child.pid, 9) # it asks what nothing here answers
-    ready = select.select([master], [], [], 0.1)[0]
-    if ready: shown += os.read(master, 65536)
-    line = shown[seen:].rsplit(b"\\n", 1)[-1].decode(errors="replace")
-    keys = ""
-    if line.endswith("[y/N] "): keys = "n\\r" if "recovery key" in line else "y\\r"
-    elif line.endswith(": ") and not echoes(): keys = order["value" if "alue" in line else "passphrase"] + "\\r"
-    if keys:
-        seen = len(shown)
-        os.write(master, keys.encode())
-    if not ready and child.poll() is not None: break
-print(json.dumps({"code": child.returncode, "output": shown.decode()}))
-`;
-
 async function onTerminal(script: string, cwd: string, env: NodeJS.ProcessEnv): Promise<Shown> {
-  const order = JSON.stringify({ script, passphrase, value: typedValue });
+  const order = JSON.stringify({ script, passphrase, value: typedValue, seconds: 170 });
   const { code, stdout, stderr } = await collect(
-    spawn(pythonFile() ?? "python3", ["-IS", "-c", typist, order], { cwd, env }),
+    spawn(pythonFile() ?? "python3", ["-IS", resolve("tools/docs/typist.py"), order], { cwd, env }),
   ).ended;
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as Shown;

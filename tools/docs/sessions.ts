@@ -5,6 +5,7 @@ import { openSandbox, passphrase, type Sandbox, type Setup } from "./page-sandbo
 /** Exits with 0 only when it was given what the documents say. */
 const server =
   'process.exit(process.env["password"] === "s3cr3t" || /localhost/.test(process.env["DATABASE_URL"]) ? 0 : 1);\n';
+const talkingServer = `console.log("the database accepted the password");\n${server}`;
 const dotenv = "API_KEY=k-1234\nDATABASE_URL=postgres://localhost/app\n";
 const template = "password: {{ strongroom://app/db/password }}\n";
 const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
@@ -13,7 +14,7 @@ const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
 const setups: Readonly<Record<string, Setup>> = {
   "README.md": {
     fresh: true,
-    files: { "server.js": server, "config.template.yaml": template, ".env": dotenv },
+    files: { "server.js": talkingServer, "config.template.yaml": template, ".env": dotenv },
   },
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/http-api.md": { fresh: true },

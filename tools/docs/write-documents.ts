@@ -1,8 +1,9 @@
-/** `npm run docs`: writes the tables and the sessions of all documents as the code has them now. */
+/** `npm run docs`: writes the tables and sessions of all documents as the code has them now, and README's picture. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cleanUpTo } from "../rig/clean-up.js";
 import { documentFiles } from "./document-files.js";
 import { renderTables, withTables } from "./generated-tables.js";
+import { pictureFile, renderPicture } from "./session-picture.js";
 import { hasCommands, withSessions } from "./sessions.js";
 
 try {
@@ -11,6 +12,7 @@ try {
     const text = withTables(readFileSync(file, "utf8"), tables);
     writeFileSync(file, hasCommands(text) ? await withSessions(file, text) : text);
   }
+  writeFileSync(pictureFile, renderPicture(readFileSync("README.md", "utf8")));
 } finally {
   await cleanUpTo(0);
 }
