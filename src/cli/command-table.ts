@@ -81,6 +81,7 @@ export const commands: readonly CommandRow[] = [
     { name: "completion", summary: "print a shell completion script", example: "completion bash > strongroom.bash", load: () => import("./commands/completion.js"), needsAll: true },
     { name: "version", summary: "print the version", example: "version --json", load: () => import("./commands/version.js") },
   ]),
+  { name: "overview", summary: "", load: () => import("./commands/overview.js"), hidden: true },
   { name: "flags", summary: "describe the connection flags", load: () => import("./commands/flags.js"), hidden: true },
   { name: "complete-paths", summary: "", load: () => import("../extras/complete-paths/complete-paths.js"), hidden: true },
   { name: "agent-relay", summary: "", load: () => import("./commands/agent-relay.js"), hidden: true },

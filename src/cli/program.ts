@@ -45,7 +45,7 @@ export type Program = {
 };
 
 export async function loadProgram(rows: readonly CommandRow[], given: readonly string[], io: Io): Promise<Program> {
-  const args = commandFirst(given);
+  const args = given.length === 0 ? ["overview"] : commandFirst(given);
   const program = await buildProgram(neededRows(rows, args[0]), args, io);
   const named = program.commands.find((command) => commandNames([command]).includes(args[0] ?? ""));
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
@@ -82,6 +82,7 @@ async function buildProgram(rows: readonly CommandRow[], args: readonly string[]
     .helpOption("-h, --help", "print help")
     .commandsGroup("Other:")
     .helpCommand("help [command]", "print help for a command")
+    .addHelpText("before", beginning)
     .addHelpText("after", `\n${exitCodesText()}`);
   const parsers = [program];
   const wanted = wantedAmong(rows, args);
@@ -106,6 +107,17 @@ async function buildProgram(rows: readonly CommandRow[], args: readonly string[]
   }
   return program;
 }
+
+const beginning = `Strongroom is a vault for the secrets of this machine: a local server keeps them
+encrypted, and gives them to your programs while the vault is unlocked.
+
+to begin with:
+    strongroom up                           start the server in the background
+    strongroom init                         create a vault
+    strongroom put app/db/password          store a secret
+    strongroom get app/db/password          print it
+    strongroom run --prefix app/ -- COMMAND run a program with secrets
+`;
 
 /** Columns of a help that no terminal shows. */
 const helpColumns = 80;

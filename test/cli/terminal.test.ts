@@ -88,6 +88,29 @@ describe("the command line on a terminal", () => {
     }
   });
 
+  it("init generates six words after Enter alone, shows them once, and uses them after a yes", async () => {
+    const empty = await startLocalServer();
+    const home = { STRONGROOM_HOME: empty.home };
+    const enter: Reaction = { question: "New passphrase: ", keys: "\r" };
+    const use = (keys: string): Reaction => ({ question: "Use it? [y/N]", keys });
+    const noKey: Reaction = { question: "Create a recovery key", keys: "n\r" };
+    const made = await runOnTerminal(["init"], [enter, use("n\r"), enter, use("y\r"), noKey], home);
+    expect(made.code, made.shown).to.equal(0);
+    const [declined = "", used = ""] = [...made.shown.matchAll(/ {2}((?:[a-z-]+ ){5}[a-z-]+)\r\n/g)].map(
+      ([, words]) => words,
+    );
+    expect(used, made.shown).not.to.equal("");
+    expect(made.shown.split(used)).to.have.lengthOf(2);
+    expect(declined).not.to.equal("").and.not.to.equal(used);
+    await must(home, ["lock"]);
+    const unlocked = await runOnTerminal(
+      ["unlock"],
+      { question: "Passphrase of the vault: ", keys: `${used}\r` },
+      home,
+    );
+    expect(unlocked.code).to.equal(0);
+  });
+
   it("unlock asks for the passphrase and does not echo it", async () => {
     const locked = await startLocalServer();
     await mustInit(locked, { passphrase: strong });

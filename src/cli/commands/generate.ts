@@ -19,6 +19,7 @@ import {
   withClipboard,
 } from "../kit/output/clipboard.js";
 import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../kit/output.js";
+import { entropyBits, type RandomValue, randomWords } from "../kit/random-words.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 
 type Shape = {
@@ -120,10 +121,7 @@ function reportPlan(io: Io, path: string, replaced: boolean, flags: Flags): void
 }
 
 async function randomValue({ length, sets, words, separator }: Shape): Promise<RandomValue> {
-  if (words !== undefined) {
-    const { dictionary } = await import("@zxcvbn-ts/language-common"); // contains the EFF's long list
-    return randomWords(words, separator, dictionary["diceware-common"]);
-  }
+  if (words !== undefined) return randomWords(words, separator);
   if (length >= sets.length) return randomCharacters(length, sets);
   throw new CommandFailure("usage", `${sets.length} sets need at least ${sets.length} characters: raise --length`);
 }
@@ -135,9 +133,6 @@ function readSets(text: string): readonly CharacterSet[] {
   });
 }
 
-/** `bits`: the entropy, rounded down. */
-type RandomValue = { readonly bytes: Uint8Array; readonly bits: number };
-
 /** Draws until every set has a character: `randomInt` has no bias, and redrawing the whole value adds none. */
 function randomCharacters(length: number, sets: readonly CharacterSet[]): RandomValue {
   const alphabet = [...new Set(sets.flatMap((set) => [...characterSets[set]]))].join("");
@@ -146,13 +141,4 @@ function randomCharacters(length: number, sets: readonly CharacterSet[]): Random
     for (let at = 0; at < length; at++) bytes[at] = alphabet.charCodeAt(randomInt(alphabet.length));
   } while (!sets.every((set) => bytes.some((byte) => characterSets[set].includes(String.fromCharCode(byte)))));
   return { bytes, bits: entropyBits(length, alphabet.length) };
-}
-
-function randomWords(count: number, separator: string, list: readonly string[]): RandomValue {
-  const words = Array.from({ length: count }, () => list[randomInt(list.length)]);
-  return { bytes: Buffer.from(words.join(separator)), bits: entropyBits(count, list.length) };
-}
-
-function entropyBits(length: number, choices: number): number {
-  return Math.floor(length * Math.log2(choices));
 }

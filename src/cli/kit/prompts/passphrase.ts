@@ -10,8 +10,9 @@ import { integer } from "../../../config/readers.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { say } from "../output.js";
+import { randomWords } from "../random-words.js";
 import { readBytes } from "./input.js";
-import { askHidden, confirm } from "./prompt.js";
+import { askHidden, confirm, printOnTerminal } from "./prompt.js";
 
 const maxPassphraseBytes = 1024;
 
@@ -175,14 +176,34 @@ async function typeTwice(
   source: PassphraseSource,
   loading: Promise<Estimate>,
 ): Promise<Bytes | "weak" | "different"> {
-  const first = await readPassphrase(io, source, "New passphrase: ");
+  const first = await readSource(
+    io,
+    source,
+    `Type a passphrase, or press Enter for a generated one.\nNew passphrase: `,
+  );
+  if (first.length === 0) return (await offerGenerated(io)) ?? "weak";
   let same = false;
   try {
+    mustBeValid(first);
     if (!(await isWanted(io, await loading, first))) return "weak";
     same = await isRepeated(io, source, first);
     return same ? first : "different";
   } finally {
     if (!same) first.fill(0);
+  }
+}
+
+/** Shows six random words, on the terminal alone, and returns them after a yes. */
+async function offerGenerated(io: Io): Promise<Bytes | null> {
+  const { bytes, bits } = await randomWords(6, " ");
+  let isUsed = false;
+  try {
+    printOnTerminal(io, bytes);
+    const text = `Six random words, about ${bits} bits, which are shown only now: write them down. Use it?`;
+    isUsed = (await confirm(io, text)) === true;
+    return isUsed ? bytes : null;
+  } finally {
+    if (!isUsed) bytes.fill(0);
   }
 }
 

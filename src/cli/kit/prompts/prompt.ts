@@ -213,6 +213,19 @@ function show(terminal: number, text: string): void {
   }
 }
 
+/** Prints a secret in a line of its own on the terminal alone, not in a file or pipe that has the output. */
+export function printOnTerminal(io: Io, secret: Uint8Array): void {
+  const terminal = io.openTerminal();
+  if (terminal === null) return;
+  try {
+    writeSync(terminal, "  ");
+    writeSync(terminal, secret);
+    writeSync(terminal, "\n");
+  } finally {
+    closeSync(terminal);
+  }
+}
+
 const maxBytes = 64;
 const severalLines = "several lines were typed as one reply: nothing was done";
 
