@@ -129,6 +129,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "fast-string-width",
     "leven",
     "shamir-secret-sharing",
+    "smol-toml",
     "@zxcvbn-ts/*",
     ...leaves,
     "src/client",

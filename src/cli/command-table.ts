@@ -53,6 +53,7 @@ export const commands: readonly CommandRow[] = [
   ...under("Server", [
     { name: "serve", summary: "start the vault server", example: "serve --port 13100 --idle-timeout 8h", load: () => import("./commands/serve.js") },
     { name: "up", summary: "start the server in the background, where no service manager does", example: "up --idle-timeout 8h", load: () => import("./commands/up.js") },
+    { name: "config", summary: "show and change the settings that stay", example: "config set audit all", load: () => import("./commands/config.js") },
     { name: "service", summary: "run the server as a service of this user", example: "service install", load: () => import("./commands/service.js") },
     { name: "review", summary: "open a page that shows the server at work", example: "review --print-url", load: () => import("./commands/review.js") },
     { name: "top", summary: "show requests, latency and load as they change", example: "top", load: () => import("./commands/top.js") },

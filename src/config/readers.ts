@@ -27,13 +27,13 @@ const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000,
 
 /** Reads 500ms, 30s, 15m, 2h, 90d or 0; no other number without a unit, since `30` may mean days. Returns milliseconds. */
 export function duration(maxMs: number): (text: string) => number {
-  const meant = `${durationLike(maxMs)}, of at most ${shown(maxMs)}`;
+  const meant = `${durationLike(maxMs)}, of at most ${shownDuration(maxMs)}`;
   return (text) => requireDuration(text === "0" ? "0s" : text, maxMs, meant);
 }
 
 /** Like `duration`, without 0, which the server takes for no end at all. */
 export function positiveDuration(maxMs: number): (text: string) => number {
-  const meant = `${durationLike(maxMs)}, of more than 0 and at most ${shown(maxMs)}`;
+  const meant = `${durationLike(maxMs)}, of more than 0 and at most ${shownDuration(maxMs)}`;
   return (text) => {
     const ms = requireDuration(text, maxMs, meant);
     if (ms > 0) return ms;
@@ -48,13 +48,13 @@ function durationLike(maxMs: number): string {
 
 /** Reads a duration, or `never`, which is 0. */
 export function durationOrNever(maxMs: number): (text: string) => number {
-  const meant = `never, or a duration with its unit, such as 8h or 15m, of at most ${shown(maxMs)}`;
+  const meant = `never, or a duration with its unit, such as 8h or 15m, of at most ${shownDuration(maxMs)}`;
   return (text) => (text === "never" || text === "0" ? 0 : requireDuration(text, maxMs, meant));
 }
 
 /** Reads a duration for a setting whose name says that a number without a unit counts milliseconds. */
 export function milliseconds(maxMs: number): (text: string) => number {
-  const meant = `a number of milliseconds, or a duration such as 30s, 15m or 2h, of at most ${shown(maxMs)}`;
+  const meant = `a number of milliseconds, or a duration such as 30s, 15m or 2h, of at most ${shownDuration(maxMs)}`;
   return (text) => requireDuration(/^\d+$/.test(text) ? `${text}ms` : text, maxMs, meant);
 }
 
@@ -77,7 +77,7 @@ function inWords(texts: readonly string[]): string {
 }
 
 /** Formats a duration in the largest unit that gives a whole number. */
-function shown(ms: number): string {
+export function shownDuration(ms: number): string {
   const [unit = "ms", unitMs = 1] = Object.entries(unitsInMs).findLast(([, each]) => ms % each === 0) ?? [];
   return `${ms / unitMs}${unit}`;
 }

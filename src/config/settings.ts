@@ -1,4 +1,5 @@
-/** Reading of the settings: flag, then environment, then default. One error lists all problems. */
+/** Reading of the settings: flag, then environment, then settings file, then default. One error lists all problems. */
+import { join } from "node:path";
 import { StartError } from "../errors.js";
 import { type Definition, definitions, type Settings } from "./definitions.js";
 import { Problem } from "./readers.js";
@@ -8,12 +9,55 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** The texts of the flags that were given. */
 export type GivenFlags = { readonly [K in keyof Settings]?: string };
 
+/** Members of the home's settings file, as the texts of their flags. `path`: the file's, for messages. */
+export type FileSettings = { readonly path: string; readonly texts: GivenFlags };
+
+export type SettingsFile = FileSettings & {
+  /** Empty without a file. */
+  readonly text: string;
+  /** Names of all members, as they are in the file. */
+  readonly members: readonly string[];
+  /** What is wrong with the file and its members; values are judged with the other settings. */
+  readonly problems: readonly string[];
+};
+
+export function settingsFilePath(home: string): string {
+  return join(home, "config.toml");
+}
+
+export function emptySettingsFile(home: string): SettingsFile {
+  return { path: settingsFilePath(home), text: "", texts: {}, members: [], problems: [] };
+}
+
+const noFile: FileSettings = { path: "", texts: {} };
+
+/** Where a setting's value comes from, the first of these that has it. */
+export const settingSources = ["flag", "variable", "file", "default"] as const;
+export type SettingSource = (typeof settingSources)[number];
+
+/** An empty variable is an unset one. */
+export function sourceOfSetting(
+  name: keyof Settings,
+  flags: GivenFlags,
+  environment: Environment,
+  { texts }: FileSettings = noFile,
+): SettingSource {
+  if (flags[name] !== undefined) return "flag";
+  if (environment[definitions[name].variable]) return "variable";
+  return texts[name] === undefined ? "default" : "file";
+}
+
 /** `problems`: what the caller found wrong already. @throws StartError, exit code 2, that lists every problem. */
-export function readSettings(flags: GivenFlags, environment: Environment, problems: string[] = []): Settings {
+export function readSettings(
+  flags: GivenFlags,
+  environment: Environment,
+  problems: string[] = [],
+  file: FileSettings = noFile,
+): Settings {
   const read = <K extends keyof Settings>(name: K): Settings[K] =>
-    readSetting(name, flags[name], environment, problems);
-  const onlyInMs = flags.idleTimeoutMs !== undefined && flags.idleTimeout === undefined; // a flag wins over a variable
-  const idleTimeout = onlyInMs ? null : read("idleTimeout");
+    readSetting(name, flags[name], environment, problems, file);
+  const rank = (name: keyof Settings) => settingSources.indexOf(sourceOfSetting(name, flags, environment, file));
+  const idleTimeout = rank("idleTimeoutMs") < rank("idleTimeout") ? null : read("idleTimeout");
   const brokerSocket = read("brokerSocket");
   return withoutProblems(problems, {
     home: read("home"),
@@ -53,11 +97,43 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
 /** @throws StartError */
 function withoutProblems(problems: string[], settings: Settings): Settings {
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {
-    problems.push("STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY need each other: set both or neither");
+    problems.push(
+      "--tls-cert and --tls-key (STRONGROOM_TLS_CERT, STRONGROOM_TLS_KEY) need each other: set both or neither",
+    );
   }
   if (problems.length === 0) return settings;
   const list = problems.map((problem) => `  - ${problem}\n`).join("");
   throw new StartError(`invalid settings:\n${list}strongroom serve --help lists all settings`, 2);
+}
+
+/** Settings under the names of their flags, for records and comparisons; without home and token. */
+export type NamedSettings = Readonly<Record<string, unknown>>;
+
+/** Both settings of the idle timeout are one here. */
+export function namedSettings(settings: Settings): NamedSettings {
+  const names = (Object.keys(definitions) as (keyof Settings)[]).filter((name) => !unnamed.has(name));
+  const { idleTimeoutMs, brokerSocket } = settings;
+  const brokerPort = brokerSocket !== null && settings.brokerPort === 0 ? null : settings.brokerPort; // of the socket alone
+  const own = Object.fromEntries(names.map((name) => [settingName(name), settings[name]]));
+  return { ...own, "broker-port": brokerPort, "idle-timeout": idleTimeoutMs };
+}
+
+const unnamed: ReadonlySet<keyof Settings> = new Set(["home", "token", "idleTimeoutMs"]);
+
+/** Returns a setting's name among `NamedSettings`; that of the variable for what has no flag. */
+export function settingName(name: keyof Settings): string {
+  const { flag, variable } = definitions[name === "idleTimeoutMs" ? "idleTimeout" : name];
+  return flag ?? variable;
+}
+
+/** Returns the texts of those settings of a start that come from flags or variables, by their names. */
+export function givenSettingTexts(flags: GivenFlags, environment: Environment): Readonly<Record<string, string>> {
+  const names = (Object.keys(definitions) as (keyof Settings)[]).filter((name) => name !== "home" && name !== "token");
+  // the second of the two idle timeouts wins in the object, as it does among the settings of one rank
+  const rows = names
+    .toReversed()
+    .map((name) => [settingName(name), flags[name] ?? environment[definitions[name].variable]]);
+  return Object.fromEntries(rows.filter(([, text]) => text));
 }
 
 /** Variables that are no settings of the server, but known to the command or the client. */
@@ -74,9 +150,10 @@ export function readOneSetting<K extends keyof Settings>(
   name: K,
   given: string | undefined,
   environment: Environment,
+  file: FileSettings = noFile,
 ): Settings[K] {
   const problems: string[] = [];
-  const value = readSetting(name, given, environment, problems);
+  const value = readSetting(name, given, environment, problems, file);
   if (problems.length > 0) throw new StartError(problems.join("; "), 2);
   return value;
 }
@@ -86,16 +163,19 @@ function readSetting<K extends keyof Settings>(
   given: string | undefined,
   environment: Environment,
   problems: string[],
+  { path, texts }: FileSettings,
 ): Settings[K] {
   const { flag, variable, fallback, read }: Definition<Settings[K]> = definitions[name];
   if (given === "") problems.push(`--${flag} needs a value`);
-  const text = given || environment[variable] || undefined; // an empty variable is an unset one
+  const own = given || environment[variable];
+  const text = own || texts[name];
   if (text === undefined) return fallback(environment);
   try {
     return read(text);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    problems.push(`${given ? `--${flag}` : variable} must be ${error.message}`);
+    const where = given ? `--${flag}` : own ? variable : `${flag} in ${path}`;
+    problems.push(`${where} must be ${error.message}`);
     return fallback(environment);
   }
 }

@@ -5,6 +5,7 @@ import type { FileOperations } from "../files/durable.js";
 import type { Limits } from "../http/listener.js";
 import type { Log } from "../log.js";
 import type { Observer } from "../observer.js";
+import type { ServerStart } from "../storage/files/claim.js";
 
 /** Longest time, in milliseconds, from the request to stop to the end. */
 export const stopMs = 5_000;
@@ -20,6 +21,8 @@ export type Dependencies = {
   readonly observer?: Observer;
   /** Accepts vaults of a lower scrypt cost than any setting can ask for. */
   readonly minScryptLogN?: number;
+  /** For the commands that find this server. */
+  readonly start?: ServerStart;
 };
 
 /** Dependencies with the system's own where nothing was replaced. */

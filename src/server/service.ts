@@ -85,7 +85,7 @@ export async function serveStore(
   serveRequests(listeners, appOf);
   const socket = await openOrRelease({ close: stopper.stop }, () => listenOnSocket(listeners, place, log));
   const url = urlOf(address, ports.port);
-  await announce(opened, { url, socket: place?.chosen ? socket : null, files: secretFiles(settings) }, log);
+  await announce(opened, { url, socket: place?.chosen ? socket : null, ...announcedFacts(settings, around) }, log);
   return {
     ...{ url, ...ports, brokerPort: broker?.port ?? null, socket },
     ...{ tokenSource: token.source, certificateFile: certificate.file, vaultPath: opened.store.vaultPath },
@@ -118,9 +118,10 @@ async function openPorts(
   return { ...found, broker, lockouts };
 }
 
-/** Files that no sandboxed program may open, besides the home. */
-function secretFiles({ tokenFile, tlsKey, storePasswordFile, brokerSocket }: Settings): string[] {
-  return [tokenFile, tlsKey, storePasswordFile, brokerSocket].filter((file) => file !== null);
+/** `files`: those that no sandboxed program may open, besides the home. */
+function announcedFacts(settings: Settings, { start }: AllDependencies) {
+  const { tokenFile, tlsKey, storePasswordFile, brokerSocket } = settings;
+  return { files: [tokenFile, tlsKey, storePasswordFile, brokerSocket].filter((file) => file !== null), start };
 }
 
 type AppMaker = (api: Api, classes: MessageClasses) => Handle;

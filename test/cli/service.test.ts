@@ -84,7 +84,7 @@ describe("strongroom service", () => {
   it("install decides when the vault locks, and says it", async () => {
     const user = newUser();
     expect((await user.run("install")).stdout).to.contain("it locks after 15m without activity");
-    expect(readFileSync(user.file, "utf8")).to.contain('Environment="STRONGROOM_IDLE_TIMEOUT=15m"\n');
+    expect(readFileSync(user.file, "utf8"), "it would win over the settings file").not.to.contain("IDLE_TIMEOUT");
     const never = await user.runWith({ STRONGROOM_IDLE_TIMEOUT_MS: "1000" }, "install", "--idle-timeout", "never");
     expect(never.stdout).to.contain("it never locks without activity");
     expect(readFileSync(user.file, "utf8"))
@@ -95,6 +95,16 @@ describe("strongroom service", () => {
       .to.contain('"STRONGROOM_IDLE_TIMEOUT_MS=1000"\n')
       .and.not.contain("TIMEOUT=");
     expect((await user.run("install", "--idle-timeout", "soon")).code).to.equal(2);
+  });
+
+  it("install needs no flags for what the settings file has, and refuses what is wrong in it", async () => {
+    const [user, home] = [newUser(), join(temporaryDirectory(), "home")];
+    const { code, stderr } = await strongroom({ STRONGROOM_HOME: home }, ["config", "set", "idle-timeout", "8h"]);
+    expect(code, stderr).to.equal(0);
+    expect((await user.run("install", "--home", home)).stdout).to.contain("it locks after 8h without activity");
+    expect(readFileSync(user.file, "utf8")).not.to.contain("IDLE_TIMEOUT");
+    writeFileSync(join(home, "config.toml"), "idle-timeout = 8\n");
+    expect((await user.run("install", "--home", home)).code).to.equal(2);
   });
 
   it("install warns of a variable that is no setting, which the service would not get", async () => {

@@ -5,7 +5,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
+import { systemdCommand } from "../../src/cli/service/started-by.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { builtHere, startProcess } from "../../tools/rig/process.js";
 import { must, strongroom } from "./command-rows.js";
 
 /** A home of its own, whose server is stopped at the end in any case. */
@@ -29,12 +31,58 @@ describe("strongroom up", () => {
     await must(environment, ["init", "--passphrase-file", "-"], passphrase);
     await must(environment, ["put", "app/key", "-"], "first");
     expect(JSON.parse(await must(environment, ["status", "--json"]))).to.include({ idleTimeoutMs: 8 * 3_600_000 });
-    expect(await must(environment, ["up"])).to.equal(`a server is already running (pid ${pid})\n`);
+    expect(await must(environment, ["up"])).to.equal(
+      `a server is already running (pid ${pid})\n` +
+        "idle-timeout 8h was given only to this start: strongroom config set idle-timeout 8h  keeps it\n",
+    );
     expect(statSync(log).mode & 0o777).to.equal(0o600);
     expect(readFileSync(log, "utf8")).not.to.contain("first");
     await must(environment, ["shutdown"]);
     expect((await strongroom(environment, ["status"])).code).to.equal(10);
     expect(await must(environment, ["up"])).to.contain("next: strongroom unlock");
+  });
+
+  it("refuses a flag or variable that a running server does not have, until --restart applies it", async () => {
+    const { home, environment } = newHome();
+    await must(environment, ["config", "set", "audit", "all"]);
+    await must(environment, ["up", "--log-level", "debug"]);
+    const { code, stderr } = await strongroom({ ...environment, STRONGROOM_KEEP_VERSIONS: "3" }, ["up", "--audit=off"]);
+    expect(code, stderr).to.equal(7);
+    expect(stderr)
+      .to.contain("audit off (it has all)")
+      .and.contain("keep-versions 3 (it has 10)")
+      .and.contain("strongroom up --restart --audit=off");
+    const restarted = await strongroom(environment, ["up", "--restart", "--audit=off"]);
+    expect(restarted.code, restarted.stderr).to.equal(0);
+    expect(restarted.stderr).to.match(
+      /^restarting the server \(pid \d+\), which locks the vault; without log-level debug\n$/,
+    );
+    expect((await must(environment, ["up"])).split("\n").slice(1)).to.deep.equal([
+      "audit off was given only to this start: strongroom config set audit off  keeps it",
+      "",
+    ]);
+    expect(readFileSync(join(home, "config.toml"), "utf8"), "the file is as it was").to.equal('audit = "all"\n');
+    await must(environment, ["config", "set", "keep-versions", "5"]);
+    expect(await must(environment, ["up"])).to.contain("the server does not have keep-versions 5 (it has 10)");
+    const asked = await must(environment, ["up", "--audit=off"]);
+    expect(asked, "what the call itself gives is not named").not.to.contain("only to this start");
+  });
+
+  it("names the command that restarts a server which systemd runs, and leaves it running", async () => {
+    const under = ["sh", "-c", 'SYSTEMD_EXEC_PID=$$ exec "$@"', "sh"];
+    const { home, child } = await startProcess([], {}, { ...builtHere, under });
+    const environment = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14" };
+    const { code, stderr } = await strongroom(environment, ["up", "--restart", "--audit", "all"]);
+    expect(code, stderr).to.equal(7);
+    expect(stderr).to.match(
+      /strongroom config set audit all {2}and then {2}systemctl (?:--user )?restart \S+\.service/,
+    );
+    expect((await strongroom(environment, ["up", "--restart"])).stderr).to.contain(`(pid ${child.pid})`);
+    expect(child.exitCode).to.equal(null);
+    expect(systemdCommand("/user.slice/user-7.slice/user@7.service/app.slice/strongroom.service")).to.equal(
+      "systemctl --user restart strongroom.service",
+    );
+    expect(systemdCommand("/system.slice/vault.service")).to.equal("systemctl restart vault.service");
   });
 
   it("warns of a variable that is no setting, which the server would only log, as --autostart does", async () => {

@@ -137,7 +137,7 @@ async function readHead(file: string): Promise<LogHead> {
 }
 
 async function judgeOffline(io: Io, home: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
-  const { store, storePasswordFile } = storeSettings(io, flags);
+  const { store, storePasswordFile } = await storeSettings(io, home, flags);
   const place = store ?? home;
   const engine = await engineFor(place);
   const header = await engine.header(place, storePasswordFile);

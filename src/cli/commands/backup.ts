@@ -44,7 +44,7 @@ async function backup(io: Io, file: string, flags: Flags): Promise<void> {
   refuseInside(vaultPath, file);
   const served = namesServer(io, flags) || (await findHolder(vaultPath)) !== null;
   if (served) refuseStoreFlags(flags, "while a server runs on this home: leave it out, or choose another --home");
-  const { store, storePasswordFile } = storeSettings(io, flags);
+  const { store, storePasswordFile } = await storeSettings(io, home, flags);
   const unserved = () => snapshotOfPlace(home, store ?? home, storePasswordFile);
   const snapshot = served ? () => snapshotOfServer(io, flags) : unserved;
   const keys = new Keys(null);

@@ -50,7 +50,7 @@ async function doctor(io: Io, flags: Flags): Promise<void> {
   const home = readOneSetting("home", flags.home, io.env);
   const opens = opensVault(flags);
   const passphrase = opens ? await readPassphrase(io, flags, "Passphrase of the vault: ") : null;
-  const { store, storePasswordFile } = storeSettings(io, flags);
+  const { store, storePasswordFile } = await storeSettings(io, home, flags);
   const fix = flags.fix === true;
   const place = store ?? home;
   const { database } = await engineFor(place);

@@ -68,8 +68,8 @@ async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
   const passphrase = await passphraseFor(io, flags);
   if (flags.lock && passphrase === null)
     throw usageFailure(command, "--lock needs the passphrase, to unlock the vault again");
-  const { store, storePasswordFile } = storeSettings(io, flags);
   const home = readOneSetting("home", flags.home, io.env);
+  const { store, storePasswordFile } = await storeSettings(io, home, flags);
   const place = store ?? home;
   const { database } = await engineFor(place);
   const queries = (await database?.openQueries(place, storePasswordFile)) ?? null;

@@ -38,7 +38,7 @@ export function define(command: Command, io: Io): void {
 
 async function restore(io: Io, file: string, flags: Flags): Promise<void> {
   const path = readOneSetting("home", flags.home, io.env);
-  const { store, storePasswordFile } = storeSettings(io, flags);
+  const { store, storePasswordFile } = await storeSettings(io, path, flags);
   const creates = flags.dryRun !== true;
   await mustBeReadable(file); // before a home is created for it
   const keys = new Keys(null);

@@ -1,18 +1,21 @@
 /** `strongroom serve`: the server as a process, with its settings, hardening, signals, start line and exit codes. */
 import type { Command } from "commander";
 import type { Settings } from "../../config/definitions.js";
-import { readSettings, unknownVariables } from "../../config/settings.js";
+import { type GivenFlags, givenSettingTexts, namedSettings, unknownVariables } from "../../config/settings.js";
 import { missingProtections } from "../../hardening.js";
 import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
 import { givenSettings, withSettings } from "../kit/args/settings-flags.js";
+import { settingsOfStart } from "../kit/args/start-settings.js";
 import type { Io } from "../kit/io.js";
+import { restartCommand } from "../service/started-by.js";
 
 const details = `
 STRONGROOM_TOKEN is the bearer token itself. It has no flag, since other users
-can read a command's arguments. A flag takes precedence over its variable.
+can read a command's arguments. A flag takes precedence over its variable, and
+that over the settings file (strongroom config).
 
 exit codes: 0 stopped on request, 1 failed to start or crashed, 2 invalid
 settings`;
@@ -27,7 +30,8 @@ export function define(command: Command, io: Io): void {
     .addHelpText("after", details)
     .action(async () => {
       const { flags, problems } = givenSettings(command);
-      await serve(io, readSettings(flags, io.env, problems)).catch((error) => endOnFailure(io, error));
+      const settings = await settingsOfStart(flags, io.env, problems);
+      await serve(io, flags, settings).catch((error) => endOnFailure(io, error));
       io.exit(0);
     });
 }
@@ -43,7 +47,7 @@ const exposedToken =
   "STRONGROOM_TOKEN stays readable in /proc/PID/environ while the server runs: use the token file in the home, or STRONGROOM_TOKEN_FILE";
 
 /** Serves until it is stopped. @throws StartError */
-async function serve(io: Io, settings: Settings): Promise<void> {
+async function serve(io: Io, flags: GivenFlags, settings: Settings): Promise<void> {
   const tokenInEnvironment = Boolean(io.env["STRONGROOM_TOKEN"]);
   delete io.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
   io.umask(0o077);
@@ -57,7 +61,9 @@ async function serve(io: Io, settings: Settings): Promise<void> {
   }
   logWarnings(io, log);
   io.events.on("SIGHUP", () => {}); // a terminal that closes while the server starts does not end it
-  const strongroom = await startStrongroom(settings, { log });
+  const given = givenSettingTexts(flags, io.env);
+  const start = { settings: namedSettings(settings), given, restartedBy: restartCommand(io) };
+  const strongroom = await startStrongroom(settings, { log, start });
   logCrashes(io, log); // before, a crash is a failed start, whose message is not a line of the log
   for (const signal of ["SIGINT", "SIGTERM"] as const) io.events.on(signal, () => void strongroom.stop());
   io.events.on("SIGHUP", () => void strongroom.reloadCertificate());

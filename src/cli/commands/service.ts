@@ -1,7 +1,7 @@
 /** `strongroom service`: the server as the user's service, by systemd or launchd. */
 import { Argument, type Command } from "commander";
 import { definitions, shownDefaultOf } from "../../config/definitions.js";
-import { nonEmpty, onlyForActions } from "../kit/args/args.js";
+import { nonEmpty, onlyForActions, shownDuration } from "../kit/args/args.js";
 import { warnOfUnknownVariables } from "../kit/args/settings-flags.js";
 import { withHome } from "../kit/connection/server.js";
 import { exitCodes } from "../kit/errors.js";
@@ -14,9 +14,10 @@ import { planService } from "../service/plan.js";
 type Flags = OutputFlags & { readonly home?: string; readonly idleTimeout?: string; readonly print?: true };
 
 const details = `
-The service gets the settings that install sees: --home, and the STRONGROOM_
-variables of its environment, but no token. A restarted server is locked. status
-exits 0 while the service runs, 4 when there is none, 10 when it does not run.`;
+The service has the settings of the home's file (strongroom config). Those that
+install sees as flags or STRONGROOM_ variables win over the file, at each start
+of the service; it gets no token. A restarted server is locked. status exits 0
+while the service runs, 4 when there is none, 10 when it does not run.`;
 
 export function define(command: Command, io: Io): void {
   withHome(command)
@@ -44,15 +45,12 @@ async function service(io: Io, action: string, flags: Flags): Promise<void> {
 }
 
 async function install(io: Io, manager: ServiceManager, flags: Flags): Promise<void> {
-  const plan = planService(io, flags.home, flags.idleTimeout);
+  const plan = await planService(io, flags.home, flags.idleTimeout);
   if (!flags.quiet) warnOfUnknownVariables(io);
   if (flags.print) return print(io, manager.file, serviceFile(manager, plan), flags);
   await installService(io, manager, plan);
-  const { STRONGROOM_IDLE_TIMEOUT: time, STRONGROOM_IDLE_TIMEOUT_MS: ms } = plan.environment;
-  const locks = `it locks after ${time || `${ms} ms`} without activity (--idle-timeout)`.replace(
-    "it locks after never",
-    "it never locks",
-  );
+  const { idleTimeoutMs: ms } = plan;
+  const locks = `it ${ms === 0 ? "never locks" : `locks after ${shownDuration(ms)}`} without activity (--idle-timeout)`;
   const next = `unlock the vault with  strongroom unlock; ${locks}; ${manager.hint}`;
   report(io, flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
 }

@@ -14,6 +14,7 @@ import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args/args.js";
 import { canonicalPath } from "../kit/args/paths.js";
+import { settingsFileIn } from "../kit/args/start-settings.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
@@ -128,7 +129,7 @@ async function rootToken(io: Io, action: Action, flags: ServedFlags): Promise<vo
     );
   }
   const home = homeAt(readOneSetting("home", flags.home, io.env));
-  const file = readOneSetting("tokenFile", flags.tokenFile, io.env) ?? home.token;
+  const file = readOneSetting("tokenFile", flags.tokenFile, io.env, await settingsFileIn(home.path)) ?? home.token;
   if (action === "path") return flags.json ? printJson(io, { path: file }) : printLine(io, file);
   if (flags.output !== undefined) throw usage("-o has no effect on the root token, which is in its file");
   if (namesServer(io, flags) || (await findHolder(home.vault)) !== null) return rotateRootToken(io, flags);

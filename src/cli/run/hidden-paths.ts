@@ -5,6 +5,7 @@ import { defaultHome } from "../../client/default-home.js";
 import { announcedFiles } from "../../client/discovery.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
+import { settingsFileIn } from "../kit/args/start-settings.js";
 import type { Io } from "../kit/io.js";
 import { isWithin } from "./path-walk.js";
 import { makeAllowedDirectory } from "./project.js";
@@ -19,9 +20,10 @@ export type Place = { readonly home?: string | undefined; readonly tokenFile?: s
 export async function hiddenPaths(io: Io, place: Place, writable: readonly string[]): Promise<readonly Hidden[]> {
   const environment = io.env;
   const home = readOneSetting("home", place.home, environment);
+  const file = await settingsFileIn(home);
   const read = (name: "tokenFile" | "tlsKey" | "storePasswordFile", given?: string) =>
-    readOneSetting(name, given, environment) ?? "";
-  const named = readOneSetting("socket", undefined, environment);
+    readOneSetting(name, given, environment, file) ?? "";
+  const named = readOneSetting("socket", undefined, environment, file);
   const files = [
     ...[homeAt(home).token, homeAt(home).privateKey, homeAt(home).socket],
     ...[read("tokenFile", place.tokenFile), read("tokenFile"), read("tlsKey"), read("storePasswordFile")],

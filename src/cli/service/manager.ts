@@ -112,7 +112,8 @@ function quoted(word: string): string {
   return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("\n", "\\n")}"`;
 }
 
-const agentLabel = "org.strongroom.serve";
+/** Name of the service for launchd. */
+export const agentLabel = "org.strongroom.serve";
 
 /** `log`: file for the server's log. */
 export function launchAgent({ program, environment }: ServicePlan, log: string): string {

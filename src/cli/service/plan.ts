@@ -1,7 +1,7 @@
 /** Command line of a service: this Node, this program, and the settings that this command sees, with absolute paths. */
 import { realpathSync } from "node:fs";
-import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
-import { readSettings } from "../../config/settings.js";
+import { definitions, type Settings } from "../../config/definitions.js";
+import { settingsOfStart } from "../kit/args/start-settings.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 
@@ -11,17 +11,19 @@ export type ServicePlan = {
 };
 
 /** @throws CommandFailure usage for a token in the environment; StartError for invalid settings */
-export function planService(io: Io, home: string | undefined, idleTimeout: string | undefined): ServicePlan {
+export async function planService(
+  io: Io,
+  home: string | undefined,
+  idleTimeout: string | undefined,
+): Promise<ServicePlan & { readonly idleTimeoutMs: number }> {
   if (io.env["STRONGROOM_TOKEN"]) {
     throw new CommandFailure(
       "usage",
       "a service gets no token from its environment: unset STRONGROOM_TOKEN, and use the token file",
     );
   }
-  const settings = readSettings(
-    { ...(home !== undefined && { home }), ...(idleTimeout !== undefined && { idleTimeout }) },
-    io.env,
-  );
+  const flags = { ...(home !== undefined && { home }), ...(idleTimeout !== undefined && { idleTimeout }) };
+  const settings = await settingsOfStart(flags, io.env);
   const names = Object.keys(definitions) as (keyof Settings)[];
   const replaced = idleTimeout === undefined ? ["home"] : ["home", "idleTimeout", "idleTimeoutMs"];
   const given = names.filter((name) => !replaced.includes(name) && io.env[definitions[name].variable]);
@@ -29,19 +31,11 @@ export function planService(io: Io, home: string | undefined, idleTimeout: strin
   const environment = {
     STRONGROOM_HOME: settings.home,
     ...Object.fromEntries(variables),
-    ...idleTimeoutFor(io, idleTimeout),
+    ...(idleTimeout !== undefined && { [definitions.idleTimeout.variable]: idleTimeout }),
   };
   const [node] = io.program;
   const program = [node, realpathSync(io.program.at(-1) ?? ""), "serve"];
-  return withoutControls({ program, environment });
-}
-
-/** Written in any case, so that the file says when the service locks. */
-function idleTimeoutFor(io: Io, given: string | undefined): Readonly<Record<string, string>> {
-  const { variable } = definitions.idleTimeout;
-  if (given !== undefined) return { [variable]: given };
-  const isSet = io.env[variable] || io.env[definitions.idleTimeoutMs.variable];
-  return isSet ? {} : { [variable]: shownDefaultOf(definitions.idleTimeout) };
+  return { ...withoutControls({ program, environment }), idleTimeoutMs: settings.idleTimeoutMs };
 }
 
 /** Returns the plan. DANGER: a line break in a value or a path would add lines of its own to the service manager's file. @throws CommandFailure usage */

@@ -6,6 +6,7 @@
 import { type Command, Option } from "commander";
 import { duration } from "../../cli/kit/args/args.js";
 import { canonical } from "../../cli/kit/args/paths.js";
+import { clientEnvironment } from "../../cli/kit/args/start-settings.js";
 import { trashIn } from "../../cli/kit/connection/secrets.js";
 import type { Io } from "../../cli/kit/io.js";
 import { StrongroomClient } from "../../client/client.js";
@@ -29,7 +30,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function tokenNames(io: Io, timeoutMs: number): Promise<string[]> {
-  const client = new StrongroomClient({ timeoutMs, environment: io.env });
+  const client = new StrongroomClient({ timeoutMs, environment: await clientEnvironment(io.env, undefined) });
   try {
     return (await client.listTokens()).tokens.map(({ name }) => name);
   } finally {
@@ -38,7 +39,7 @@ async function tokenNames(io: Io, timeoutMs: number): Promise<string[]> {
 }
 
 async function candidates(io: Io, prefix: string, timeoutMs: number, trash?: "only" | "too"): Promise<string[]> {
-  const client = new StrongroomClient({ timeoutMs, environment: io.env });
+  const client = new StrongroomClient({ timeoutMs, environment: await clientEnvironment(io.env, undefined) });
   const signal = AbortSignal.timeout(timeoutMs);
   const found = new Set<string>();
   const add = (paths: readonly string[]) => {

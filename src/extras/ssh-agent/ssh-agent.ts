@@ -11,6 +11,7 @@ import { connect, type Server } from "node:net";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { nonEmpty, positiveDuration } from "../../cli/kit/args/args.js";
+import { clientEnvironment } from "../../cli/kit/args/start-settings.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
@@ -100,7 +101,11 @@ async function serveAgent(
   release: Release,
 ): Promise<void> {
   const socket = socketPath(io, flags);
-  const client = new StrongroomClient({ ...place(flags), token, environment: io.env });
+  const client = new StrongroomClient({
+    ...place(flags),
+    token,
+    environment: await clientEnvironment(io.env, flags.home),
+  });
   const failed = (error: unknown) => {
     if (!flags.detached) say(io, `strongroom: ${failureText(error)}\n`);
   };

@@ -99,15 +99,30 @@ function heldBy(vaultPath: string, holder: Holder | null): StartError {
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
 
+/** How a server was started, for the commands that start one. */
+export type ServerStart = {
+  /** All settings, under the names of their flags. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** The texts of those that were given as flags or variables. */
+  readonly given: Readonly<Record<string, string>>;
+  /** The command that restarts it, where a service manager runs it. */
+  readonly restartedBy: string | null;
+};
+
 /** Where the server listens; `socket` is null unless it is outside the home. `files`: the settings' secret files. */
 export type Announcement = {
   readonly url: string;
   readonly socket: string | null;
   readonly files?: readonly string[];
+  readonly start?: ServerStart | undefined;
 };
 
 /** `vault`: device and inode of the directory; null in files of earlier versions. */
-type Entry = Holder & { readonly started: string; readonly vault: string | null };
+type Entry = Holder & {
+  readonly started: string;
+  readonly vault: string | null;
+  readonly start: ServerStart | null;
+};
 
 /** Returns the live server that holds the vault; null when there is none. */
 export async function findHolder(vaultPath: string): Promise<Holder | null> {
@@ -115,6 +130,13 @@ export async function findHolder(vaultPath: string): Promise<Holder | null> {
   if (entry === null || !isAlive(entry.pid, entry.started)) return null;
   if (entry.vault !== null && entry.vault !== (await vaultIdentity(vaultPath))) return null;
   return { pid: entry.pid, url: entry.url };
+}
+
+/** Returns how the live server that holds the vault was started; null before it listens, and for an earlier version's. */
+export async function findServerStart(vaultPath: string): Promise<ServerStart | null> {
+  const holder = await findHolder(vaultPath);
+  const entry = holder === null ? null : await readEntry(pidFilePath(vaultPath));
+  return entry?.pid === holder?.pid ? (entry?.start ?? null) : null;
 }
 
 /** Enters this process and returns null, or returns the live server that holds the vault. */
@@ -144,7 +166,7 @@ function pidFilePath(vaultPath: string): string {
 
 async function ownEntry(vaultPath: string, announcement: Announcement | null): Promise<Buffer> {
   const vault = await vaultIdentity(vaultPath);
-  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url: null, vault };
+  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url: null, start: null, vault };
   return Buffer.from(JSON.stringify({ ...entry, ...announcement }));
 }
 
@@ -164,12 +186,19 @@ async function readEntry(file: string): Promise<Entry | null> {
   });
   if (bytes === null) return null;
   try {
-    const { pid, started, url, vault } = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<Entry>;
+    const { pid, started, url, vault, start } = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<Entry>;
     if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
-    return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
+    return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault), start: startOrNull(start) };
   } catch {
     return null;
   }
+}
+
+/** The entry may be of any version, or edited. */
+function startOrNull(value: unknown): ServerStart | null {
+  const { settings, given, restartedBy } = { ...(value as Partial<ServerStart> | null) };
+  if (typeof settings !== "object" || settings === null || typeof given !== "object" || given === null) return null;
+  return { settings, given, restartedBy: textOrNull(restartedBy) };
 }
 
 function textOrNull(value: unknown): string | null {

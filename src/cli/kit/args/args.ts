@@ -2,12 +2,12 @@
 import { type Argument, Command, type CommanderError, InvalidArgumentError, Option } from "commander";
 import { closestMatch } from "leven";
 import { definitions, shownDefaultOf } from "../../../config/definitions.js";
-import { duration, Problem, positiveDuration } from "../../../config/readers.js";
+import { duration, Problem, positiveDuration, shownDuration } from "../../../config/readers.js";
 import { CommandFailure } from "../errors.js";
 import { counted, printable } from "../output.js";
 
-/** Readers of a flag's duration, in milliseconds, up to a limit. */
-export { duration, positiveDuration };
+/** Readers of a flag's duration, in milliseconds, up to a limit, and its text. */
+export { duration, positiveDuration, shownDuration };
 
 /** A flag that may be given several times: its reader collects the values. */
 export class RepeatableOption extends Option {}

@@ -2,10 +2,12 @@
 import { type Command, Option } from "commander";
 import { definitions, type Settings, shownDefaultOf } from "../../../config/definitions.js";
 import { type GivenFlags, readOneSetting, unknownVariables } from "../../../config/settings.js";
+import { StartError } from "../../../errors.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { say } from "../output.js";
 import { nonEmpty, shownFlag, tooManyArguments, unknownFlag } from "./args.js";
+import { settingsFileIn } from "./start-settings.js";
 
 /**
  * Adds a flag for every setting that has one. Their values may be missing, invalid or repeated, and other arguments may
@@ -36,9 +38,9 @@ export function withSettings(command: Command): Command {
 
 /** The texts of the flags of `withSettings`, and what is wrong with them as flags. */
 export function givenSettings(command: Command): { readonly flags: GivenFlags; readonly problems: string[] } {
-  const given = Object.entries(command.opts<{ readonly [K in keyof Settings]: readonly string[] | false }>()).map(
-    ([name, texts]) => [name, texts === false ? ["off"] : texts] as const,
-  );
+  const given = Object.entries(command.opts<{ readonly [K in keyof Settings]: readonly string[] | false }>())
+    .filter(([name]) => name in definitions)
+    .map(([name, texts]) => [name, texts === false ? ["off"] : texts] as const);
   const unknown = command.args.filter((text) => text.startsWith("-"));
   const problems = unknown.map((text) => unknownFlag(shownFlag(text), command));
   if (unknown.length === 0 && command.args.length > 0) problems.push(tooManyArguments(command.name(), 0));
@@ -71,10 +73,12 @@ export function refuseStoreFlags({ store, storePasswordFile }: StoreFlags, why: 
   throw new CommandFailure("usage", `${flag} has no effect ${why}`);
 }
 
-/** `store` is null for files in the home. @throws StartError, exit code 2 */
-export function storeSettings(io: Io, { store, storePasswordFile }: StoreFlags) {
+/** `store` is null for files in the home. @throws StartError, exit code 2, for problems of the home's settings file too */
+export async function storeSettings(io: Io, home: string, { store, storePasswordFile }: StoreFlags) {
+  const file = await settingsFileIn(home);
+  if (file.problems.length > 0 && store === undefined) throw new StartError(file.problems.join("; "), 2);
   return {
-    store: readOneSetting("store", store, io.env),
-    storePasswordFile: readOneSetting("storePasswordFile", storePasswordFile, io.env),
+    store: readOneSetting("store", store, io.env, file),
+    storePasswordFile: readOneSetting("storePasswordFile", storePasswordFile, io.env, file),
   };
 }

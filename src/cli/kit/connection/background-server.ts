@@ -5,10 +5,11 @@ import { constants } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { definitions, type Settings } from "../../../config/definitions.js";
-import { type GivenFlags, readSettings } from "../../../config/settings.js";
+import type { GivenFlags } from "../../../config/settings.js";
 import { missingAsNull, moveFileOver, noFollow, systemFiles } from "../../../files/durable.js";
 import { openHome } from "../../../files/home.js";
 import { entryFile } from "../../../program-files.js";
+import { settingsOfStart } from "../args/start-settings.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { printable } from "../output.js";
@@ -23,7 +24,7 @@ const maxLogBytes = 10 * 2 ** 20;
  * @throws StartError for invalid settings; CommandFailure with what the server said when it ended instead
  */
 export async function startInBackground(io: Io, flags: GivenFlags): Promise<BackgroundServer> {
-  const settings = readSettings(flags, io.env);
+  const settings = await settingsOfStart(flags, io.env);
   const home = await openHome(settings.home);
   const log = join(home.path, logName);
   await rotate(log);

@@ -4,6 +4,7 @@ import type { Bytes } from "../../../../workers/protocol.js";
 import { type Acknowledgement, StrongroomClient, StrongroomError } from "../../../client/client.js";
 import { readOneSetting } from "../../../config/settings.js";
 import { connectionOptions, homeOption } from "../args/args.js";
+import { clientEnvironment } from "../args/start-settings.js";
 import { CommandFailure, failureOf } from "../errors.js";
 import type { Io } from "../io.js";
 import { localMinute, printable, say } from "../output.js";
@@ -87,7 +88,8 @@ async function withRunningServer<T>(
   const isSilent = flags.nonInteractive || flags.json || flags.quiet;
   const onTokenExpiring = flags.quiet ? undefined : (expiresAt: Date) => warnOfExpiry(io, expiresAt);
   const onLocked = isSilent ? undefined : () => unlockIfPossible(io, client);
-  const place = { home, address, tokenFile, certificateFile, environment: io.env };
+  const environment = await clientEnvironment(io.env, home);
+  const place = { home, address, tokenFile, certificateFile, environment };
   const options = { ...place, timeoutMs, onTokenExpiring, onLocked };
   const client: StrongroomClient = new StrongroomClient(options);
   try {

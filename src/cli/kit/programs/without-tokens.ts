@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { readOneSetting } from "../../../config/settings.js";
 import { homeAt } from "../../../files/home.js";
+import { readSettingsFile } from "../args/settings-file.js";
 
 /** Where the command's token is, as its flags say. */
 export type TokenPlace = { readonly home?: string | undefined; readonly tokenFile?: string | undefined };
@@ -43,10 +44,13 @@ export function withOwnTokenOnly(environment: NodeJS.ProcessEnv, place: TokenPla
 }
 
 function currentTokens(environment: NodeJS.ProcessEnv, { home, tokenFile }: TokenPlace): string[] {
+  const path = readOneSetting("home", home, environment);
+  const file = readSettingsFile(path);
   const files = [
-    () => homeAt(readOneSetting("home", home, environment)).token,
+    () => homeAt(path).token,
     () => readOneSetting("tokenFile", tokenFile, environment),
     () => readOneSetting("tokenFile", undefined, environment),
+    () => readOneSetting("tokenFile", undefined, {}, file),
   ];
   const found = [environment["STRONGROOM_TOKEN"], ...files.map((file) => fileContent(file))];
   return found.filter((token) => token !== undefined && token !== "").map((token) => String(token));
