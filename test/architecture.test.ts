@@ -109,6 +109,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/audit",
     "src/vault",
     protocol,
+    "workers/binding-members",
     "workers/use-rules",
   ],
   "src/cli": [
@@ -260,6 +261,7 @@ const entrances: readonly string[] = [
   ...seeds,
   "workers/check/words",
   "workers/go-values",
+  "workers/binding-members",
   "workers/use-rules",
   "workers/vault-members",
 ];

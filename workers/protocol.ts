@@ -502,12 +502,12 @@ export type WorkerStart<Port> = {
 };
 
 /** A host that requests with a secret may go to, sealed with its metadata. See the schema `Use` in openapi.yaml. */
-export type Binding = {
+export type Binding = ComputedMembers & {
   readonly host: string;
   readonly port: number;
   /** The header's name, in lower case. */
   readonly header: string;
-  /** `{}` stands for the value; null with `basic`, a user's name. */
+  /** `{}` stands for the value; null with `basic`, a user's name, and where the head is signed. */
   readonly format: string | null;
   readonly basic: string | null;
   /** Null: all. */
@@ -518,11 +518,20 @@ export type Binding = {
   readonly name: string | null;
 };
 
-/** `fields`: header lines, each ended by CR LF, from the broker's reader of heads. */
+/** Of a binding whose credential is computed from the value: one member, which says how. */
+export type ComputedMembers = {
+  readonly sigv4?: { readonly service: string; readonly region: string };
+};
+
+/**
+ * `fields`: header lines, each ended by CR LF, from the broker's reader of heads. `payloadHash`: SHA-256 of the body in hex; null
+ * where it was not read.
+ */
 export type RequestToRender = {
   readonly host: string;
   readonly port: number;
   readonly method: string;
   readonly target: string;
   readonly fields: Bytes;
+  readonly payloadHash: string | null;
 };

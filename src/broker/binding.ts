@@ -1,5 +1,6 @@
 /** Bodies that bind a secret to a host. They carry no secret. */
-import type { Binding } from "../../workers/protocol.js";
+import { readComputed } from "../../workers/binding-members.js";
+import type { Binding, ComputedMembers } from "../../workers/protocol.js";
 import { membersOf } from "../access/token-request.js";
 import { VaultError } from "../errors.js";
 import { durationSeconds } from "./approvals.js";
@@ -24,22 +25,34 @@ const reserved = new Set([
 /** @throws VaultError BAD_REQUEST that names the rule */
 export function readBinding(body: Uint8Array): Binding {
   const members = membersOf(body);
-  const { basic = null, methods = null, paths = null, ask = "never", name = null } = members;
-  if (basic !== null && (members["format"] !== undefined || members["header"] !== undefined)) {
-    throw invalid("basic goes without header and format: it sets authorization");
-  }
+  const { methods = null, paths = null, ask = "never", name = null } = members;
   return {
+    ...readCredential(members),
     host: readHost(members["host"]),
     port: readPort(members["port"] ?? 443),
-    header: readHeader(members["header"] ?? "authorization"),
-    format: basic === null ? readFormat(members["format"] ?? "Bearer {}") : null,
-    basic: basic === null ? null : readBasic(basic),
     methods: methods === null ? null : readList("methods", methods, isMethod),
     paths: paths === null ? null : readList("paths", paths, isPattern),
     ask: readAsk(ask),
     private: readFlag(members["private"] ?? false),
     name: name === null ? null : readName(name),
   };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Reads how the credential is made, and where it stands. */
+function readCredential(members: Members): ComputedMembers & Pick<Binding, "header" | "format" | "basic"> {
+  const computed = readComputed(members);
+  if (typeof computed === "string") throw invalid(computed);
+  const { header = "authorization", format = "Bearer {}", basic = null } = members;
+  const hasHeader = members["format"] !== undefined || members["header"] !== undefined;
+  if (basic !== null && hasHeader) throw invalid("basic goes without header and format: it sets authorization");
+  if (computed.sigv4 !== undefined && (basic !== null || hasHeader))
+    throw invalid("sigv4 goes without basic, header and format: it signs the head");
+  const placed = { ...computed, header: readHeader(header) };
+  if (computed.sigv4 !== undefined) return { ...placed, format: null, basic: null };
+  if (basic !== null) return { ...placed, format: null, basic: readBasic(basic) };
+  return { ...placed, format: readFormat(format), basic: null };
 }
 
 function readHost(host: unknown): string {

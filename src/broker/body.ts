@@ -1,10 +1,18 @@
 /** Where a message's body ends, found in the bytes as they stream past: they are never held. */
+import type { ByteStream } from "./byte-stream.js";
 import { type BodyLength, HeadError } from "./head.js";
 
 /** Follows one body. */
 export interface BodyReader {
-  /** Returns how many of the bytes belong to the body, the rest being the next message, and what of them is passed on. */
-  take(bytes: Uint8Array): { readonly taken: number; readonly passed: readonly Uint8Array[] };
+  /**
+   * Returns how many of the bytes belong to the body, the rest being the next message, what of them is passed on, and what of
+   * them is its content, without the frames of chunks.
+   */
+  take(bytes: Uint8Array): {
+    readonly taken: number;
+    readonly passed: readonly Uint8Array[];
+    readonly content: readonly Uint8Array[];
+  };
   readonly ended: boolean;
 }
 
@@ -14,6 +22,25 @@ export type BodyOf = "request" | "response";
 export function readerOf(length: BodyLength, of: BodyOf): BodyReader {
   if (length === "chunked") return new ChunkedReader(of);
   return new LengthReader(length === "until-close" ? Number.POSITIVE_INFINITY : length);
+}
+
+/**
+ * Reads the content of a whole body; returns null when it is longer than `most` bytes.
+ * @throws HeadError for an invalid body, and when the connection ends before it does
+ */
+export async function readWholeBody(stream: ByteStream, reader: BodyReader, most: number): Promise<Uint8Array | null> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  while (!reader.ended) {
+    const piece = await stream.read();
+    if (piece === null) throw new HeadError("the connection ended within the body");
+    const { taken, content } = reader.take(piece);
+    stream.unread(piece.subarray(taken));
+    for (const bytes of content) length += bytes.length;
+    if (length > most) return null;
+    pieces.push(...content);
+  }
+  return Buffer.concat(pieces);
 }
 
 class LengthReader implements BodyReader {
@@ -30,7 +57,8 @@ class LengthReader implements BodyReader {
   take(bytes: Uint8Array) {
     const taken = Math.min(this.#left, bytes.length);
     this.#left -= taken;
-    return { taken, passed: [bytes.subarray(0, taken)] };
+    const passed = [bytes.subarray(0, taken)];
+    return { taken, passed, content: passed };
   }
 }
 
@@ -63,13 +91,17 @@ class ChunkedReader implements BodyReader {
 
   take(bytes: Uint8Array) {
     let at = 0;
+    const content: Uint8Array[] = [];
     while (at < bytes.length && !this.#isTrailing) {
-      if (this.#state === "data") at += this.#skip(bytes.length - at);
-      else this.#readByte(bytes[at++] ?? 0);
+      if (this.#state === "data") {
+        const start = at;
+        at += this.#skip(bytes.length - at);
+        content.push(bytes.subarray(start, at));
+      } else this.#readByte(bytes[at++] ?? 0);
     }
     const passed = bytes.subarray(0, at);
     while (at < bytes.length && !this.ended) this.#readByte(bytes[at++] ?? 0);
-    return { taken: at, passed: this.ended ? [passed, end] : [passed] };
+    return { taken: at, passed: this.ended ? [passed, end] : [passed], content };
   }
 
   /** Whether the last chunk is over: what follows are trailers and the end. */

@@ -5,6 +5,7 @@
 import { rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
+import { hashesBody, sentTarget } from "../../workers/binding-members.js";
 import { JudgedRequest, overrideIn, tooLong } from "../../workers/use-rules.js";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
@@ -272,12 +273,13 @@ export class Broker {
     tokens.touch(caller);
   }
 
-  async #permit(use: Use): Promise<Answer<"permit">> {
-    const caller = this.#callers.get(use.session);
+  async #permit(asked: Use): Promise<Answer<"permit">> {
+    const caller = this.#callers.get(asked.session);
     if (caller === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
     await this.#refreshed();
     this.#mustBeAllowed(caller);
-    const chosen = chosenUse(await this.#usesOf(caller), use);
+    const chosen = chosenUse(await this.#usesOf(caller), asked);
+    const use = { ...asked, target: sentTarget(chosen, asked.target) };
     const override = overrideIn(chosen, use.headers);
     if (override !== null) throw new VaultError("BAD_REQUEST", override);
     if (chosen.ask !== "never") {
@@ -287,7 +289,7 @@ export class Broker {
     this.#mustBeAllowed(caller);
     const permit = this.#count++;
     this.#permits.set(permit, { caller, use, path: chosen.path });
-    return { ok: true, permit };
+    return { ok: true, permit, hashesBody: hashesBody(chosen, use.headers) };
   }
 
   /** Another server may have revoked the token. @throws VaultError UNAVAILABLE, INTEGRITY */
@@ -306,13 +308,14 @@ export class Broker {
     throw new VaultError("FORBIDDEN", `${whyNotApproved[outcome]}: run strongroom approve, then try again`);
   }
 
-  async #render({ permit, fields }: Ask<"render">): Promise<Answer<"render">> {
+  async #render({ permit, fields, payloadHash }: Ask<"render">): Promise<Answer<"render">> {
     const found = this.#permits.get(permit);
     if (found === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
     const { caller, use, path } = found;
     this.#mustBeAllowed(caller);
     const { host: to, port, method, target } = use;
-    const head = await this.#deps.vault.secrets.render(path, { host: to, port, method, target, fields });
+    const request = { host: to, port, method, target, fields, payloadHash };
+    const head = await this.#deps.vault.secrets.render(path, request);
     this.#deps.audit?.record({ event: "use-begin", token: sessionId(caller), path, host: to, method });
     return { ok: true, head };
   }

@@ -72,17 +72,18 @@ export type BrokerRefusal = {
  * Questions of the broker's thread.
  *
  * - `session`: whose token this is.
- * - `permit`: whether a request gets a credential; it may wait for an approval.
- * - `render`: the head of a permitted request, with its credential. `fields`: its header lines, each ended by CR LF.
+ * - `permit`: whether a request gets a credential; it may wait for an approval. `hashesBody`: the credential depends on the body.
+ * - `render`: the head of a permitted request, with its credential. `fields`: its header lines, each ended by CR LF;
+ *   `payloadHash`: see `RequestToRender`.
  */
 export type Questions = {
   session: {
     ask: { readonly token: string; readonly address: string };
     answer: { readonly ok: true; readonly session: Session };
   };
-  permit: { ask: Use; answer: { readonly ok: true; readonly permit: number } };
+  permit: { ask: Use; answer: { readonly ok: true; readonly permit: number; readonly hashesBody: boolean } };
   render: {
-    ask: { readonly permit: number; readonly fields: Bytes };
+    ask: { readonly permit: number; readonly fields: Bytes; readonly payloadHash: string | null };
     answer: { readonly ok: true; readonly head: Bytes };
   };
 };

@@ -3,11 +3,13 @@
  * any other, which is tunnelled untouched or refused; `/r/NAME/…`, for programs that take a base URL; and `http://`, without a
  * credential.
  */
+import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { hasFingerprint, readRelayPreface } from "../relay-preface.js";
 import type { SessionAuthority } from "./authority.js";
+import { readerOf, readWholeBody } from "./body.js";
 import { ByteStream } from "./byte-stream.js";
 import { fieldsFor, relay } from "./exchange.js";
 import { HeadError, latin1, maxRequestBytes, type RequestHead, readRequestHead } from "./head.js";
@@ -221,25 +223,45 @@ async function serveWithCredential(
   const { host, port } = bound;
   const headers = head.fields.map((field) => field.name);
   const use = { session: session.id, host, port, name, method: head.method, target, headers, clientPort };
-  const { permit } = await granted(deps, "permit", use);
+  const { permit, hashesBody } = await granted(deps, "permit", use);
   let isRecorded = false;
   const record = (status: number) => {
     if (!isRecorded) deps.used(permit, status);
     isRecorded = true;
   };
   try {
+    const body = hashesBody ? await readHashedBody(client, head) : null;
     const upstream = await connection.open(bound);
     if (client.socket.destroyed) return false; // it gave up while a person or the upstream took their time
+    const payloadHash = body && createHash("sha256").update(body).digest("hex");
+    const sent = body === null ? head : { ...head, body: body.length, hasBody: head.hasBody };
+    const dropped = body === null ? tokenHeaders : new Set([...tokenHeaders, "expect"]);
     // Only now, so that the credential is in memory for the shortest time, and never waits for a handshake.
-    const rendered = await granted(deps, "render", { permit, fields: fieldsFor(head, tokenHeaders) });
+    const rendered = await granted(deps, "render", { permit, fields: fieldsFor(sent, dropped), payloadHash });
     if (!(await upstream.writeAndWipe(rendered.head))) throw new HeadError("the upstream closed the connection");
-    return await connection.relay(client, head, record);
+    if (body !== null) await upstream.write(body);
+    return await connection.relay(client, body === null ? head : { ...head, body: 0 }, record);
   } catch (error) {
     if (error instanceof Refused) record(error.refusal.status);
     throw error;
   } finally {
     record(502);
   }
+}
+
+/** Longest body that is read for its hash, in bytes. */
+const maxHashedBody = 1024 * 1024;
+
+/** Reads the body that a signature covers before its head is made. @throws Refused */
+async function readHashedBody(client: ByteStream, { body, fields }: RequestHead): Promise<Uint8Array> {
+  const tooLong = "the body is longer than 1 MiB: send its SHA-256 in the header x-amz-content-sha256";
+  if (typeof body === "number" && body > maxHashedBody) throw badRequest(tooLong);
+  if (fields.some(({ name }) => name === "expect")) await client.write(Buffer.from("HTTP/1.1 100 Continue\r\n\r\n"));
+  const content = await readWholeBody(client, readerOf(body, "request"), maxHashedBody).catch((error: unknown) => {
+    throw new Refused(refusalOf(error, false));
+  });
+  if (content === null) throw badRequest(tooLong);
+  return content;
 }
 
 /** Like `serveWithCredential`, for a request that gets no credential. */

@@ -470,8 +470,17 @@ export interface UseRequest {
   readonly ask?: string;
   /** Whether the host may have a private address. */
   readonly private?: boolean;
+  readonly sigv4?: SigV4;
   /** Name of the route `/r/NAME/` at the broker. */
   readonly name?: string;
+}
+
+/** The secret is an access key of AWS, a JSON object with `accessKeyId`, `secretAccessKey` and perhaps `sessionToken`, and signs the request's head (Signature Version 4). */
+export interface SigV4 {
+  /** The service, as signatures name it. */
+  readonly service: string;
+  /** The region, as signatures name it. */
+  readonly region: string;
 }
 
 /** A host that requests with a secret may go to. */
@@ -496,6 +505,7 @@ export interface Use {
   readonly ask: string;
   /** Whether the host may have a private address. */
   readonly private: boolean;
+  readonly sigv4?: SigV4;
   /** Name of the route `/r/NAME/` at the broker. */
   readonly name?: string;
 }
@@ -524,6 +534,7 @@ export interface UseSet {
   readonly ask: string;
   /** Whether the host may have a private address. */
   readonly private: boolean;
+  readonly sigv4?: SigV4;
   /** Name of the route `/r/NAME/` at the broker. */
   readonly name?: string;
 }

@@ -3,8 +3,8 @@ import { StrongroomError } from "./errors.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Text = string | Uint8Array;
-type Texts = Readonly<Record<string, string>>;
-export type Field = Text | boolean | number | null | readonly Text[] | Texts | undefined;
+/** An object that is no list has texts as its members, none of them secret. */
+export type Field = Text | boolean | number | null | readonly Text[] | object | undefined;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -71,11 +71,11 @@ function fieldBytes(name: string, field: Exclude<Field, undefined>): Bytes {
 }
 
 /** TypeScript does not narrow a readonly list by `Array.isArray`. */
-function isList(field: readonly Text[] | Texts): field is readonly Text[] {
+function isList(field: object): field is readonly Text[] {
   return Array.isArray(field);
 }
 
-function textsBytes(name: string, texts: Texts): Bytes {
+function textsBytes(name: string, texts: object): Bytes {
   if (Object.entries(texts).some((member) => /\p{Surrogate}/u.test(member.join(" ")))) throw loneSurrogate(name);
   return utf8(JSON.stringify(texts));
 }

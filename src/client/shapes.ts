@@ -405,6 +405,10 @@ export const shapes = {
   ServerCertificate: {
     endsAt: "time",
   },
+  SigV4: {
+    service: "string",
+    region: "string",
+  },
   SignatureResult: {
     "signature?": "string",
     "results?": "[]TransitResult",
@@ -504,6 +508,7 @@ export const shapes = {
     "paths?": "[]string",
     ask: "string",
     private: "boolean",
+    "sigv4?": "SigV4",
     "name?": "string",
   },
   UseList: {
@@ -521,6 +526,7 @@ export const shapes = {
     "paths?": "[]string",
     ask: "string",
     private: "boolean",
+    "sigv4?": "SigV4",
     "name?": "string",
   },
   ValidityResult: {

@@ -61,8 +61,15 @@ export type Attributes = {
   readonly version?: { readonly wrapped?: true };
 };
 
-/** `uses`: the hosts that requests with this secret may go to. */
-export type SecretAttributes = { readonly uses?: readonly Binding[]; readonly kv?: KvSettings };
+/**
+ * `uses`: the hosts that requests with this secret may go to; `computed`: those whose credential is computed. DANGER: not in one
+ * list: earlier programs know only `uses`, and would send the value itself, a private key for one.
+ */
+export type SecretAttributes = {
+  readonly uses?: readonly Binding[];
+  readonly computed?: readonly Binding[];
+  readonly kv?: KvSettings;
+};
 
 /** Settings of a secret by clients of Vault's KV engine. Times in seconds; 0 or missing: the server's own value. */
 export type KvSettings = {

@@ -8,24 +8,28 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/connect
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
+import {
+  type CredentialFlags,
+  credentialFields,
+  credentialFlags,
+  credentialText,
+  usage,
+  withCredential,
+} from "./use-credential.js";
 import { type UseTemplate, useTemplates } from "./use-templates.js";
 
 const actions = ["add", "ls", "rm", "templates"] as const;
 type Action = (typeof actions)[number];
 
 type Flags = OutputFlags &
-  ConnectionFlags & {
-    readonly bearer?: true;
-    readonly header?: string;
-    readonly format?: string;
-    readonly basic?: string;
+  ConnectionFlags &
+  CredentialFlags & {
     readonly method?: readonly string[];
     readonly path?: readonly string[];
     readonly ask?: string;
     readonly private?: true;
     readonly name?: string;
     readonly port?: number;
-    readonly template?: UseTemplate;
   };
 
 const details = `
@@ -41,28 +45,22 @@ services, which templates shows with the pages where credentials are made; the
 other flags and another host, as of a server of your own, come before it.`;
 
 export function define(command: Command, io: Io): void {
-  command
+  const described = command
     .description("Binds secrets to hosts, so that programs can use them without reading them.")
     .usage("add PATH HOST [flags] | ls [PREFIX] | rm PATH HOST | templates")
     .addArgument(new Argument("<action>", "add or rm a binding, ls them, or list templates").choices(actions))
     .argument("[path]", "the secret's path; ls: the beginning of paths")
-    .argument("[host]", "a DNS name or an IP address")
-    .option("--bearer", "send it as a bearer token, the default")
-    .option("--header <name>", "send it in this header")
-    .option("--format <text>", "the header's value, with {} for the secret; with --header, the secret alone by default")
-    .option("--basic <user>", "send it as the password of this user (Basic authentication)")
+    .argument("[host]", "a DNS name or an IP address");
+  withCredential(described)
     .option("--port <number>", "the host's port; default: 443", readPort)
     .option("--method <list>", "only these methods, separated by commas", readMethods)
     .option("--path <list>", "only these paths, separated by commas", splitList)
     .addOption(new Option("--ask <when>", "ask for approval: never, request, session, or once in a time such as 10m"))
     .option("--private", "allow private and loopback addresses")
-    .option("--template <name>", "bind it as this service needs it, such as github", readTemplate)
     .option("--name <name>", "also serve it at the broker's route /r/NAME/, for programs that take a base URL")
     .addHelpText("after", details);
   const taken = Object.fromEntries(
-    ["bearer", "header", "format", "basic", "port", "method", "path", "ask", "private", "name", "template"].map(
-      (flag) => [flag, ["add" as const]],
-    ),
+    [...credentialFlags, "port", "method", "path", "ask", "private", "name"].map((flag) => [flag, ["add" as const]]),
   );
   onlyForActions(withResult(withConnection(command)), taken).action((action, path, host, flags) =>
     use(io, action, path, host, flags),
@@ -80,13 +78,6 @@ function readPort(text: string): number {
 
 function readMethods(text: string): string[] {
   return splitList(text).map((method) => method.toUpperCase());
-}
-
-function readTemplate(name: string): UseTemplate {
-  const found = useTemplates.find((each) => each.name === name);
-  if (found !== undefined) return found;
-  const names = useTemplates.map((each) => each.name);
-  throw new Problem(`a name that  strongroom use templates  lists${suggestion(name, names)}`);
 }
 
 async function use(
@@ -146,21 +137,6 @@ function useRequest(host: string, flags: Flags): UseRequest {
   };
 }
 
-/** Returns how the secret is sent; of a template also with which methods. @throws CommandFailure usage */
-function credentialFields({ bearer, header, format, basic, template }: Flags): Partial<UseRequest> {
-  if ([bearer, header, basic, template].filter((way) => way !== undefined).length > 1) {
-    throw usage("--bearer, --header, --basic and --template cannot be used together");
-  }
-  if (format !== undefined && header === undefined) throw usage("--format needs --header");
-  if (header !== undefined) return { header, format: format ?? "{}" };
-  if (basic !== undefined) return { basic };
-  if (template === undefined) return {};
-  const methods = [...template.methods];
-  return "basic" in template
-    ? { basic: template.basic, methods }
-    : { header: template.header, format: template.format, methods };
-}
-
 function listTemplates(io: Io, extra: string | undefined, flags: Flags): void {
   if (extra !== undefined) throw usage("templates takes no argument");
   if (flags.json) printJson(io, { templates: useTemplates });
@@ -185,9 +161,10 @@ function formatHost({ host, port }: Use): string {
   return port === 443 ? host : `${host}:${port}`;
 }
 
-function sentAs({ header, format, basic, methods, paths, ask, private: isPrivate, name }: Omit<Use, "path">): string {
+function sentAs(use: Omit<Use, "path">): string {
+  const { methods, paths, ask, private: isPrivate, name } = use;
   const parts = [
-    basic === undefined ? `${header}: ${format ?? ""}` : `Basic authentication as ${printable(basic)}`,
+    credentialText(use),
     ...(methods === undefined ? [] : [methods.join(", ")]),
     ...(paths === undefined ? [] : [paths.join(", ")]),
     ...(ask === "never" ? [] : [`asks: ${ask}`]),
@@ -195,8 +172,4 @@ function sentAs({ header, format, basic, methods, paths, ask, private: isPrivate
     ...(name === undefined ? [] : [`route /r/${name}/`]),
   ];
   return parts.join("; ");
-}
-
-function usage(problem: string): CommandFailure {
-  return new CommandFailure("usage", `${problem}: strongroom use --help shows more`);
 }
