@@ -4,7 +4,15 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Command } from "commander";
 import { commands } from "../../src/cli/command-table.js";
-import { anchorOf, blocksIn, documentFiles, headingsIn, type Link, linksIn } from "../../tools/docs/document-files.js";
+import {
+  anchorOf,
+  type Block,
+  blocksIn,
+  documentFiles,
+  headingsIn,
+  type Link,
+  linksIn,
+} from "../../tools/docs/document-files.js";
 import { renderTables, tableNamesIn, withTables } from "../../tools/docs/generated-tables.js";
 import { pictureFile, renderPicture } from "../../tools/docs/session-picture.js";
 import { stringIo } from "../../tools/rig/string-io.js";
@@ -47,6 +55,19 @@ describe("the documents", () => {
     expect(all.map((file) => byName.exec(readFileSync(file, "utf8"))?.[0]).filter(Boolean)).to.deep.equal([]);
     for (const bad of ["npm install --global strongroom-mcp", "npx strongroom up", "npm i strongroom-client"]) {
       expect(bad).to.match(byName);
+    }
+  });
+
+  it("have commands and programs only in snippets that are run, or that say why not", () => {
+    const command =
+      /^(?:sudo |export |eval |exec )?(?:strongroom|npm|npx|systemctl|podman|docker|git|curl|vault|bao|ansible|cosign|sops|claude|rm|setpriv|sha256sum|ssh-\w+|python3|gdb)\s/m;
+    const isProgram = (block: Block) =>
+      /^(?:[jt]s|python|go|sql)$/.test(block.language) ||
+      (/^(?:text)?$/.test(block.language) && command.test(block.code));
+    const elsewhere = ["README.md", "docs/node-client.md"]; // test/docs/commands.test.ts runs the first of each
+    for (const [file, text] of texts) {
+      const blocks = blocksIn(text).filter((block) => block.file === null && block.notRun === null && isProgram(block));
+      expect(blocks.length, `${file}: ${blocks[0]?.code}`).to.equal(elsewhere.includes(file) ? 1 : 0);
     }
   });
 

@@ -19,15 +19,17 @@ export const documentFiles: readonly string[] = [
 export type Block = {
   readonly language: string;
   readonly file: string | null;
+  /** Why its commands are not run: the text of a comment `<!-- not run: … -->` in the line before it. */
+  readonly notRun: string | null;
   readonly code: string;
   /** Offset of the code in the page's text. */
   readonly at: number;
 };
 
 export function blocksIn(text: string): Block[] {
-  return [...text.matchAll(/^```(\w+)(?: (\S+))?\n(.*?)^```$/gms)].map((match) => {
-    const [whole, language = "", file = null, code = ""] = match;
-    return { language, file, code, at: match.index + whole.length - code.length - 3 };
+  return [...text.matchAll(/(?:^<!-- not run: ([^\n]+) -->\n)?^```(\w*)(?: (\S+))?\n(.*?)^```$/gms)].map((match) => {
+    const [whole, notRun = null, language = "", file = null, code = ""] = match;
+    return { language, file, notRun, code, at: match.index + whole.length - code.length - 3 };
   });
 }
 

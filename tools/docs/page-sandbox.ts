@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
-import { temporaryDirectory } from "../rig/clean-up.js";
+import { later, temporaryDirectory } from "../rig/clean-up.js";
+import { freePort } from "../rig/postgres.js";
 import { collect, environment, mainArguments, node, startProcess } from "../rig/process.js";
 import { pythonFile } from "../rig/python.js";
 import { mustInit, mustPut, mustStatus } from "../rig/test-client.js";
@@ -13,6 +14,10 @@ import { blocksIn } from "./document-files.js";
 export type Setup = {
   /** The document begins before `strongroom init`. */
   readonly fresh?: true;
+  /** The document begins before the server is started. */
+  readonly stopped?: true;
+  /** A script that is run first. */
+  readonly prepare?: string;
   /** The server has the port for Vault's clients. */
   readonly forVault?: true;
   /** Values by path. */
@@ -29,9 +34,10 @@ const typedValue = "s3cr3t";
 const shownHome = "/home/you/.local/share/strongroom";
 const shownPort = "13100";
 const shownVaultPort = "8200";
+const shownBrokerPort = "13200";
 
 /** Programs that documents call, and that this machine need not have: here they do nothing. */
-const inert = ["systemctl", "systemd-creds", "psql"];
+const inert = ["systemctl", "systemd-creds", "loginctl", "psql"];
 
 export type Shown = { readonly code: number; readonly output: string };
 
@@ -41,7 +47,7 @@ export type Sandbox = {
 };
 
 export async function openSandbox(text: string, setup: Setup = {}): Promise<Sandbox> {
-  const { fresh, forVault, secrets = {}, files = {} } = setup;
+  const { fresh, stopped, prepare = "", forVault, secrets = {}, files = {} } = setup;
   const server = await startProcess([], forVault ? { STRONGROOM_VAULT_PORT: "0" } : {});
   const { vaultPort = shownVaultPort } = await mustStatus(server);
   if (!fresh) await mustInit(server, { passphrase });
@@ -56,6 +62,8 @@ export async function openSandbox(text: string, setup: Setup = {}): Promise<Sand
     PATH: `${programs()}:${dirname(node)}:${process.env["PATH"]}`,
     HOME: directory,
     STRONGROOM_HOME: server.home,
+    STRONGROOM_PORT: String(server.port),
+    STRONGROOM_SCRYPT_LOG_N: "14",
     XDG_RUNTIME_DIR: directory,
     TERM: "xterm",
     NO_COLOR: "1",
@@ -70,13 +78,19 @@ export async function openSandbox(text: string, setup: Setup = {}): Promise<Sand
       .replaceAll(directory, "/home/you")
       .replaceAll(String(server.port), shownPort)
       .replaceAll(String(vaultPort), shownVaultPort);
-  return {
+  const brokerPort = await freePort();
+  const sandbox: Sandbox = {
     async run(script) {
-      const here = script.replaceAll(shownPort, String(server.port));
+      const here = script.replaceAll(shownPort, String(server.port)).replaceAll(shownBrokerPort, String(brokerPort));
       const { code, output } = await onTerminal(here, directory, env);
       return { code, output: asShown(output) };
     },
   };
+  const first = `${stopped ? "strongroom shutdown\n" : ""}${prepare}`;
+  const { code, output } = first === "" ? { code: 0, output: "" } : await sandbox.run(first);
+  if (code !== 0) throw new Error(`exit code ${code} of\n${first}\n${output}`);
+  if (/\bstrongroom up\b/.test(text)) later(async () => void (await sandbox.run("strongroom shutdown")));
+  return sandbox;
 }
 
 /** A directory with the command under its name, and with programs that do nothing. */

@@ -16,6 +16,9 @@ const setups: Readonly<Record<string, Setup>> = {
     fresh: true,
     files: { "server.js": talkingServer, "config.template.yaml": template, ".env": dotenv },
   },
+  "docs/broker.md": { stopped: true, secrets: { "ai/anthropic": "sk-1", "work/gitlab": "glpat-1" } },
+  "docs/extras/ssh-agent.md": { prepare: "mkdir .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519" },
+  "docs/which.md": { secrets },
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/http-api.md": { fresh: true },
   "docs/operations.md": { secrets },
@@ -28,8 +31,8 @@ const setups: Readonly<Record<string, Setup>> = {
 
 /** The blocks whose commands are run: not blocks that a page uses as files, nor npm's, which builds and installs. */
 function scriptsIn(text: string): Block[] {
-  return blocksIn(text).filter(({ language, file, code }) => {
-    return file === null && /^(?:sh|bash|console)$/.test(language) && !/^(?:npm .*\n)+$/.test(code);
+  return blocksIn(text).filter(({ language, file, notRun, code }) => {
+    return file === null && notRun === null && /^(?:sh|bash|console)$/.test(language) && !/^(?:npm .*\n)+$/.test(code);
   });
 }
 
