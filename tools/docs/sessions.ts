@@ -22,6 +22,7 @@ const setups: Readonly<Record<string, Setup>> = {
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/http-api.md": { fresh: true },
   "docs/operations.md": { secrets },
+  "docs/reference/operations.md": { prepare: "strongroom backup vault-2026-03.tar" },
   "docs/vault-clients.md": { secrets, forVault: true },
   "docs/secrets-for-programs.md": {
     secrets,
