@@ -6,26 +6,29 @@ import { FakeClock } from "../support/manual-clock.js";
 
 /** What a bar shows that began at 0 and is updated at `ms`. */
 function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "items", isTTY = true): string {
+  return lineAt(ms, done, total, unit, isTTY).replace(/\[.*\] /, "");
+}
+
+/** The whole line. */
+function lineAt(ms: number, done: number, total: number, unit: ProgressUnit, isTTY = true, columns = 80): string {
   const clock = new FakeClock();
   let written = "";
   const stream = {
     isTTY,
+    columns,
     write(text: string) {
       written += text;
       return true;
     },
   };
   const bar = progressBar(
-    { stderr: stream as Pick<OutputStream, "isTTY" | "write"> as OutputStream, clock },
+    { stderr: stream as Pick<OutputStream, "isTTY" | "columns" | "write"> as OutputStream, clock },
     "saving",
     unit,
   );
   clock.advance(ms);
   bar.show(done, total);
-  return written
-    .replaceAll("\r", "")
-    .replaceAll("\u001b[K", "")
-    .replace(/\[.*\] /, "");
+  return written.replaceAll("\r", "").replaceAll("\u001b[K", "");
 }
 
 describe("a progress bar", () => {
@@ -39,5 +42,13 @@ describe("a progress bar", () => {
   ];
   for (const [rule, args, wanted] of rows) {
     it(rule, () => expect(shownAt(...args)).to.equal(wanted));
+  }
+
+  for (const columns of [200, 80, 60, 40, 24]) {
+    it(`leaves the last of ${columns} columns free, so that it stays on one line`, () => {
+      const line = lineAt(2000, 41 * 2 ** 20, 135 * 2 ** 20, "bytes", true, columns);
+      expect(line.length).to.be.below(columns);
+      expect(line).to.match(columns < 40 ? /^saving 41\.0\/135\.0 / : /^saving (?:\[=+ +\] )?41\.0\/135\.0 MiB/);
+    });
   }
 });

@@ -10,7 +10,8 @@ export interface Progress {
 /** The unit counted. */
 export type ProgressUnit = "items" | "bytes";
 
-const width = 30;
+const [narrowest, widest] = [8, 30];
+const usualColumns = 80;
 const everyMs = 100;
 const mebibyte = 2 ** 20;
 
@@ -29,9 +30,12 @@ export function progressBar(
       const now = clock.elapsed();
       if (drawnAt !== null && now - drawnAt < everyMs) return;
       drawnAt = now;
+      const columns = (stream.columns || usualColumns) - 1; // a full line would move the cursor to the next one
+      const text = amounts(unit, done, total, (drawnAt - begun) / 1000);
+      const width = Math.min(widest, columns - `${label} [] ${text}`.length);
       const full = total === 0 ? width : Math.round((width * Math.min(done, total)) / total);
-      const bar = `${"=".repeat(full)}${" ".repeat(width - full)}`;
-      stream.write(`\r${label} [${bar}] ${amounts(unit, done, total, (drawnAt - begun) / 1000)}\u001b[K`);
+      const bar = width < narrowest ? "" : `[${"=".repeat(full)}${" ".repeat(width - full)}] `;
+      stream.write(`\r${`${label} ${bar}${text}`.slice(0, columns)}\u001b[K`);
     },
     end() {
       if (drawnAt !== null) stream.write("\r\u001b[K");
