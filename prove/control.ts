@@ -11,22 +11,33 @@ const holder =
   "const held = new Uint8Array(new ArrayBuffer(32)); process.stdin.on('data', (chunk) => {" +
   "held.set(chunk); chunk.fill(0); process.stdout.write('.'); }); process.on('beforeExit', () => held.fill(0));";
 
-/** Returns in how many places a planted key is found; the child also holds it in the memory of its pipe's buffers. */
+/** A process that holds up to 32 bytes, also in the memory of its pipe's buffers, until `end`. */
+export type Holder = { readonly pid: number; readonly end: () => Promise<void> };
+
+export async function holdElsewhere(bytes: Uint8Array): Promise<Holder> {
+  const child = spawn(process.execPath, ["-e", holder], { stdio: ["pipe", "pipe", "ignore"] });
+  child.stdin.write(bytes);
+  await once(child.stdout, "data");
+  const end = async () => {
+    child.stdin.end();
+    await once(child, "close");
+  };
+  return { pid: child.pid ?? 0, end };
+}
+
+/** Returns in how many places a planted key is found. */
 export async function findPlantedKey(): Promise<number> {
   const key = randomBytes(32);
   const signed = randomBytes(300);
   const mac = createHmac("sha256", derivedKey(key, "header check")).update(signed).digest();
   const header: Header = { version: 2, vaultId: randomBytes(16), slots: [], oldKey: null, mac, signed };
-  const child = spawn(process.execPath, ["-e", holder], { stdio: ["pipe", "pipe", "ignore"] });
+  const { pid, end } = await holdElsewhere(key);
   try {
-    child.stdin.write(key);
-    await once(child.stdout, "data");
-    const copy = await copyMemory(child.pid ?? 0);
+    const copy = await copyMemory(pid);
     const { places } = attack(header, copy);
     copy.bytes.fill(0);
     return places.length;
   } finally {
-    child.stdin.end();
-    await once(child, "close");
+    await end();
   }
 }

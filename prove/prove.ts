@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { hostname, release } from "node:os";
 import type { OnProgress } from "./attacker.js";
-import { followCanary } from "./canary.js";
+import { type Challenge, challenge, followCanary } from "./canary.js";
 import { findPlantedKey } from "./control.js";
 import { checkDisk } from "./disk.js";
 import { FormatError, type Header, type Keys, openHeader, parseHeader, wipeKeys } from "./format.js";
@@ -37,6 +37,8 @@ export type ProveOptions = {
   /** Takes the server through lock and unlock. */
   readonly lock: boolean;
   readonly canary: boolean;
+  /** Waits while others search for a value; null without a challenge. */
+  readonly challenge: ((challenge: Challenge) => Promise<void>) | null;
   /** The package whose list of files is believed. */
   readonly program: string;
   readonly environment: NodeJS.ProcessEnv;
@@ -121,6 +123,7 @@ class Run {
   async #lookAtMemory(pid: number): Promise<void> {
     const { lock, canary } = this.#options;
     const isLocked = (await this.#server?.isLocked()) ?? null;
+    await this.#challenge(pid, isLocked);
     if (lock) return this.#lookThroughLock(pid, isLocked === true);
     if (canary && isLocked === false) await this.#follow();
     else if (canary) this.#notShown.push("What becomes of a value: the vault is locked");
@@ -303,7 +306,21 @@ class Run {
 
   async #follow(): Promise<void> {
     this.#progress("a value");
-    this.#canary = await followCanary(this.#mustServer());
+    this.#canary = [...this.#canary, ...(await followCanary(this.#mustServer()))];
+  }
+
+  async #challenge(pid: number, isLocked: boolean | null): Promise<void> {
+    const { challenge: wait } = this.#options;
+    if (wait === null) return;
+    const server = this.#mustServer();
+    if (isLocked) throw new CouldNotLook("a locked vault takes no value for --challenge: strongroom unlock  first");
+    const { secret, inControl } = await challenge(server, pid, wait);
+    this.#canary = [secret];
+    const what = "control: copies in the process that holds the challenge's value";
+    this.#checks.push({
+      ...{ step: "canary", state: null, what, expected: "1 or more", found: inControl },
+      holds: inControl > 0,
+    });
   }
 
   /** For a vault that stayed locked: the method must find a key where there is one. */
@@ -326,14 +343,14 @@ class Run {
   }
 
   #sayWhatIsNotShown(): void {
-    const { passphrase, lock, canary } = this.#options;
+    const { passphrase, lock, canary, challenge: wait } = this.#options;
     if (passphrase === null)
       this.#notShown.push("The independent decoder, known keys and files on disk: they need the passphrase");
     else if (passphrase.length < fewestBytes)
       this.#notShown.push("Copies of the passphrase: one of less than 8 bytes cannot be told from other memory");
     if (this.#home === null) this.#notShown.push(`Owners and modes of files: there is no ${this.#options.home}`);
     if (!lock) this.#notShown.push("The other state of the vault: pass --lock to go through lock and unlock");
-    if (!canary) this.#notShown.push("What becomes of a value: pass --with-canary");
+    if (!canary && wait === null) this.#notShown.push("What becomes of a value: pass --with-canary");
     if (this.#unsearchedKeys > 0)
       this.#notShown.push(`${this.#unsearchedKeys} versions of transit keys: 20 of each type are searched for`);
     if (this.#header?.version === 1)

@@ -47,7 +47,14 @@ const judges = {
   async prove(home: string) {
     const { verdict, reason, checks } = await proveServer({
       ...{ home, pid: null, dump: null, state: null, header: null, query: null, passphrase: null },
-      ...{ lock: false, canary: false, program: "/nonexistent", environment: {}, onProgress: () => {} },
+      ...{
+        lock: false,
+        canary: false,
+        challenge: null,
+        program: "/nonexistent",
+        environment: {},
+        onProgress: () => {},
+      },
     });
     expect(verdict).to.not.equal("holds");
     return checks.some(({ what }) => what.startsWith("TCP ports")) ? null : reason;

@@ -1,17 +1,20 @@
 /** `strongroom prove` on real servers: what it shows, its forms, and when it cannot look. */
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { once } from "node:events";
+import { createHash, randomBytes } from "node:crypto";
+import { EventEmitter, once } from "node:events";
 import { chmodSync, copyFileSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import type { Report } from "../../prove/report.js";
 import { weaknessesOf } from "../../prove/weaknesses.js";
+import { runCommandLine } from "../../src/cli/command-line.js";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { mainFile, node, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { environment, mainFile, node, type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { passphrase } from "../../tools/rig/server.js";
+import { type StringIoOptions, stringIo } from "../../tools/rig/string-io.js";
 import {
   type Json,
   mustInit,
@@ -128,6 +131,69 @@ describe("strongroom prove", function () {
     const proven = await prove(server().home, "--lock");
     expect(attackerFound(proven)).to.deep.equal(["unlocked 1", "locked 0", "unlocked 1"]);
     expect((await mustStatus(server()))["locked"]).to.equal(true);
+  });
+
+  describe("with --challenge", () => {
+    const run = async (given: StringIoOptions) => {
+      const env = environment({ STRONGROOM_HOME: server().home });
+      const io = stringIo({ env, sleep: () => new Promise(() => {}), ...given });
+      await runCommandLine(["prove", "--challenge", "--as-attacker", "--json"], io);
+      return { code: io.exitCode, ...io.printed() };
+    };
+    const left = async () => {
+      return mustSucceed(await send(server(), { path: "/v1/secrets?prefix=strongroom-prove/" }))["entries"];
+    };
+
+    it("shows after Enter a value that the control holds and the server does not, and deletes it", async () => {
+      const { code, stdout, stderr } = await run({ input: Buffer.from("\n") });
+      const { checks } = JSON.parse(stdout) as Report;
+      const followed = checks.filter(({ step }) => step === "canary").map(({ state, holds }) => [state, holds]);
+      expect([code, followed]).to.deep.equal([
+        0,
+        [
+          [null, true],
+          ["unlocked", true],
+        ],
+      ]);
+      const [announced = "", shown = ""] = stderr.split("The value was");
+      const [, hash] = /^ {2}([0-9a-f]{64})$/m.exec(announced) ?? [];
+      const [, value = ""] = /^ {2}([\w-]{32})$/m.exec(shown) ?? [];
+      expect(createHash("sha256").update(value).digest("hex")).to.equal(hash);
+      expect(announced).to.contain(`gcore -a -o server ${server().child.pid}`).and.not.contain(value);
+      expect(await left()).to.deep.equal([]);
+    });
+
+    it("ends after ten minutes, and names the value that a locked vault keeps", async () => {
+      const sleep = async (ms: number) => {
+        expect(ms).to.equal(600_000);
+        await mustLock(server());
+      };
+      const { code, stdout } = await run({ sleep });
+      const { reason } = JSON.parse(stdout) as Report;
+      const [, path = ""] =
+        /^the vault was locked during .* strongroom rm (strongroom-prove\/\w+)$/.exec(reason ?? "") ?? [];
+      expect(code).to.equal(13);
+      await mustUnlock(server());
+      mustSucceed(await send(server(), { method: "DELETE", path: secretTarget(path) }));
+    });
+
+    it("deletes the value after an interruption, and ends with 13", async () => {
+      const events = new EventEmitter();
+      const sleep = () => new Promise<void>(() => setImmediate(() => events.emit("SIGINT")));
+      const { code, stderr } = await run({ events, sleep });
+      expect([code, await left()]).to.deep.equal([13, []]);
+      expect(stderr).to.contain("the challenge was interrupted: its value was deleted");
+    });
+
+    it("needs an unlocked vault", async () => {
+      await mustLock(server());
+      const { code, report } = await prove(server().home, "--challenge", "--as-attacker");
+      expect([code, report.reason]).to.deep.equal([
+        13,
+        "a locked vault takes no value for --challenge: strongroom unlock  first",
+      ]);
+      await mustUnlock(server());
+    });
   });
 
   describe("cannot look, and ends with 13 and the reason", () => {

@@ -1,5 +1,7 @@
-/** `strongroom prove`: flags, passphrase, and printing of the evidence. */
+/** `strongroom prove`: flags, passphrase, the challenge, and printing of the evidence. */
+import { once } from "node:events";
 import { type Command, Option } from "commander";
+import type { Challenge } from "../../../prove/canary.js";
 import { evidence } from "../../../prove/evidence.js";
 import { asHtml, asMarkdown, asText } from "../../../prove/forms.js";
 import { prove as proveServer } from "../../../prove/prove.js";
@@ -11,9 +13,10 @@ import { packageDirectory } from "../../program-files.js";
 import { nonEmpty, onlyWith, usageFailure } from "../kit/args/args.js";
 import { type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
 import { withHome } from "../kit/connection/server.js";
+import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { phasedBar } from "../kit/output/progress.js";
-import { painter, printJson } from "../kit/output.js";
+import { localTime, painter, printJson, say } from "../kit/output.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
 
 type Form = "json" | "markdown" | "html";
@@ -25,6 +28,7 @@ type Flags = PassphraseSource &
     readonly home?: string;
     readonly lock?: true;
     readonly withCanary?: true;
+    readonly challenge?: true;
     readonly asAttacker?: true;
     readonly pid?: number;
     readonly dump?: string;
@@ -42,6 +46,10 @@ export function define(command: Command, io: Io): void {
     )
     .option("--lock", "also lock the vault, look, and unlock it again")
     .option("--with-canary", "also put, read, restore and delete a random value, and search for it")
+    .option(
+      "--challenge",
+      "also store a value whose SHA-256 is shown, and wait 10 minutes for your own search of memory",
+    )
     .addOption(new Option("--as-attacker", "use no passphrase").conflicts(["passphraseFile", "passphraseFd", "lock"]))
     .addOption(
       new Option("--pid <number>", "look at this process instead of the home's server").argParser(integer(1, 2 ** 22)),
@@ -49,7 +57,7 @@ export function define(command: Command, io: Io): void {
     .addOption(
       new Option("--dump <file>", "look at a core dump or raw bytes instead")
         .argParser(nonEmpty)
-        .conflicts(["lock", "withCanary", "pid"]),
+        .conflicts(["lock", "withCanary", "challenge", "pid"]),
     )
     .addOption(
       new Option("--state <state>", "the vault's state when the dump was made").choices([
@@ -74,6 +82,10 @@ async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
   const { database } = await engineFor(place);
   const queries = (await database?.openQueries(place, storePasswordFile)) ?? null;
   const bar = phasedBar<string>(io, (phase) => (phase.startsWith("memory") ? "bytes" : "items"));
+  const waitForSearch = (challenge: Challenge) => {
+    bar.end();
+    return showChallenge(io, challenge);
+  };
   try {
     const report = await proveServer({
       home,
@@ -85,6 +97,7 @@ async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
       passphrase,
       lock: flags.lock === true,
       canary: flags.withCanary === true,
+      challenge: flags.challenge ? waitForSearch : null,
       program: packageDirectory,
       environment: io.env,
       onProgress: bar.show,
@@ -104,6 +117,57 @@ async function passphraseFor(io: Io, flags: Flags) {
   const isGiven = flags.passphraseFile !== undefined || flags.passphraseFd !== undefined;
   if (flags.asAttacker || (!isGiven && io.uid === 0)) return null;
   return await readPassphrase(io, flags, "Passphrase of the vault: ");
+}
+
+const challengeMs = 10 * 60_000;
+
+/** Shows how to search, waits for Enter or the end of the time, and shows what was to be found. @throws CommandFailure aborted */
+async function showChallenge(io: Io, { pid, control, value, sha256 }: Challenge): Promise<void> {
+  const until = localTime(new Date(io.clock.now() + challengeMs));
+  say(
+    io,
+    [
+      `A random value was stored in the vault and read back. Process ${pid} is the server, which must not hold it. ` +
+        `Process ${control} is the control, which holds it. The value's SHA-256 is`,
+      `  ${sha256}`,
+      `Dump and search both until ${until}, for example with gdb's gcore:`,
+      `  gcore -a -o server ${pid}`,
+      `  gcore -a -o control ${control}`,
+      "Then press Enter to see the value.\n",
+    ].join("\n"),
+  );
+  await enterOrTimeout(io);
+  say(
+    io,
+    [
+      "The value was",
+      `  ${value}`,
+      "This prints the SHA-256 above:",
+      `  printf %s ${value} | sha256sum`,
+      "This must print 1 or more, since the control holds it:",
+      `  strings -n 8 control.${control} | grep -c ${value}`,
+      "This must print 0:",
+      `  strings -n 8 server.${pid} | grep -c ${value}\n`,
+    ].join("\n"),
+  );
+}
+
+/** The end of the input is no Enter. */
+async function enterOrTimeout(io: Io): Promise<void> {
+  const ended = new AbortController();
+  const { signal } = ended;
+  try {
+    await Promise.race([
+      once(io.stdin, "data", { signal }),
+      io.sleep(challengeMs, signal),
+      once(io.events, "SIGINT", { signal }).then(() => {
+        throw new CommandFailure("aborted", "the challenge was interrupted: its value was deleted");
+      }),
+    ]);
+  } finally {
+    ended.abort();
+    io.stdin.pause();
+  }
 }
 
 /** Columns for output that goes to no terminal. */
