@@ -1,5 +1,6 @@
 /** Private transit keys as the independent decoder reads them (docs/on-disk.md), in all forms in which a program holds them. */
 import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import { bech32 } from "@scure/base";
 import { FormatError, type Header, type Keys, openBlob } from "./format.js";
 import type { Check } from "./report.js";
 import type { Secret } from "./search.js";
@@ -84,14 +85,23 @@ async function isAsServerSays(server: Server, path: string, versions: readonly P
   const shown = json["versions"] as Readonly<Record<string, { readonly publicKey?: string }>>;
   return versions.every((key) => {
     const privateKey = importPrivateKey(key);
-    const expected = privateKey && createPublicKey(privateKey).export({ type: "spki", format: "pem" });
-    return json["type"] === key.type && shown[key.version]?.publicKey === (expected ?? undefined);
+    return (
+      json["type"] === key.type && shown[key.version]?.publicKey === (privateKey ? publicText(privateKey) : undefined)
+    );
   });
+}
+
+/** The public key as the server shows it: a recipient of age, else PEM. */
+function publicText(privateKey: KeyObject): string {
+  const publicKey = createPublicKey(privateKey);
+  if (publicKey.asymmetricKeyType !== "x25519") return publicKey.export({ type: "spki", format: "pem" }).toString();
+  return bech32.encodeFromBytes("age", publicKey.export({ type: "spki", format: "der" }).subarray(-32));
 }
 
 /** PKCS #8 up to the 32 private bytes, which are the last ones. */
 const prefixes: Readonly<Record<string, string>> = {
   ed25519: "302e020100300506032b657004220420",
+  x25519: "302e020100300506032b656e04220420",
   "ecdsa-p256": "3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420",
 };
 
@@ -119,7 +129,8 @@ export function transitSecrets(keys: readonly PrivateKey[]): Secret[] {
   return keys.flatMap((key) => {
     const name = transitName(key.type);
     const numbers = privateNumbers(key);
-    const reversed = isAsymmetric(key.type) && key.type !== "ed25519" ? numbers.map((each) => each.toReversed()) : [];
+    const reversed =
+      isAsymmetric(key.type) && !key.type.endsWith("25519") ? numbers.map((each) => each.toReversed()) : [];
     const pieceStep = key.type.startsWith("rsa-") ? rsaPieceStep : 1;
     const raw = [...numbers, ...reversed].map((bytes) => ({ name, bytes, isText: false, pieceBytes, pieceStep }));
     const whole = wholeForms(key).map((bytes) => ({ name, bytes, isText: false, pieceBytes: 0 }));

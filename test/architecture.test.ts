@@ -131,6 +131,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "leven",
     "shamir-secret-sharing",
     "smol-toml",
+    "@scure/base",
     "@zxcvbn-ts/*",
     ...leaves,
     "src/client",
@@ -139,7 +140,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     protocol,
   ],
   "src/cli/command-table": ["src/cli", "src/extras"],
-  "src/extras": ["node:*", "commander", "src/client", "src/cli/kit"],
+  "src/extras": ["node:*", "@scure/base", "commander", "src/client", "src/cli/kit"],
   "src/cli/commands": [
     "node:*",
     "commander",
@@ -152,7 +153,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     protocol,
   ],
   workers: ["node:crypto", "node:buffer"],
-  prove: ["node:*"],
+  "workers/transit": ["node:crypto", "@scure/base", "workers"],
+  prove: ["node:*", "@scure/base"],
 };
 
 /** What may see a request or a response: the adapter, what it works with, and what comes before it. No handler. */

@@ -374,6 +374,7 @@ def count_known(segments, secret, is_text, piece, step=1):
 # --- Private transit keys ---------------------------------------------------------------------------------------------
 
 PREFIXES = {"ed25519": bytes.fromhex("302e020100300506032b657004220420"),
+            "x25519": bytes.fromhex("302e020100300506032b656e04220420"),
             "ecdsa-p256": bytes.fromhex("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420")}
 
 
@@ -391,7 +392,7 @@ def forms_of_key(kind, part):
     if kind in ("hmac", "aes256-gcm96"):
         return [part[:32], part[32:]] if kind == "aes256-gcm96" else [part], []
     der, numbers, private = part, [part[-32:]], 32
-    inner = [] if kind == "ed25519" or len(part) == 32 else list(items(next(items(list(items(next(items(der))))[2]))))
+    inner = [] if kind.endswith("25519") or len(part) == 32 else list(items(next(items(list(items(next(items(der))))[2]))))
     if kind.startswith("rsa"):
         numbers, private = [number.lstrip(b"\0") for number in inner[3:6]], 256
     else:
@@ -400,7 +401,7 @@ def forms_of_key(kind, part):
     text = re.sub(".?=*$", "", base64.b64encode(der).decode())
     lines = [text[at : at + 64] for at in range(0, len(text), 64)
              if min(at + 64, len(text)) - max(at, (len(der) - private) * 4 / 3) >= 12]
-    backwards = [number[::-1] for number in numbers if kind != "ed25519"]
+    backwards = [number[::-1] for number in numbers if not kind.endswith("25519")]
     return numbers + backwards, [der, *(line.encode() for line in lines)]
 
 
@@ -433,7 +434,7 @@ def holds(result, encoded, state, is_whole=True):
     known = dict(result["known"])
     masters = [known.pop(name) for name in list(known) if name.startswith("master key")]
     if state != "locked":
-        known = {name: count for name, count in known.items() if not re.match("private (ed|ecdsa|rsa)", name)}
+        known = {name: count for name, count in known.items() if not re.match("private (ed|x2|ecdsa|rsa)", name)}
     return all(count in allowed for count in [result["attacker"], *masters]) and not any([encoded, *known.values()])
 
 

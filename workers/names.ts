@@ -2,4 +2,12 @@
 
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 
-export const transitKeyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
+export const transitKeyTypes = [
+  "aes256-gcm96",
+  "ed25519",
+  "ecdsa-p256",
+  "x25519",
+  "rsa-2048",
+  "rsa-4096",
+  "hmac",
+] as const;

@@ -314,7 +314,7 @@ export const assessParts = ["strength", "reuse", "search", "breach"] as const;
 export type AssessPart = (typeof assessParts)[number];
 
 /** The uses of a transit key. */
-export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "hmac", "datakey"] as const;
+export const transitUses = ["encrypt", "decrypt", "unwrap", "rewrap", "sign", "verify", "hmac", "datakey"] as const;
 export type TransitUse = (typeof transitUses)[number];
 
 /** The JSON that a client gets. */

@@ -53,7 +53,7 @@ export interface AuditVerifyRequest {
 /** Body of a new transit key. Other fields are ignored. */
 export interface TransitKeyRequest {
   /** What the key can do. */
-  readonly type?: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  readonly type?: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** Whether the root token may export the private part. This cannot be changed later. */
   readonly exportable?: boolean;
   /** An existing key to import, in base64: PKCS #8 in DER of an asymmetric key, otherwise the key's bytes. Default: a new, random key. */
@@ -98,6 +98,10 @@ export interface TransitInput {
   readonly signatureAlgorithm?: "pss" | "pkcs1v15";
   /** sign, hmac: the version to use. Default: the newest. */
   readonly keyVersion?: number;
+  /** unwrap: the ephemeral share of an X25519 stanza of age, 32 bytes in base64. */
+  readonly share?: string;
+  /** unwrap: the body of the stanza, 32 bytes in base64. */
+  readonly wrapped?: string;
 }
 
 /** Body of an encryption; one input, or a batch of them. Other fields are ignored. */
@@ -116,6 +120,16 @@ export interface CiphertextRequest {
   readonly ciphertext?: string;
   /** Additional data that is authenticated but not encrypted, in base64; decrypt needs the same. Only with `aes256-gcm96`. */
   readonly aad?: string;
+  /** Inputs in place of the one in this object, with the same fields. */
+  readonly batch?: readonly TransitInput[];
+}
+
+/** An X25519 stanza of an age file; one, or a batch of them. Other fields are ignored. */
+export interface UnwrapRequest {
+  /** unwrap: the ephemeral share of an X25519 stanza of age, 32 bytes in base64. */
+  readonly share?: string;
+  /** unwrap: the body of the stanza, 32 bytes in base64. */
+  readonly wrapped?: string;
   /** Inputs in place of the one in this object, with the same fields. */
   readonly batch?: readonly TransitInput[];
 }
@@ -190,7 +204,7 @@ export interface RandomRequest {
 export interface TransitKeyVersion {
   /** When it was made. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
-  /** The public key in PEM; only of asymmetric keys. */
+  /** The public key in PEM, or of `x25519` as a recipient of age, `age1…`; only of asymmetric keys. */
   readonly publicKey?: string;
 }
 
@@ -199,7 +213,7 @@ export interface TransitKey {
   /** The key's name in its canonical form. */
   readonly name: string;
   /** What the key can do. */
-  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** Number of the newest version, which encrypts and signs. */
   readonly latestVersion: number;
   /** The lowest version that decrypts and verifies. */
@@ -217,7 +231,7 @@ export interface TransitKeyEntry {
   /** The key's name in its canonical form. */
   readonly name: string;
   /** What the key can do. */
-  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** Number of the newest version, which encrypts and signs. */
   readonly latestVersion: number;
 }
@@ -235,7 +249,7 @@ export interface ExportedTransitKey {
   /** The key's name in its canonical form. */
   readonly name: string;
   /** What the key can do. */
-  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** By version, in base64: PKCS #8 in DER of an asymmetric key, otherwise the key's bytes. */
   readonly keys: Readonly<Record<string, string>>;
 }
@@ -248,6 +262,8 @@ export interface TransitResult {
   readonly plaintext?: string;
   /** sign. */
   readonly signature?: string;
+  /** unwrap: in base64. */
+  readonly fileKey?: string;
   /** hmac. */
   readonly hmac?: string;
   /** verify: whether the signature or MAC is right. */
@@ -270,6 +286,14 @@ export interface CiphertextResult {
 export interface PlaintextResult {
   /** decrypt, datakey: in base64. */
   readonly plaintext?: string;
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
+}
+
+/** Result of unwrapping. */
+export interface FileKeyResult {
+  /** unwrap: in base64. */
+  readonly fileKey?: string;
   /** Results of a batch, in its order. */
   readonly results?: readonly TransitResult[];
 }

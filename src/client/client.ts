@@ -990,6 +990,24 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
+   * Unwraps the file key of an age file with an `x25519` key. Returns it in memory of its own, which can be wiped.
+   * @param stanza Parts of an X25519 stanza in the file's header, 32 bytes each.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST, also when the stanza is for another recipient
+   * @example
+   * ```ts
+   * const fileKey = await client.unwrap("backup/identity", { share, wrapped });
+   * ```
+   */
+  async unwrap(
+    name: string,
+    { share, wrapped }: { readonly share: Uint8Array; readonly wrapped: Uint8Array },
+    options: CallOptions = {},
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const stanza = { share: optionalBase64(share), wrapped: optionalBase64(wrapped) };
+    return bytesOf(resultField(await this.#use("unwrap", name, stanza, options), "fileKey"));
+  }
+
+  /**
    * Encrypts a ciphertext again under the newest version of its key, without showing the plaintext.
    * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
    * @example

@@ -13,6 +13,7 @@ import type {
   DataKey,
   Deleted,
   ExportedTransitKey,
+  FileKeyResult,
   HmacResult,
   Initialized,
   KeyList,
@@ -60,6 +61,7 @@ export type Responses = {
   readonly DataKey: DataKey;
   readonly Deleted: Deleted;
   readonly ExportedTransitKey: ExportedTransitKey;
+  readonly FileKeyResult: FileKeyResult;
   readonly HmacResult: HmacResult;
   readonly Initialized: Initialized;
   readonly KeyList: KeyList;
@@ -235,6 +237,10 @@ export const shapes = {
     name: "string",
     type: "string",
     keys: "{}string",
+  },
+  FileKeyResult: {
+    "fileKey?": "string",
+    "results?": "[]TransitResult",
   },
   HmacResult: {
     "hmac?": "string",
@@ -471,6 +477,7 @@ export const shapes = {
     "ciphertext?": "string",
     "plaintext?": "string",
     "signature?": "string",
+    "fileKey?": "string",
     "hmac?": "string",
     "valid?": "boolean",
     "error?": "string",

@@ -12,6 +12,7 @@ export type TransitKeyType = NonNullable<TransitKeyRequest["type"]>;
 export const resultShapes = {
   encrypt: "CiphertextResult",
   decrypt: "PlaintextResult",
+  unwrap: "FileKeyResult",
   rewrap: "CiphertextResult",
   sign: "SignatureResult",
   verify: "ValidityResult",
@@ -47,11 +48,12 @@ export type SignOptions = CallOptions &
 type Undefinable<T> = { readonly [N in keyof T]?: T[N] | undefined };
 
 /** One input of a batch. Bytes and texts are sent in base64. */
-export type TransitBatchInput = Undefinable<Omit<TransitInput, "plaintext" | "input" | "aad">> & {
-  readonly plaintext?: Text | undefined;
-  readonly input?: Text | undefined;
-  readonly aad?: Text | undefined;
+export type TransitBatchInput = Undefinable<Omit<TransitInput, BinaryField>> & {
+  readonly [N in BinaryField]?: Text | undefined;
 };
+
+const binaryFields = ["plaintext", "input", "aad", "share", "wrapped"] as const;
+type BinaryField = (typeof binaryFields)[number];
 
 /** The URL path of a key, or of an operation with it. @throws StrongroomError BAD_REQUEST */
 export function transitUrl(resource: string, name: string, action = ""): string {
@@ -68,9 +70,8 @@ export function optionalBase64(data: Text | undefined): string | undefined {
   return data === undefined ? undefined : base64(data);
 }
 
-export function inputFields({ plaintext, input, aad, ...others }: TransitBatchInput): Readonly<Record<string, Field>> {
-  const [plain, message, data] = [optionalBase64(plaintext), optionalBase64(input), optionalBase64(aad)];
-  return { ...others, plaintext: plain, input: message, aad: data };
+export function inputFields(input: TransitBatchInput): Readonly<Record<string, Field>> {
+  return { ...input, ...Object.fromEntries(binaryFields.map((name) => [name, optionalBase64(input[name])])) };
 }
 
 /** Returns a field that the server's result must have. @throws StrongroomError PROTOCOL */

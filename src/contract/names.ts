@@ -2,7 +2,15 @@
 
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 
-export const transitKeyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
+export const transitKeyTypes = [
+  "aes256-gcm96",
+  "ed25519",
+  "ecdsa-p256",
+  "x25519",
+  "rsa-2048",
+  "rsa-4096",
+  "hmac",
+] as const;
 
 /** What a client token may do. */
 export const scopes = [

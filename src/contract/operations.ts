@@ -49,6 +49,7 @@ export const operations = {
   exportTransitKey: { method: "GET", path: "/v1/transit/export/{name}" },
   encrypt: { method: "POST", path: "/v1/transit/encrypt/{name}" },
   decrypt: { method: "POST", path: "/v1/transit/decrypt/{name}" },
+  unwrap: { method: "POST", path: "/v1/transit/unwrap/{name}" },
   rewrap: { method: "POST", path: "/v1/transit/rewrap/{name}" },
   sign: { method: "POST", path: "/v1/transit/sign/{name}" },
   verify: { method: "POST", path: "/v1/transit/verify/{name}" },

@@ -14,6 +14,7 @@ export const transitFacts = {
   exportTransitKey: { scope: "root", guard: "unlocked", audit: change("key-export") },
   encrypt: { scope: "encrypt", guard: "unlocked", audit: read("encrypt") },
   decrypt: { scope: "decrypt", guard: "unlocked", audit: read("decrypt") },
+  unwrap: { scope: "decrypt", guard: "unlocked", audit: read("decrypt") },
   rewrap: { scope: anyUse, guard: "unlocked", audit: read("rewrap") },
   sign: { scope: "sign", guard: "unlocked", audit: read("sign") },
   verify: { scope: anyUse, guard: "unlocked", audit: read("verify") },

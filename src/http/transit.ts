@@ -56,6 +56,11 @@ export const transitRows = [
     handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("decrypt", name, body)),
   }),
   endpoint({
+    operation: "unwrap", at: "POST /v1/transit/unwrap/:name", ...transitFacts.unwrap,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("unwrap", name, body)),
+  }),
+  endpoint({
     operation: "rewrap", at: "POST /v1/transit/rewrap/:name", ...transitFacts.rewrap,
     subject: key, body: input, conditional: false, reads: true,
     handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("rewrap", name, body)),

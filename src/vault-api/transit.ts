@@ -188,7 +188,9 @@ async function create({ vault: { transit }, key, form, body, permit }: Used): Pr
   }
 }
 
-const missingKeys: Readonly<Record<TransitUse, string>> = {
+type VaultUse = Exclude<TransitUse, "unwrap">;
+
+const missingKeys: Readonly<Record<VaultUse, string>> = {
   encrypt: "encryption key not found",
   decrypt: "encryption key not found",
   rewrap: "encryption key not found",
@@ -199,7 +201,7 @@ const missingKeys: Readonly<Record<TransitUse, string>> = {
 };
 
 /** Encrypts, signs and so on: one input, or a batch of them. */
-async function use({ vault, key: name, form, body }: Used, use: TransitUse): Promise<Whole> {
+async function use({ vault, key: name, form, body }: Used, use: VaultUse): Promise<Whole> {
   const { response, status } = await orMissing(vault.transit.useAs({ use, name, body, form }), missingKeys[use]);
   return data(response, status);
 }

@@ -4,6 +4,7 @@
  */
 import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { bech32 } from "@scure/base";
 import { expect } from "chai";
 import type { ServerProcess } from "../../tools/rig/process.js";
 import {
@@ -20,6 +21,7 @@ import {
   send,
 } from "../../tools/rig/test-client.js";
 import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
+import { wrapFileKey } from "../support/age-stanza.js";
 import { mustCreateKey, rotating, untilRotated } from "../support/key-requests.js";
 import { throughBroker } from "./broker-scene.js";
 import { everyRequest } from "./requests-scene.js";
@@ -218,6 +220,7 @@ const pairs = {
   "ecdsa-p256": generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
   "rsa-2048": generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey,
 };
+const identity = generateKeyPairSync("x25519").privateKey;
 const symmetric = { "aes256-gcm96": randomBytes(32), hmac: randomBytes(32) };
 const plaintext = randomBytes(48);
 const base64 = (bytes: Uint8Array | string) => Buffer.from(bytes).toString("base64");
@@ -226,22 +229,29 @@ const der = (key: KeyObject) => key.export({ format: "der", type: "pkcs8" });
 async function* transitKeys(): AsyncGenerator<Look, void> {
   const server = await startWithCanary();
   await mustInit(server);
-  for (const [type, key] of Object.entries(pairs))
+  for (const [type, key] of Object.entries({ ...pairs, x25519: identity }))
     await transit(server, `keys/${type}`, { type, key: base64(der(key)) });
   for (const [type, key] of Object.entries(symmetric))
     await transit(server, `keys/${type}`, { type, key: base64(key) });
   for (let round = 0; round < 5; round++) await useAllKeys(server);
+  const fileKeys = await unwrapFileKeys(server);
   const numbers = privateNumbers();
   const prime = "rsa-2048 p, little endian";
-  yield { when: "while unlocked", server, gone: symmetric, some: { [prime]: numbers[prime] ?? "" } };
+  const number = "x25519 d";
+  const held = { once: { [number]: numbers[number] ?? "" }, some: { [prime]: numbers[prime] ?? "" } };
+  yield { when: "while unlocked", server, gone: { ...symmetric, ...fileKeys, ...identityTexts() }, ...held };
   await mustLock(server);
-  yield { when: "after a lock", server, gone: { ...numbers, ...symmetric, plaintext } };
+  yield {
+    when: "after a lock",
+    server,
+    gone: { ...numbers, ...symmetric, ...fileKeys, ...identityTexts(), plaintext },
+  };
 }
 
 /** Raw parts in both byte orders, as OpenSSL holds its numbers, and the DER of each key. */
 function privateNumbers(): Record<string, Uint8Array> {
   const found: Record<string, Uint8Array> = {};
-  for (const [type, key] of Object.entries(pairs)) {
+  for (const [type, key] of Object.entries({ ...pairs, x25519: identity })) {
     const { d, p, q } = key.export({ format: "jwk" });
     for (const [name, text] of Object.entries({ d, p, q })) {
       if (text === undefined) continue;
@@ -252,6 +262,31 @@ function privateNumbers(): Record<string, Uint8Array> {
     found[`${type} DER`] = der(key).subarray(0, 1024);
   }
   return found;
+}
+
+/** Unwraps 100 file keys, some in a batch; returns them by their numbers. */
+async function unwrapFileKeys(server: ServerProcess): Promise<Record<string, Uint8Array>> {
+  const { versions } = mustSucceed(await send(server, { path: "/v1/transit/keys/x25519" }));
+  const { publicKey = "" } = (versions as Record<string, { readonly publicKey?: string }>)["1"] ?? {};
+  const fileKeys = Array.from({ length: 100 }, () => randomBytes(16));
+  const stanzas = fileKeys.map((fileKey) => wrapFileKey(publicKey, fileKey));
+  const opened = fileKeys.map((fileKey) => ({ fileKey: base64(fileKey) }));
+  for (const [i, stanza] of stanzas.slice(0, 50).entries())
+    expect(await transit(server, "unwrap/x25519", stanza)).to.deep.equal(opened[i]);
+  const { results } = await transit(server, "unwrap/x25519", { batch: stanzas.slice(50) });
+  expect(results).to.deep.equal(opened.slice(50));
+  return Object.fromEntries(
+    fileKeys.flatMap((key, i) => [
+      [`file key ${i}`, key],
+      [`text of file key ${i}`, Buffer.from(base64(key).slice(0, -3))],
+    ]),
+  );
+}
+
+/** How age writes the identity. */
+function identityTexts(): Record<string, string> {
+  const text = bech32.encodeFromBytes("age-secret-key-", der(identity).subarray(-32));
+  return { "identity's text": text, "identity's text in capitals": text.toUpperCase() };
 }
 
 async function useAllKeys(server: ServerProcess): Promise<void> {

@@ -155,6 +155,7 @@ describe("dumps with private transit keys", function () {
   this.timeout(0);
   const pairs = {
     ed25519: generateKeyPairSync("ed25519").privateKey,
+    x25519: generateKeyPairSync("x25519").privateKey,
     "ecdsa-p256": generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
     "rsa-2048": generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey,
   };
@@ -165,12 +166,21 @@ describe("dumps with private transit keys", function () {
   };
 
   const pem = (type: keyof typeof pairs) => pairs[type].export({ format: "pem", type: "pkcs8" }).toString();
-  const held = [number("ed25519", "d"), number("ecdsa-p256", "d").reverse(), number("rsa-2048", "p").reverse()];
+  const held = [
+    number("ed25519", "d"),
+    number("x25519", "d"),
+    number("ecdsa-p256", "d").reverse(),
+    number("rsa-2048", "p").reverse(),
+  ];
   type Row = readonly [what: string, planted: readonly (Uint8Array | string)[], code: number];
   const rows: readonly Row[] = [
     ["numbers as OpenSSL holds them, which an unlocked server does", held, 0],
     ["the DER of an RSA key", [der("rsa-2048")], 12],
-    ["most of a raw HMAC key, and the PEM of two keys", [hmac.subarray(3), pem("ed25519"), pem("rsa-2048")], 12],
+    [
+      "most of a raw HMAC key, and the PEM of three keys",
+      [hmac.subarray(3), pem("ed25519"), pem("x25519"), pem("rsa-2048")],
+      12,
+    ],
   ];
   let vault = "";
   let files: readonly string[] = [];

@@ -27,6 +27,7 @@ import {
   secretTarget,
   send,
 } from "../../tools/rig/test-client.js";
+import { wrapFileKey } from "../support/age-stanza.js";
 import { changing, rotating, untilRotated } from "../support/key-requests.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
 import { dumpOf, proveDump, pythonDump } from "./both-programs.js";
@@ -49,7 +50,7 @@ async function startVault(): Promise<ServerProcess> {
   return server;
 }
 
-const keyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "hmac"];
+const keyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "x25519", "rsa-2048", "hmac"];
 
 /** Makes a key of each type, with two versions, and uses them. */
 async function useTransitKeys(server: ServerProcess): Promise<void> {
@@ -57,12 +58,17 @@ async function useTransitKeys(server: ServerProcess): Promise<void> {
   const [input, plaintext] = ["message", "plaintext"].map((text) => Buffer.from(text).toString("base64"));
   for (const type of keyTypes) {
     await post(`keys/${type}`, { type });
-    await post(`keys/${type}/rotate`, {});
-    if (type !== "aes256-gcm96") await post(`${type === "hmac" ? "hmac" : "sign"}/${type}`, { input });
+    const { versions } = await post(`keys/${type}/rotate`, {});
+    if (type === "x25519") await post("unwrap/x25519", wrapFileKey(firstKey(versions), randomBytes(16)));
+    else if (type !== "aes256-gcm96") await post(`${type === "hmac" ? "hmac" : "sign"}/${type}`, { input });
     if (!/^(?:aes|rsa)/.test(type)) continue;
     const { ciphertext } = await post(`encrypt/${type}`, { plaintext });
     await post(`decrypt/${type}`, { ciphertext });
   }
+}
+
+function firstKey(versions: unknown): string {
+  return (versions as Record<string, { readonly publicKey?: string }>)["1"]?.publicKey ?? "";
 }
 
 async function mustSend(server: ServerProcess, method: string, path: string, body: object): Promise<Json> {

@@ -49,7 +49,7 @@ export async function startBareRig(options: TestOptions = {}): Promise<Rig> {
 export async function prepare(server: TestServer, sent?: ApiRequest): Promise<void> {
   if (sent === undefined || sent.leaves === "locked") await mustUnlock(server);
   if (sent?.leaves === "locked") return;
-  if (sent === undefined || !/transit|tokens|keys|crypt|rewrap|sign|verify|hmac|datakey|random/.test(sent.at))
+  if (sent === undefined || !/transit|tokens|keys|crypt|wrap|sign|verify|hmac|datakey|random/.test(sent.at))
     await prepareSecrets(server);
   if (sent === undefined || /keys/.test(sent.at)) await prepareKeys(server);
   if (sent !== undefined && !/token|agents/.test(sent.at)) return;

@@ -14,13 +14,14 @@ import {
   mustUnlock,
   send,
 } from "../../tools/rig/test-client.js";
+import { wrapFileKey } from "../support/age-stanza.js";
 import { Random, runSeed } from "../support/random.js";
 import { type ApiRequest, rowAt } from "../support/requests.js";
 
 /** The long form sends 10,000. */
 const randomRequests = Number(process.env["STRONGROOM_TRANSIT_REQUESTS"] ?? 200);
 
-const types = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "hmac"] as const;
+const types = ["aes256-gcm96", "ed25519", "ecdsa-p256", "x25519", "rsa-2048", "hmac"] as const;
 type KeyType = (typeof types)[number];
 
 const callers = {
@@ -37,7 +38,7 @@ const allCallers: readonly Caller[] = ["root", ...(Object.keys(callers) as (keyo
 const base64 = (data: string | Uint8Array) => Buffer.from(data).toString("base64");
 const input = base64("message");
 /** Made with each key before the matrix, so that every use has something to work on. */
-type Made = { ciphertext?: string; signature?: string; hmac?: string };
+type Made = { stanza?: object; ciphertext?: string; signature?: string; hmac?: string };
 
 type Operation = {
   readonly row: ApiRequest;
@@ -55,6 +56,7 @@ const row = (at: string) => rowAt(at.replace(" ", " /v1/transit/"));
 const operations: Readonly<Record<string, Operation>> = {
   encrypt: { row: row("POST encrypt/:name"), body: () => ({ plaintext: input }), works: encrypting },
   decrypt: { row: row("POST decrypt/:name"), body: ciphertextBody, works: encrypting },
+  unwrap: { row: row("POST unwrap/:name"), body: ({ stanza = {} }) => stanza, works: ["x25519"] },
   rewrap: { row: row("POST rewrap/:name"), body: ciphertextBody, works: encrypting },
   datakey: { row: row("POST datakey/:name"), body: () => ({}), works: encrypting },
   sign: { row: row("POST sign/:name"), body: () => ({ input }), works: signing },
@@ -101,8 +103,11 @@ describe("rights to transit keys", () => {
   });
 
   async function create(name: string, type: KeyType): Promise<void> {
-    mustSucceed(await send(server(), { method: "POST", path: `/v1/transit/keys/${name}`, body: { type } }));
-    const results: Made = {};
+    const { versions } = mustSucceed(
+      await send(server(), { method: "POST", path: `/v1/transit/keys/${name}`, body: { type } }),
+    );
+    const { publicKey = "" } = (versions as Record<string, { readonly publicKey?: string }>)["1"] ?? {};
+    const results: Made = type === "x25519" ? { stanza: wrapFileKey(publicKey, randomBytes(16)) } : {};
     for (const title of ["encrypt", "sign", "hmac"]) {
       const operation = operations[title];
       if (operation?.works.includes(type)) Object.assign(results, mustSucceed(await ask(name, operation, "root")));
@@ -199,6 +204,7 @@ async function knownKeys(
     hmac: randomBytes(32),
     ed25519: generateKeyPairSync("ed25519").privateKey.export(der),
     "ecdsa-p256": generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export(der),
+    x25519: generateKeyPairSync("x25519").privateKey.export(der),
     "rsa-2048": generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export(der),
   };
   const found = new Map<string, readonly string[]>();

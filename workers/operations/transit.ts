@@ -34,7 +34,7 @@ import {
   makeRsaPrivatePart,
   parsePrivatePart,
   privateKeyDer,
-  publicPem,
+  publicText,
 } from "../transit/private-keys.js";
 import { ResponseWriter } from "../transit/response-writer.js";
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
@@ -201,7 +201,8 @@ async function runBatch(
 ): Promise<ResultOf<"useTransitKey">> {
   const { form, use } = request;
   const { inputs, info } = begun;
-  const slice = keyTypes[info.type].inputsAtOnce;
+  const tried = use === "unwrap" ? info.versions.length - info.minDecryptionVersion + 1 : 1;
+  const slice = Math.ceil(keyTypes[info.type].inputsAtOnce / tried);
   let failed = 0;
   out.text(form === undefined ? '{"results":[' : '{"batch_results":[');
   for (let at = 0; at < inputs.length; at += slice) {
@@ -420,7 +421,7 @@ function importedPart(context: Context, type: KeyType, body: Uint8Array): Uint8A
 }
 
 function publicPart(type: KeyType, part: Uint8Array): { readonly publicKey?: string } {
-  return isAsymmetric(type) ? { publicKey: publicPem(parsePrivatePart(type, part)) } : {};
+  return isAsymmetric(type) ? { publicKey: publicText(type, parsePrivatePart(type, part)) } : {};
 }
 
 /** Generates keys one at a time, in libuv's pool; a lock cancels those waiting and drops the running one's result. */

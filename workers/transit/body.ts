@@ -33,7 +33,7 @@ const refused = ["derived", "convergent_encryption", "context", "nonce", "associ
 const fieldNames = [
   ...["plaintext", "ciphertext", "aad", "input", "signature", "hmac", "prehashed", "hash", "marshaling"],
   ...["signatureAlgorithm", "bits", "bytes", "type", "exportable", "key", "minDecryptionVersion", "deletionAllowed"],
-  ...["keyVersion", "batch", ...refused],
+  ...["keyVersion", "share", "wrapped", "batch", ...refused],
 ];
 
 const emptyObject = utf8("{}");

@@ -4,12 +4,13 @@
  *
  *   metadata  {"id":"…","type":"ed25519","exportable":false,"deletionAllowed":false,"minDecryptionVersion":1,
  *              "versions":[{"createdAt":"…","publicKey":"-----BEGIN…","messages":4096},…],"version":N}
- *             `id`: 16 random bytes in base64url. `publicKey`: PEM, of asymmetric keys. `messages`: how many messages may
+ *             `id`: 16 random bytes in base64url. `publicKey`: PEM, or a recipient of age, of asymmetric keys. `messages`: how many messages may
  *             have been encrypted, of `aes256-gcm96`. N: the number of versions.
  *   value     for each version, oldest first: length (4, big endian) ‖ private part
  *               aes256-gcm96  AES key (32) ‖ HMAC key (32)
  *               hmac          HMAC key (16 to 512)
  *               ed25519       seed (32)
+ *               x25519        scalar (32)
  *               ecdsa-p256    scalar (32)
  *               rsa-*         PKCS #8, DER
  *

@@ -8,6 +8,7 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import {
   allocate,
   asBuffer,
+  bytesView,
   freshNonce,
   randomize,
   scratch,
@@ -17,6 +18,7 @@ import {
   wipe,
 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
+import { recipientText } from "./age.js";
 import { hexBytes, type KeyType, keyTypes, type Material } from "./key-types.js";
 import { signPkcs1, verifyPkcs1 } from "./rsa-digest.js";
 
@@ -73,8 +75,16 @@ export function privateKeyDer(type: KeyType, part: Uint8Array): Uint8Array {
   return material.kind === "curve" ? scratchOf(material.prefix, part) : part;
 }
 
+/** The public key as clients see it: a recipient of age, else PEM. */
+export function publicText(type: KeyType, privateKey: KeyObject): string {
+  if (!keyTypes[type].unwraps) return publicPem(privateKey);
+  return recipientText(
+    bytesView(createPublicKey(privateKey).export({ type: "spki", format: "der" })).subarray(-curveBytes),
+  );
+}
+
 /** The public key as PEM (SPKI). */
-export function publicPem(privateKey: KeyObject): string {
+function publicPem(privateKey: KeyObject): string {
   return createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
 }
 

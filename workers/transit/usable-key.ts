@@ -60,14 +60,15 @@ export class UsableKey {
   }
 
   privateKey(version: number): KeyObject {
-    return this.#parsed.get(this.#publicPem(version), this.info.type, () => this.privatePart(version));
+    return this.#parsed.get(this.publicText(version), this.info.type, () => this.privatePart(version));
   }
 
   publicKey(version: number): KeyObject {
-    return createPublicKey(this.#publicPem(version));
+    return createPublicKey(this.publicText(version));
   }
 
-  #publicPem(version: number): string {
+  /** Returns the public key as clients see it. */
+  publicText(version: number): string {
     return this.info.versions[version - 1]?.publicKey ?? "";
   }
 }

@@ -5,6 +5,7 @@
 import { isDigit } from "../json/json-string.js";
 import { allocate, concat, randomize, scratchOf, utf8, wipe } from "../memory.js";
 import type { Bytes, TransitUse } from "../protocol.js";
+import { stanzaPartBytes, unwrapFileKey } from "./age.js";
 import {
   decryptGcm,
   decryptOaep,
@@ -36,6 +37,14 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
   },
 
   decrypt: (key, fields, out) => writePlaintext(out, decrypted(key, fields)),
+
+  unwrap: (key, fields, out) => {
+    mustBe(key, "unwrap", ({ unwraps }) => unwraps);
+    const fileKey = unwrapped(key, stanzaPart(fields, "share"), stanzaPart(fields, "wrapped"));
+    out.text('"fileKey":"');
+    out.base64(fileKey);
+    out.text('"');
+  },
 
   rewrap: (key, fields, out) => writeCiphertext(out, key, fields, encrypted(key, decrypted(key, fields), fields)),
 
@@ -161,6 +170,23 @@ function decrypted(key: UsableKey, fields: Fields): Uint8Array {
     `the key ${key.name} does not decrypt this ciphertext: it is damaged, or was made with ${reasons}`,
     cipher.vaultProblem,
   );
+}
+
+/** A part of a stanza: both have 32 bytes. @throws Invalid */
+function stanzaPart(fields: Fields, name: "share" | "wrapped"): Uint8Array {
+  const bytes = fields.bytes(name);
+  if (bytes.length === stanzaPartBytes) return bytes;
+  throw new Invalid(`${name} must have ${stanzaPartBytes} bytes`);
+}
+
+/** Tries the versions that decrypt, newest first: a stanza does not name its recipient. @throws Invalid */
+function unwrapped(key: UsableKey, share: Uint8Array, wrapped: Uint8Array): Uint8Array {
+  for (let version = key.latest; version >= key.info.minDecryptionVersion; version--) {
+    const fileKey = unwrapFileKey(key.privateKey(version), key.publicText(version), share, wrapped);
+    if (fileKey === "low order") throw new Invalid("share is a point of low order: the stanza is not age's");
+    if (fileKey !== null) return fileKey;
+  }
+  throw new Invalid(`the key ${key.name} does not unwrap this stanza: it is damaged, or for another recipient`);
 }
 
 /** @throws Invalid for a key that does not encrypt, and for an aad that it does not take */

@@ -12,7 +12,7 @@ import { type Members, perInput, refusalOf, transitMemberNames, vaultMembers } f
 import { toBase64 } from "./base64.js";
 import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
 import type { KeyInfo, OpenedKey } from "./key-format.js";
-import { isAsymmetric, isRsa, type KeyType, keyTypes, symmetricPart } from "./key-types.js";
+import { isRsa, type KeyType, keyTypes, symmetricPart } from "./key-types.js";
 import { parsePrivatePart } from "./private-keys.js";
 import type { ResponseWriter } from "./response-writer.js";
 
@@ -77,6 +77,7 @@ export type TransitOperation =
   | "hash";
 
 function membersFor(operation: TransitOperation): Members {
+  if (operation === "unwrap") throw new Error("the port for Vault's clients does not unwrap");
   return vaultMembers[operation === "datakey" ? "dataKey" : operation];
 }
 
@@ -256,7 +257,7 @@ function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8
   const symmetric = symmetricPart(type, part);
   if (symmetric !== null && kind === "encryption-key") return toBase64(symmetric);
   if (kind === "encryption-key" && !isRsa(type)) throw new Invalid("encryption not supported for the key");
-  if (!isAsymmetric(type)) throw new Invalid("signing not supported for the key");
+  if (keyTypes[type].signature === null) throw new Invalid("signing not supported for the key");
   const key = parsePrivatePart(type, part);
   if (keyTypes[type].signature === "ed25519") {
     const publicKey = createPublicKey(key).export({ type: "spki", format: "der" }).subarray(-32);
