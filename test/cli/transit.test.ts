@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { generateX25519Identity, identityToRecipient } from "age-encryption";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
@@ -126,6 +127,21 @@ describe("transit keys on the command line", () => {
     expect((await strongroom(here(), again)).code).to.equal(9);
     await must(here(), ["transit", "config", "ssh/me", "--deletion-allowed"]);
     await must(here(), ["transit", "rm", "ssh/me", "-y"]);
+  });
+
+  it("import an identity of age, whose recipient is shown", async () => {
+    const file = join(temporaryDirectory(), "key.txt");
+    const identity = await generateX25519Identity();
+    const recipient = await identityToRecipient(identity);
+    writeFileSync(file, `# created: 2026-03-01T12:00:00Z\n# public key: ${recipient}\n${identity}\n`);
+    await must(here(), ["transit", "import", "age/me", file]);
+    expect(await must(here(), ["transit", "show", "age/me"])).to.include(`\n${recipient}\n`);
+    const ssh = await strongroom(here(), ["transit", "show", "age/me", "--ssh"]);
+    expect([ssh.code, ssh.stderr]).to.deep.equal([2, "strongroom: age/me is of type x25519, which SSH does not use\n"]);
+    for (const damaged of [`${identity}\n${identity}`, identity.replace(/.$/, (last) => (last === "Q" ? "P" : "Q"))]) {
+      writeFileSync(file, damaged);
+      expect((await strongroom(here(), ["transit", "import", "age/other", file])).code).to.equal(2);
+    }
   });
 
   it("are not imported from a file in PEM whose numbers do not belong together", async () => {

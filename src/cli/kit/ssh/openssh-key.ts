@@ -1,13 +1,15 @@
 /**
- * Private keys in files: OpenSSH's own format (PROTOCOL.key of OpenSSH), and PEM as OpenSSL writes it. All become PKCS #8.
+ * Private keys in files: OpenSSH's own format (PROTOCOL.key of OpenSSH), PEM as OpenSSL writes it, and age's identities. All
+ * become PKCS #8.
  */
 import { createDecipheriv, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import { bech32 } from "@scure/base";
 import { pbkdf } from "bcrypt-pbkdf";
 import { sshPublicKey } from "./ssh-public-key.js";
 import { MalformedMessage, WireReader } from "./ssh-wire.js";
 
 /** Types of transit keys that such files hold. */
-export type FileKeyType = "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096";
+export type FileKeyType = "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096";
 
 /** `der`: PKCS #8; the caller wipes it. */
 export type FileKey = { readonly type: FileKeyType; readonly der: Buffer; readonly comment: string };
@@ -23,10 +25,12 @@ export class UnusableKey extends Error {
 }
 
 const armor = /-----BEGIN OPENSSH PRIVATE KEY-----([\sA-Za-z0-9+/=]+)-----END OPENSSH PRIVATE KEY-----/;
+const ageIdentities = /^AGE-SECRET-KEY-1\S+/gim;
 const magic = "openssh-key-v1\0";
 const pkcs8Prefixes = {
   ed25519: "302e020100300506032b657004220420",
   "ecdsa-p256": "3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420",
+  x25519: "302e020100300506032b656e04220420",
 } as const;
 
 /** `askPassphrase` is called where the key has one. @throws UnusableKey */
@@ -34,9 +38,30 @@ export async function readKeyFile(bytes: Buffer, askPassphrase: () => Promise<Ui
   const text = bytes.toString("latin1");
   const openSsh = armor.exec(text)?.[1];
   if (openSsh !== undefined) return readOpenSsh(Buffer.from(openSsh, "base64"), askPassphrase);
-  if (!text.includes("-----BEGIN "))
-    throw new UnusableKey("format", "the file is no private key in OpenSSH's form or PEM");
+  const identities = text.match(ageIdentities);
+  if (identities !== null) return readIdentity(identities);
+  if (!text.includes("-----BEGIN ")) throw otherFormat();
   return readPem(bytes, /ENCRYPTED/.test(text) ? await askPassphrase() : null);
+}
+
+function otherFormat(): UnusableKey {
+  return new UnusableKey("format", "the file is no private key in OpenSSH's form, PEM or age's form");
+}
+
+/** Reads an identity of age, as age-keygen writes it. */
+function readIdentity([identity = "", another]: readonly string[]): FileKey {
+  if (another !== undefined) throw severalKeys();
+  const { bytes } = bech32.decodeUnsafe(identity) === undefined ? { bytes: null } : bech32.decodeToBytes(identity);
+  if (bytes?.length !== 32) throw damaged();
+  try {
+    return { type: "x25519", der: Buffer.concat([Buffer.from(pkcs8Prefixes.x25519, "hex"), bytes]), comment: "" };
+  } finally {
+    bytes.fill(0);
+  }
+}
+
+function severalKeys(): UnusableKey {
+  return new UnusableKey("format", "the file holds several keys");
 }
 
 function readPem(pem: Buffer, passphrase: Uint8Array | null): FileKey {
@@ -45,13 +70,13 @@ function readPem(pem: Buffer, passphrase: Uint8Array | null): FileKey {
     key = createPrivateKey({ key: pem, ...(passphrase && { passphrase: Buffer.from(passphrase) }) });
   } catch {
     if (passphrase !== null) throw wrongPassphrase();
-    throw new UnusableKey("format", "the file is no private key in OpenSSH's form or PEM");
+    throw otherFormat();
   }
   return { type: fileKeyType(key), der: key.export({ format: "der", type: "pkcs8" }), comment: "" };
 }
 
 function fileKeyType({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): FileKeyType {
-  if (type === "ed25519") return "ed25519";
+  if (type === "ed25519" || type === "x25519") return type;
   if (type === "ec" && details?.namedCurve === "prime256v1") return "ecdsa-p256";
   if (type === "rsa" && details?.modulusLength === 2048) return "rsa-2048";
   if (type === "rsa" && details?.modulusLength === 4096) return "rsa-4096";
@@ -63,7 +88,7 @@ async function readOpenSsh(bytes: Buffer, askPassphrase: () => Promise<Uint8Arra
   try {
     const reader = new WireReader(bytes.subarray(magic.length));
     const [cipher, kdf, options] = [reader.text(), reader.text(), reader.bytes()];
-    if (reader.uint32() !== 1) throw new UnusableKey("format", "the file holds several keys");
+    if (reader.uint32() !== 1) throw severalKeys();
     const publicKey = reader.bytes();
     const sealed = reader.bytes();
     if (cipher === "none") return matching(parseFileKey(sealed), publicKey);

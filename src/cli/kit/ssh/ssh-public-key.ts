@@ -19,6 +19,7 @@ const rsaSha512 = 4;
 
 /** Returns the key in SSH's form, or null for a type that SSH does not use. */
 export function sshPublicKey(pem: string): Buffer | null {
+  if (!pem.startsWith("-----BEGIN ")) return null; // a recipient of age
   const { kty, crv, x = "", y = "", n = "", e = "" } = createPublicKey(pem).export({ format: "jwk" });
   const bytes = (text: string) => Buffer.from(text, "base64url");
   if (crv === "Ed25519") return Buffer.concat([string("ssh-ed25519"), string(bytes(x))]);
