@@ -1,9 +1,9 @@
 #!/bin/sh
 # The `strongroom` command with the Node beside it. A shell keeps an ignored SIGHUP (nohup), which Node resets at its start.
 here=$(dirname "$(readlink -f "$0")")
-# git and docker look for their helpers under these names.
+# Other programs look for their helpers under these names.
 case ${0##*/} in
-*-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
+*-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
 esac
 _hup=ignored; trap _hup= HUP; kill -HUP $$; trap - HUP; [ -z "$_hup" ] || export STRONGROOM_SIGHUP=ignored
 STRONGROOM_INHERITED= _block=; [ ! -r /proc/$$/status ] || while read -r _k _v; do [ "$_k" != SigIgn: ] || STRONGROOM_INHERITED=$_v; done </proc/$$/status

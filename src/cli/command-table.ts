@@ -39,6 +39,7 @@ export const commands: readonly CommandRow[] = [
     { name: "decrypt", summary: "decrypt with a transit key", example: "decrypt app/backups < dump.enc > dump.sql", load: () => import("./commands/decrypt.js") },
     { name: "sign", summary: "sign with a transit key", example: "sign app/releases release.tar.gz", load: () => import("./commands/sign.js") },
     { name: "verify", summary: "check a signature of a transit key", example: "verify app/releases release.tar.gz --signature release.sig", load: () => import("./commands/verify.js") },
+    { name: "age", summary: "print recipients and identities of age", example: "age recipient age/me", load: () => import("../extras/age/age.js") },
     { name: "ssh-agent", summary: "serve keys to ssh and git", example: "ssh-agent -- git push", load: () => import("../extras/ssh-agent/ssh-agent.js") },
   ]),
   ...under("Vault", [
@@ -85,6 +86,7 @@ export const commands: readonly CommandRow[] = [
   { name: "overview", summary: "", load: () => import("./commands/overview.js"), hidden: true },
   { name: "flags", summary: "describe the connection flags", load: () => import("./commands/flags.js"), hidden: true },
   { name: "complete-paths", summary: "", load: () => import("../extras/complete-paths/complete-paths.js"), hidden: true },
+  { name: "age-plugin", summary: "", load: () => import("../extras/age/plugin.js"), hidden: true },
   { name: "agent-relay", summary: "", load: () => import("./commands/agent-relay.js"), hidden: true },
   { name: "run-environment", summary: "", load: () => import("./commands/run-environment.js"), hidden: true },
 ];

@@ -24,7 +24,12 @@ describe("a release", function () {
     expect(readFileSync(join(first, "SHA256SUMS"), "utf8")).to.equal(readFileSync(join(second, "SHA256SUMS"), "utf8"));
     const root = temporaryDirectory();
     execFileSync("dpkg-deb", ["-x", join(first, `strongroom_${version}_amd64.deb`), root]);
-    for (const name of ["strongroom", "git-credential-strongroom", "docker-credential-strongroom"]) {
+    for (const name of [
+      "strongroom",
+      "git-credential-strongroom",
+      "docker-credential-strongroom",
+      "age-plugin-strongroom",
+    ]) {
       const command = realpathSync(join(root, "usr/lib/strongroom/bin", name));
       expect(execFileSync(command, ["version"], { encoding: "utf8" })).to.equal(`${version}\n`);
     }

@@ -1,4 +1,4 @@
-/** Credential helpers under the names by which git and docker look for them. */
+/** Helpers under the names by which git, docker, age and others look for them. */
 import { spawn } from "node:child_process";
 import { readdirSync, symlinkSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -9,7 +9,7 @@ import type { TestServer } from "../../tools/rig/server.js";
 /** Returns the environment of a program that finds the helpers, and they the server. */
 export function helperEnvironment({ home, url }: TestServer, more: Record<string, string> = {}): NodeJS.ProcessEnv {
   const directory = temporaryDirectory();
-  for (const file of readdirSync("bin").filter((name) => name.includes("-credential-")))
+  for (const file of readdirSync("bin").filter((name) => name !== "strongroom.cjs"))
     symlinkSync(resolve("bin", file), join(directory, file.replace(/\.cjs$/, "")));
   const PATH = directory + delimiter + (process.env["PATH"] ?? "");
   return environment({ STRONGROOM_HOME: home, STRONGROOM_ADDRESS: url, PATH, ...more });

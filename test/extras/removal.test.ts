@@ -63,8 +63,9 @@ function removeExtra(copy: string, extra: string): readonly string[] {
   rmSync(join(copy, `docs/extras/${extra}.md`));
   removeLines(join(copy, "docs/extras/README.md"), `(${extra}.md)`);
   const removed = removeLines(join(copy, "src/cli/command-table.ts"), `"../extras/${extra}/`);
-  removeProgram(copy, `${extra}-strongroom`);
-  return removed.map((row) => /name: "([^"]+)"/.exec(row)?.[1] ?? "");
+  const names = removed.map((row) => /name: "([^"]+)"/.exec(row)?.[1] ?? "");
+  for (const name of names) removeProgram(copy, `${name}-strongroom`);
+  return names;
 }
 
 /** Removes and returns the lines that contain a text, of which there must be some. */
