@@ -9,12 +9,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
-import { systemClock } from "../../src/clock.js";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { statusOf } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
-import { ServerMetrics } from "../../src/metrics/server-metrics.js";
-import { gaugesOf, type Measured } from "../../src/server/gauges.js";
 import { contract } from "../rig/contract-judge.js";
 import { run } from "../rig/process.js";
 import { loadedByServer } from "./loaded-packages.js";
@@ -31,7 +28,6 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], endpointRows())],
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
-    ["metrics", table(["Metric", "Type", "Meaning"], await metricRows())],
     ["packages", table(["Package", "Licence", "Loaded by"], await packageRows())],
     ["extras", table(["Extra", "What it is"], extraRows())],
     ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
@@ -112,31 +108,6 @@ function errorRows(): Row[] {
 function findingRows(): Row[] {
   return Object.entries(findingCodes).map(([name, meaning]) => [code(name), meaning]);
 }
-
-async function metricRows(): Promise<Row[]> {
-  const metrics = new ServerMetrics([], systemClock);
-  const text = await metrics.scrape(gaugesOf(nothing));
-  metrics.vaultEvent({ event: "stop", at: 0 }); // stops its timer
-  const found = text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$/gm);
-  return [...found].map(([, name = "", help = "", type = ""]) => [code(name), type, help]);
-}
-
-const nothing: Measured = {
-  figures: {
-    initialized: false,
-    unlocked: false,
-    secrets: null,
-    trashed: null,
-    idleMs: 0,
-    derivations: { running: 0, waiting: 0 },
-    keyWorkerCrashes: 0,
-    cache: { hits: 0, misses: 0, bytes: 0 },
-  },
-  settings: { idleTimeoutMs: 0 },
-  tokens: { count: 0 },
-  audit: null,
-  version: "",
-};
 
 /** The bundled packages; the last column is empty for a package that only some commands load. */
 async function packageRows(): Promise<Row[]> {
