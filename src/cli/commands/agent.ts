@@ -1,4 +1,4 @@
-/** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
+/** `strongroom agent`: programs that use secrets through the broker and cannot read them. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect, isIP, type Socket } from "node:net";
 import { join } from "node:path";
@@ -6,29 +6,24 @@ import { Argument, type Command, Option } from "commander";
 import type { Agent, StrongroomClient } from "../../client/client.js";
 import { Problem, positiveDuration } from "../../config/readers.js";
 import { relayPreface } from "../../relay-preface.js";
-import { RepeatableOption } from "../kit/args/args.js";
+import { nonEmpty, onlyForActions, RepeatableOption } from "../kit/args/args.js";
 import { mustBeScope } from "../kit/args/paths.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { printable, say } from "../kit/output.js";
+import { say } from "../kit/output.js";
 import { runChild, startProgram } from "../kit/programs/child-process.js";
 import { canStart } from "../kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../kit/programs/held-signals.js";
 import { readableEnvironment } from "../kit/programs/inherited.js";
 import { agentEnvironment } from "../run/agent-environment.js";
-import { findProject } from "../run/project.js";
+import { createSession, mustHaveUses, revokeSession, type SessionFlags, withProject } from "../run/agent-session.js";
 import { canWriteHome, mustHaveSandbox, sandboxed, sessionFiles, startRelay } from "../run/sandbox.js";
 import { runSandbox, startGate } from "../run/sandbox-start.js";
 import { withWgetrc, writeTrust } from "../run/trust.js";
 
-type Flags = ConnectionFlags & {
-  readonly use?: readonly string[];
-  readonly allowHost?: readonly string[];
-  readonly egress?: "any" | "listed";
-  /** Milliseconds. */
-  readonly ttl?: number;
-  readonly placeholder?: readonly string[];
+type Flags = SessionFlags & {
+  readonly socket?: string;
   readonly sandbox?: boolean;
   readonly write?: readonly string[];
 };
@@ -49,7 +44,11 @@ Other hosts are refused, except those of --allow-host; --egress any allows all.
 It runs in a sandbox (bubblewrap): without the vault's home and token, other
 processes, sockets, and every network but the broker; it can write the working
 directory, a /tmp of its own, and what --write names. Without the sandbox, a
-program of your user can read the root token's file, and with it every secret.`;
+program of your user can read the root token's file, and with it every secret.
+
+env prints the same variables as  export NAME='value'  for a container without a
+network that has the directory of --socket at the same path: there the files of
+the certificate authority are. The session ends after --ttl.`;
 
 const dayMs = 24 * 3600 * 1000;
 
@@ -62,9 +61,9 @@ export function define(command: Command, io: Io): void {
   );
   const write = new RepeatableOption("--write <dir>", "a directory that it can write; may be repeated");
   command
-    .description("Runs a program that uses secrets without reading them.")
-    .usage("run [flags] -- command [arguments...]")
-    .addArgument(new Argument("<action>", "what to do").choices(["run"]))
+    .description("Runs a program that uses secrets without reading them, or prints what one needs for it.")
+    .usage("run [flags] -- command [arguments...] | env --socket FILE [flags]")
+    .addArgument(new Argument("<action>", "run a program, or print its variables").choices(["run", "env"]))
     .argument("[command...]", "the program and its arguments, after --")
     .addOption(use.argParser(readPaths))
     .addOption(allow.argParser(readHosts))
@@ -78,11 +77,13 @@ export function define(command: Command, io: Io): void {
     )
     .addOption(placeholder.argParser(readNames))
     .addOption(write.argParser(readDirectories))
+    .option("--socket <file>", "env: the broker's socket, of serve --broker-socket", nonEmpty)
     .option("--no-sandbox", "run it without a sandbox")
     .addOption(new Option("--sandbox").hideHelp())
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
-  withConnection(command).action((action, command, flags) => agent(io, action, command, flags));
+  const taken = { socket: ["env"], write: ["run"], sandbox: ["run"] };
+  onlyForActions(withConnection(command), taken).action((action, command, flags) => agent(io, action, command, flags));
 }
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
@@ -104,11 +105,12 @@ function readHosts(host: string, before: readonly string[] = []): string[] {
   throw new Problem("a host name, without scheme or port");
 }
 
-async function agent(io: Io, _action: string, command: readonly string[], given: Flags): Promise<void> {
+async function agent(io: Io, action: "run" | "env", command: readonly string[], given: Flags): Promise<void> {
+  if (action === "env") return (await import("./agent-env.js")).printEnvironment(io, command, given);
   const [program, ...args] = command;
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
   if (!canStart(io, program)) return;
-  const flags = { ...(await projectFlags(io, given)), ...given };
+  const flags = await withProject(io, given);
   if (flags.sandbox !== false) mustHaveSandbox(io, io.env, flags.write ?? []);
   await withClient(io, flags, async (client) => {
     if ((await client.status()).locked) await client.showBroker(); // asks for the passphrase, before signals wait
@@ -117,26 +119,8 @@ async function agent(io: Io, _action: string, command: readonly string[], given:
   });
 }
 
-/** @throws CommandFailure notFound, where the program could send no request */
-async function mustHaveUses(client: StrongroomClient, { use, allowHost = [], egress }: Flags): Promise<void> {
-  for (const path of use ?? [undefined]) {
-    const { uses } = await client.listUses(path === undefined ? {} : { prefix: path });
-    const isBound = uses.some((one) => path === undefined || one.path === path || path.endsWith("/") || path === "");
-    const isNeeded = path !== undefined || (allowHost.length === 0 && egress !== "any");
-    if (isBound || !isNeeded) continue;
-    const which = path === undefined ? "no secret" : `--use ${printable(path)}: no secret there`;
-    throw new CommandFailure("notFound", `${which} is bound to a host: bind one with  strongroom use add`);
-  }
-}
-
 async function runWithSession(io: Io, client: StrongroomClient, command: SessionCommand): Promise<void> {
-  const { use, allowHost, egress, ttl } = command.flags;
-  const session = await client.createAgent({
-    ...(use && { paths: use }),
-    ...(allowHost && { allowHosts: allowHost }),
-    ...(egress && { egress }),
-    ...(ttl !== undefined && { ttlSeconds: Math.ceil(ttl / 1000) }),
-  });
+  const session = await createSession(client, command.flags);
   try {
     const directory = await mkdtemp(join(sessionsDirectory(io), "strongroom-agent-"));
     try {
@@ -145,24 +129,8 @@ async function runWithSession(io: Io, client: StrongroomClient, command: Session
       await rm(directory, { recursive: true, force: true });
     }
   } finally {
-    await revoke(io, client, session);
+    await revokeSession(io, client, session);
   }
-}
-
-/**
- * Returns what the project file says, unless flags say it. It must be allowed also where it has no [agent]: a program that
- * removed the table would otherwise get more secrets at its next run. @throws CommandFailure usage
- */
-async function projectFlags(io: Io, { use, allowHost }: Flags): Promise<Flags> {
-  if (use !== undefined || allowHost !== undefined) return {};
-  const { agent: found = null } = (await findProject(io)) ?? {};
-  if (found === null) return {};
-  const { use: paths, allowHosts, placeholders } = found;
-  return {
-    ...(paths.length > 0 && { use: paths }),
-    ...(allowHosts.length > 0 && { allowHost: allowHosts }),
-    ...(placeholders.length > 0 && { placeholder: placeholders }),
-  };
 }
 
 type SessionCommand = {
@@ -226,11 +194,4 @@ function opening({ uses, name }: Agent, { sandbox }: Flags): string {
       ? "it cannot read the vault or reach other hosts, but can send any request to these hosts that the bindings allow"
       : "not protected: programs of your user can read the root token's file, and with it every secret";
   return `session ${name}: ${secrets}\n${limits}\n`;
-}
-
-/** A server that has stopped no longer has the session. */
-async function revoke(io: Io, client: StrongroomClient, { name }: Agent): Promise<void> {
-  await client.revokeToken(name).catch(() => {
-    say(io, `warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);
-  });
 }

@@ -59,7 +59,8 @@ export async function writeTrust(directory: string, authority: string, env: Node
   return { variables: { ...variables, SSL_CERT_DIR: "" }, missing };
 }
 
-const wgetrcName = "wgetrc";
+/** File of the settings of wget that name the session's authority, in the session's directory. */
+export const wgetrcName = "wgetrc";
 
 /**
  * Returns the environment with a file of the user's settings of wget and the session's authority, which is written to `target`.
@@ -104,7 +105,7 @@ class TrustFiles {
 
   async write(name: string, text: string): Promise<string> {
     const file = join(this.#directory, name);
-    await writeFile(file, text, { mode: 0o600 });
+    await writeFile(file, text, { mode: 0o644, flag: "wx" }); // no secret; in a directory that a container may change
     return file;
   }
 }
