@@ -2,9 +2,10 @@
 import { expect } from "chai";
 import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/kit/connection/server-load.js";
 import { needs } from "../../tools/rig/needs.js";
+import { mainArguments, node } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, send } from "../../tools/rig/test-client.js";
-import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
+import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { must, strongroom } from "./command-rows.js";
 
 const buckets = [
@@ -84,8 +85,9 @@ describe("strongroom top", () => {
 
   it("redraws the screen on a terminal until Ctrl-C, and shows the cursor again", async function () {
     needs(this, hasPython(), "Python");
-    const step = { question: "the last ", keys: "\u0003" };
-    const { code, shown } = await runOnTerminal(["top", "--interval", "1s"], [step], here());
+    const step = { question: "the last ", keys: "\u0003" }; // a signal to the terminal's own process
+    const command = [node, ...mainArguments, "top", "--interval", "1s"];
+    const { code, shown } = await runProgramOnTerminal(command, [step], here());
     expect(code).to.equal(0);
     expect(shown.split("\u001b[H").length).to.be.above(2);
     expect(shown).to.match(/last second: \d+ requests?, get p50 .*, event loop delay p99 [\d.]+ ms/);

@@ -1,75 +1,106 @@
 /** Commands on a pseudo-terminal, and commands with no terminal. */
 import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { closeSync, constants, openSync } from "node:fs";
+import { EventEmitter, once } from "node:events";
+import { closeSync, constants, openSync, writeSync } from "node:fs";
+import type { Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { Readable, Writable } from "node:stream";
 import { later } from "../../tools/rig/clean-up.js";
 import { collect, type Ended, environment, mainArguments, node } from "../../tools/rig/process.js";
 import { pythonFile } from "../../tools/rig/python.js";
+import { stringIo } from "../../tools/rig/string-io.js";
+import { runsHere, runToItsEnd } from "./command-here.js";
 
 type Environment = Readonly<Record<string, string>>;
 
 /**
- * In Python, since Node has no pseudo-terminals. Keys are written as the terminal takes them; what the command has not read
- * at its end is what a shell behind it would get.
+ * In Python, since Node has no pseudo-terminals. Each line of standard input is an order: a terminal and what a person does at
+ * it. The command either is started here, or runs in the tests' process, which gets the terminal's name and says when it is
+ * over. Keys are written as the terminal takes them; what the command has not read at its end is what a shell after it would get.
  */
 const script = `
-import fcntl, json, os, select, struct, subprocess, sys, termios, time, tty
-order = json.loads(sys.stdin.read())
-master, slave = os.openpty()
-os.set_blocking(master, False)
-echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
-def begin():
-    os.setsid()
-    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-def write(keys):
-    try: return keys[os.write(master, keys[:65536]):]
-    except BlockingIOError: return keys
-def resize(size): fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-if order["size"]: resize(order["size"])
-while order["steps"] and order["steps"][0]["isEarly"]: os.write(master, bytes.fromhex(order["steps"].pop(0)["keys"]))
-child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
-shown, asked, seen, steps, keys = b"", None, 0, order["steps"], b""
-last = time.monotonic()
-while True:
-    ended = child.poll() is not None  # before the look at what it has shown, which is then all
-    ready, writable, _ = select.select([master], [master] if keys else [], [], 0.1)
-    if ready:
-        shown, last = shown + os.read(master, 65536), time.monotonic()
-    if time.monotonic() - last > order["patience"]:
-        child.kill()
-        waited = steps[0]["question"] if steps else "the end"
-        sys.exit(f"nothing was shown for long, before {waited!r}; before that: {shown[-2000:]!r}")
-    if writable and child.poll() is None:
-        keys = write(keys)
-    if steps and steps[0]["question"].encode() in shown[seen:]:
-        step = steps.pop(0)
-        acts = step["keys"] or step["size"] or step["signal"]
-        # Where nothing is done, the next question may have come at once with this one.
-        seen = len(shown) if acts else shown.index(step["question"].encode(), seen) + len(step["question"].encode())
-        asked = echoes() if asked is None else asked
-        keys += bytes.fromhex(step["keys"])
-        if step["size"]: resize(step["size"])
-        if step["signal"]:
-            while keys and select.select([], [master], [], 0.5)[1]: keys = write(keys)
-            child.send_signal(step["signal"])
-        if step["hangsUp"]:
-            os.close(master)
-            print(json.dumps({"code": child.wait(), "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": False, "left": ""}))
-            sys.exit()
-    if ended and not ready:
-        break
-echo = echoes()
-tty.setraw(slave, termios.TCSANOW)
-os.set_blocking(slave, False)
-left, quiet = b"", 0
-while quiet < 3:
-    keys = write(keys)
-    try: left, quiet = left + os.read(slave, 65536), 0
-    except BlockingIOError:
-        quiet += 1
-        time.sleep(0.02)
-print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echo,
-    "left": left.decode("latin1")}))
+import fcntl, json, os, select, struct, subprocess, sys, termios, threading, time, tty
+def say(message): os.write(1, (json.dumps(message) + "\\n").encode())
+class Terminal:
+    def __init__(self, order):
+        self.order, (self.master, self.slave), (self.over, self.ending) = order, os.openpty(), os.pipe()
+        os.set_blocking(self.master, False)
+        if order["size"]: self.resize(order["size"])
+        while order["steps"] and order["steps"][0]["isEarly"]:
+            os.write(self.master, bytes.fromhex(order["steps"].pop(0)["keys"]))
+    def echoes(self): return bool(termios.tcgetattr(self.slave)[3] & termios.ECHO)
+    def resize(self, size): fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    def write(self, keys):
+        try: return keys[os.write(self.master, keys[:65536]):]
+        except BlockingIOError: return keys
+    def start(self):
+        def begin():
+            os.setsid()
+            fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+        return subprocess.Popen(self.order["command"], stdin=self.slave, stdout=self.slave, stderr=self.slave, preexec_fn=begin)
+    def play(self):
+        child = self.start() if self.order.get("command") else None
+        is_over = (lambda: child.poll() is not None) if child else (lambda: bool(select.select([self.over], [], [], 0)[0]))
+        shown, asked, seen, steps, keys = b"", None, 0, self.order["steps"], b""
+        last = time.monotonic()
+        while True:
+            ended = is_over()  # before the look at what it has shown, which is then all
+            watched = [self.master] if child or ended else [self.master, self.over]
+            ready, writable, _ = select.select(watched, [self.master] if keys else [], [], 0 if ended else 0.1)
+            if self.master in ready:
+                shown, last = shown + os.read(self.master, 65536), time.monotonic()
+            if time.monotonic() - last > self.order["patience"]:
+                if child: child.kill()
+                waited = steps[0]["question"] if steps else "the end"
+                return {"error": f"nothing was shown for long, before {waited!r}; before that: {shown[-2000:]!r}"}
+            if writable and not is_over():
+                keys = self.write(keys)
+            if steps and steps[0]["question"].encode() in shown[seen:]:
+                step = steps.pop(0)
+                acts = step["keys"] or step["size"] or step["signal"]
+                # Where nothing is done, the next question may have come at once with this one.
+                seen = len(shown) if acts else shown.index(step["question"].encode(), seen) + len(step["question"].encode())
+                asked = self.echoes() if asked is None else asked
+                keys += bytes.fromhex(step["keys"])
+                if step["size"]: self.resize(step["size"])
+                if step["signal"]:
+                    while keys and select.select([], [self.master], [], 0.5)[1]: keys = self.write(keys)
+                    child.send_signal(step["signal"])
+                if step["hangsUp"]:
+                    os.close(self.master)
+                    return {"code": child.wait(), "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": False, "left": ""}
+            if ended and self.master not in ready:
+                break
+        echo = self.echoes()
+        tty.setraw(self.slave, termios.TCSANOW)
+        os.set_blocking(self.slave, False)
+        left, quiet = b"", 0
+        while quiet < 3:
+            keys = self.write(keys)
+            try: left, quiet = left + os.read(self.slave, 65536), 0
+            except BlockingIOError:
+                quiet += 1
+                time.sleep(0.02)
+        for descriptor in [self.master, self.slave, self.over, self.ending]: os.close(descriptor)
+        return {"code": child.returncode if child else 0, "shown": shown.decode(), "echoedWhileAsking": asked,
+            "echoesAfter": echo, "left": left.decode("latin1")}
+terminals = {}
+def serve(order):
+    terminal = terminals[order["id"]] = Terminal(order)
+    name = os.ttyname(terminal.slave)
+    def run():
+        try: say({"id": order["id"], **terminal.play()})
+        except Exception as problem: say({"id": order["id"], "error": repr(problem)})
+    threading.Thread(target=run, daemon=True).start()
+    say({"id": order["id"], "name": name})
+for line in sys.stdin:
+    order = json.loads(line)
+    if order.get("command"):
+        say(Terminal(order).play())
+    elif "over" in order:
+        os.write(terminals.pop(order["over"]).ending, b"x")
+    else:
+        serve(order)
 `;
 
 export type OnTerminal = {
@@ -105,13 +136,16 @@ export function hasPython(): boolean {
 /** Below the time that a test may take, so that it says what never came. */
 const patienceSeconds = 120;
 
-/** Runs the real command. */
+/** Runs the real command: in this process, where that is the same on a terminal. */
 export function runOnTerminal(
   args: readonly string[],
   reactions: Reaction | readonly Reaction[],
   more: Environment = {},
 ): Promise<OnTerminal> {
-  return runProgramOnTerminal([node, ...mainArguments, ...args], reactions, more);
+  const hasSignals = [reactions].flat().some(({ signal, hangsUp }) => signal !== undefined || hangsUp);
+  return hasSignals || !runsHere(args, more)
+    ? runProgramOnTerminal([node, ...mainArguments, ...args], reactions, more)
+    : terminals().run(args, [reactions].flat(), more);
 }
 
 export async function runProgramOnTerminal(
@@ -120,18 +154,100 @@ export async function runProgramOnTerminal(
   more: Environment = {},
   size: TerminalSize | null = null,
 ): Promise<OnTerminal> {
-  const steps = [reactions].flat().map(({ keys = "", ...reaction }) => {
-    const others = { signal: 0, hangsUp: false, size: null, isEarly: false };
-    return { ...others, ...reaction, keys: Buffer.from(keys).toString("hex") };
-  });
-  const order = JSON.stringify({ command, steps, size, patience: patienceSeconds });
   const child = spawn(pythonFile() ?? "python3", ["-IS", "-c", script], {
     env: environment({ TERM: "xterm", ...more }),
   });
-  child.stdin.end(order); // larger than an argument may be
-  const { code, stdout, stderr } = await collect(child).ended;
-  if (code !== 0) throw new Error(stderr);
-  return JSON.parse(stdout) as OnTerminal;
+  child.stdin.end(JSON.stringify({ command, ...orderFor([reactions].flat(), size) }));
+  const { stdout, stderr } = await collect(child).ended;
+  return mustHavePlayed(JSON.parse(stdout || JSON.stringify({ error: stderr })) as Played);
+}
+
+function orderFor(reactions: readonly Reaction[], size: TerminalSize | null) {
+  const steps = reactions.map(({ keys = "", ...reaction }) => {
+    const others = { signal: 0, hangsUp: false, size: null, isEarly: false };
+    return { ...others, ...reaction, keys: Buffer.from(keys).toString("hex") };
+  });
+  return { steps, size, patience: patienceSeconds };
+}
+
+type Played = OnTerminal | { readonly error: string };
+
+function mustHavePlayed(played: Played): OnTerminal {
+  if ("error" in played) throw new Error(played.error);
+  return played;
+}
+
+let shared: Terminals | null = null;
+
+function terminals(): Terminals {
+  shared ??= new Terminals();
+  return shared;
+}
+
+/** Pseudo-terminals for commands in this process, from one Python for all tests, which ends with this process. */
+class Terminals {
+  readonly #child = spawn(pythonFile() ?? "python3", ["-IS", "-c", script], { stdio: ["pipe", "pipe", "ignore"] });
+  readonly #messages = new EventEmitter();
+  #orders = 0;
+  #running = 0;
+
+  constructor() {
+    createInterface(this.#child.stdout).on("line", (line) => {
+      const { id, ...message } = JSON.parse(line) as { readonly id: number };
+      this.#messages.emit(String(id), message);
+    });
+    this.#keepsRunning(false);
+  }
+
+  async run(args: readonly string[], reactions: readonly Reaction[], more: Environment): Promise<OnTerminal> {
+    const id = ++this.#orders;
+    this.#keepsRunning(++this.#running > 0);
+    this.#send({ id, ...orderFor(reactions, null) });
+    const [{ name }] = (await once(this.#messages, String(id))) as [{ readonly name: string }];
+    const played = once(this.#messages, String(id)).then(([result]) => mustHavePlayed(result as Played));
+    const ended = runAt(name, args, more).finally(() => this.#send({ over: id }));
+    const [code, result] = await Promise.all([ended, played]);
+    this.#keepsRunning(--this.#running > 0);
+    return { ...result, code };
+  }
+
+  #send(order: object): void {
+    this.#child.stdin.write(`${JSON.stringify(order)}\n`);
+  }
+
+  /** The tests' process ends without this one. */
+  #keepsRunning(isUsed: boolean): void {
+    const method = isUsed ? "ref" : "unref";
+    for (const each of [this.#child, this.#child.stdin as Socket, this.#child.stdout as Socket]) each[method]();
+  }
+}
+
+/** Runs a command with the terminal of this name as its streams; returns its exit code. */
+async function runAt(name: string, args: readonly string[], more: Environment): Promise<number> {
+  const openTerminal = (flags = constants.O_RDWR) => openSync(name, flags | constants.O_NOCTTY);
+  const descriptor = openTerminal();
+  const stream = () => Object.assign(new Writable({ write: writeTo(descriptor) }), { isTTY: true });
+  const io = stringIo({
+    env: environment({ TERM: "xterm", ...more }),
+    stdin: Object.assign(Readable.from([]), { isTTY: true }),
+    stdinDescriptor: descriptor,
+    openTerminal,
+    stdout: stream(),
+    stderr: stream(),
+  });
+  try {
+    await runToItsEnd(args, io);
+  } finally {
+    closeSync(descriptor);
+  }
+  return io.exitCode;
+}
+
+function writeTo(descriptor: number) {
+  return (chunk: Buffer, _encoding: string, done: () => void) => {
+    for (let written = 0; written < chunk.length; ) written += writeSync(descriptor, chunk, written);
+    done();
+  };
 }
 
 /** Runs without a terminal; `inputs` become standard input and the descriptors from 3 on. */

@@ -112,7 +112,7 @@ export type Paint = (colour: Colour, text: string) => string;
 export function painter({ stdout, env }: Pick<Io, "stdout" | "env">): Paint {
   const { NO_COLOR, TERM } = env;
   const plain = stdout.isTTY !== true || Boolean(NO_COLOR) || TERM === "dumb";
-  return (colour, text) => (plain ? text : styleText(colour, text));
+  return (colour, text) => (plain ? text : styleText(colour, text, { validateStream: false })); // it would ask the process's own stream
 }
 
 /** Characters that control a terminal, reorder its text, break its lines or are invisible. */
