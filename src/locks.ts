@@ -1,6 +1,6 @@
 /**
  * Locks of the main thread: read-write lock, mutex, mutex by key, semaphore and shared runs. Which may be held while taking which:
- * docs/locks-and-threads.md.
+ * docs/inside/locks-and-threads.md.
  */
 
 /** Any number of shared holders, or one exclusive holder, who goes first. */

@@ -1,4 +1,4 @@
-/** docs/architecture.md, Observers: what they receive of requests and of the vault. */
+/** docs/inside/architecture.md, Observers: what they receive of requests and of the vault. */
 import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Disks that are slow, over quota, without inodes, or ignore case. Results: docs/torture.md. */
+/** Disks that are slow, over quota, without inodes, or ignore case. Results: docs/inside/torture.md. */
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Foreign and future formats of every file. Results: docs/torture.md. */
+/** Foreign and future formats of every file. Results: docs/inside/torture.md. */
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

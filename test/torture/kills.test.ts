@@ -1,4 +1,4 @@
-/** Commands that are killed at random moments, and repeated. Results: docs/torture.md. */
+/** Commands that are killed at random moments, and repeated. Results: docs/inside/torture.md. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

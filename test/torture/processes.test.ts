@@ -1,6 +1,6 @@
 /**
  * Servers in hostile surroundings: few descriptors, no standard streams, little memory, stopped, killed while deriving.
- * Results: docs/torture.md.
+ * Results: docs/inside/torture.md.
  */
 
 import { spawn } from "node:child_process";

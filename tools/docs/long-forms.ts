@@ -174,7 +174,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
   },
   torture: {
-    meaning: "hostile disks, limits, kills, power cuts and formats, see docs/torture.md (Linux, root)",
+    meaning: "hostile disks, limits, kills, power cuts and formats, see docs/inside/torture.md (Linux, root)",
     files: [
       "torture/processes.test",
       "torture/disks.test",
