@@ -70,7 +70,8 @@ async function readSource(io: Io, source: PassphraseSource, question: string): P
   const { passphraseFile, passphraseFd, nonInteractive } = source;
   if (passphraseFile === "-") return readLine(io.stdinDescriptor, "standard input");
   if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
-  if (passphraseFd !== undefined) return readLine(passphraseFd, `file descriptor ${passphraseFd}`);
+  const descriptor = passphraseFd === 0 ? io.stdinDescriptor : passphraseFd;
+  if (descriptor !== undefined) return readLine(descriptor, `file descriptor ${passphraseFd}`);
   const typed = nonInteractive ? null : await askLine(io, question);
   if (typed !== null) return typed;
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
