@@ -42,10 +42,11 @@ type Flags = OutputFlags &
 const details = `
 create makes a key, import takes one from a file: a private key of OpenSSH or in
 PEM, with a passphrase or without, which is asked for, an identity of age, or
-with --type aes256-gcm96 or hmac the key's bytes. ls lists the keys, show prints one with
-its versions and public keys; --ssh prints the public key for authorized_keys.
-rotate adds a version, which encrypts and signs from then on. config changes
-settings. rm deletes a key whose deletion is allowed: what it encrypted is lost.
+with --type aes256-gcm96 or hmac the key's bytes. ls lists the keys, show prints
+one with its versions and public keys; --ssh prints the public key for
+authorized_keys. rotate adds a version, which encrypts and signs from then on.
+config changes settings. rm deletes a key whose deletion is allowed: what it
+encrypted is lost.
 
 types: aes256-gcm96 encrypts and makes MACs; rsa-2048 and rsa-4096 encrypt a
 little, and sign; ed25519 and ecdsa-p256 sign; x25519 is an identity of age;
