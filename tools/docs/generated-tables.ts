@@ -22,13 +22,13 @@ type Row = readonly string[];
 /** Markdown by the name of the table. */
 export async function renderTables(): Promise<ReadonlyMap<string, string>> {
   return new Map([
-    ["commands", table(["For", "Command", "What it does"], commandRows((await run(["--help"])).stdout))],
+    ["commands", table(["For", "Commands"], commandRows((await run(["--help"])).stdout))],
     ["exit-codes", table(["Exit code", "Meaning"], exitCodeRows())],
     ["settings", table(["Flag", "Environment", "Meaning", "Default"], settingRows())],
     ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], endpointRows())],
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
-    ["packages", table(["Package", "Licence", "Loaded by"], await packageRows())],
+    ["packages", table(["Loaded by", "Packages"], await packageRows())],
     ["extras", table(["Extra", "What it is"], extraRows())],
     ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
   ]);
@@ -52,7 +52,7 @@ export function tableNamesIn(text: string): string[] {
 
 /** @throws Error without rows: what they are made from has taken another form */
 function table(titles: Row, rows: readonly Row[]): string {
-  if (rows.length < 5) throw new Error(`the table of ${titles.join(", ")} has lost its rows`);
+  if (rows.length < 3) throw new Error(`the table of ${titles.join(", ")} has lost its rows`);
   const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (row: Row) => `| ${widths.map((width, i) => (row[i] ?? "").padEnd(width)).join(" | ")} |\n`;
   return [line(titles), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("");
@@ -75,11 +75,9 @@ function extraRows(): Row[] {
 /** Rows from the help: groups of commands, whose long lines are wrapped and indented. */
 function commandRows(help: string): Row[] {
   const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z][a-z-]*(?:\|[a-z]+)?\b.*\n)+)/gm);
-  return [...groups].flatMap(([, group = "", lines = ""]) => {
-    const found = [...lines.matchAll(/^ {2}([a-z][a-z-]*)(?:\|([a-z]+))? {2,}(\S.*)$/gm)];
-    return found.map(([, name = "", alias, summary = ""], i) => {
-      return [i === 0 ? group : "", [name, ...(alias === undefined ? [] : [alias])].map(code).join(", "), summary];
-    });
+  return [...groups].map(([, group = "", lines = ""]) => {
+    const names = [...lines.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = ""]) => code(name));
+    return [group, names.join(" ")];
   });
 }
 
@@ -109,14 +107,15 @@ function findingRows(): Row[] {
   return Object.entries(findingCodes).map(([name, meaning]) => [code(name), meaning]);
 }
 
-/** The bundled packages; the last column is empty for a package that only some commands load. */
 async function packageRows(): Promise<Row[]> {
   const { main, keyWorker } = await loadedByServer();
-  const names = new Map(bundledPackages().map(({ name, licence }) => [name, licence]));
-  return [...names].map(([name, licence]) => {
-    const threads = [main.includes(name) ? "server" : "", keyWorker.includes(name) ? "key worker" : ""];
-    return [code(name), licence, threads.filter((thread) => thread !== "").join(", ")];
-  });
+  const names = bundledPackages().map(({ name }) => name);
+  const row = (title: string, isIn: (name: string) => boolean) => [title, names.filter(isIn).map(code).join(" ")];
+  return [
+    row("key worker", (name) => keyWorker.includes(name)),
+    row("server", (name) => main.includes(name)),
+    row("some commands", (name) => !main.includes(name) && !keyWorker.includes(name)),
+  ];
 }
 
 function longFormRows(): Row[] {

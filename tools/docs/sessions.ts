@@ -20,6 +20,7 @@ const setups: Readonly<Record<string, Setup>> = {
   "docs/extras/ssh-agent.md": { prepare: "mkdir .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519" },
   "docs/which.md": { secrets },
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
+  "docs/reference/cli.md": { secrets },
   "docs/http-api.md": { fresh: true },
   "docs/operations.md": { secrets },
   "docs/reference/operations.md": { prepare: "strongroom backup vault-2026-03.tar" },
