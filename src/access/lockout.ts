@@ -48,9 +48,9 @@ export function createLockout(clock: Clock, log: Log, { failures, keyOf }: Locko
   return {
     failFrom,
     checkFrom,
-    fail: (req) => failFrom(addressOf(req)),
+    fail: (req) => failFrom(clientAddress(req)),
     check: (req) => {
-      if (store.hasLockouts) checkFrom(addressOf(req));
+      if (store.hasLockouts) checkFrom(clientAddress(req));
     },
   };
 }
@@ -59,7 +59,7 @@ export function createLockout(clock: Clock, log: Log, { failures, keyOf }: Locko
  * Returns the socket's address, regardless of proxy headers. The only connections without TLS are those of the Unix
  * socket: they count together, and apart from all addresses.
  */
-export function addressOf({ socket }: IncomingMessage): string {
+export function clientAddress({ socket }: IncomingMessage): string {
   if (!("encrypted" in socket)) return "unix";
   return socket.remoteAddress ?? "";
 }

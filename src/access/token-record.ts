@@ -207,16 +207,16 @@ export function withPaths(document: TokenDocument): TokenDocument {
 function inherited(records: readonly TokenRecord[]): ReadonlyMap<string, TokenRecord> {
   const owners = new Map(records.flatMap((one) => [one, ...one.former].map(({ digest }) => [digest, one] as const)));
   const found = new Map<string, TokenRecord>();
-  const pathsOf = (record: TokenRecord, depth: number): readonly string[] | null => {
+  const inheritedPaths = (record: TokenRecord, depth: number): readonly string[] | null => {
     const { parent } = record;
     const paths: readonly string[] | undefined = record.paths; // missing from what was just read
     if (paths !== undefined || parent === undefined) return paths ?? null;
     if (parent.name === "root") return [];
     const owner = owners.get(parent.digest);
-    return owner === undefined || depth === 0 ? null : pathsOf(owner, depth - 1);
+    return owner === undefined || depth === 0 ? null : inheritedPaths(owner, depth - 1);
   };
   for (const record of records) {
-    const paths = pathsOf(record, maxDepth);
+    const paths = inheritedPaths(record, maxDepth);
     if (paths !== null) found.set(record.name, paths === record.paths ? record : { ...record, paths });
   }
   return found;
@@ -238,12 +238,12 @@ function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt:
     (session === undefined || session === true) &&
     (paths === undefined ? inherits === true && parent !== undefined : inherits === undefined) &&
     isText(name, tokenName) &&
-    isListOf(can, (one) => scopes.some((known) => known === one)) &&
-    isListOf(paths ?? [], (one) => typeof one === "string") &&
+    isArrayWith(can, (one) => scopes.some((known) => known === one)) &&
+    isArrayWith(paths ?? [], (one) => typeof one === "string") &&
     [createdAt, ttlSeconds].every(isTime) &&
     [expiresAt, lastUsedAt].every((time) => time === null || isTime(time)) &&
     [digest, mac, nextMac ?? mac].every(isDigest) &&
-    isListOf(former, isFormer)
+    isArrayWith(former, isFormer)
   );
 }
 
@@ -271,7 +271,7 @@ function isText(value: unknown, pattern: RegExp): boolean {
   return typeof value === "string" && pattern.test(value);
 }
 
-function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+function isArrayWith(value: unknown, isItem: (item: unknown) => boolean): boolean {
   return Array.isArray(value) && value.every(isItem);
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { Mutex, sharedRuns } from "../locks.js";
 import type { Log } from "../log.js";
-import { type NameRange, rangesOf } from "../paths/path-scope.js";
+import { type NameRange, scopeRanges } from "../paths/path-scope.js";
 import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
 import { type DocumentChange, type DocumentVault, StoredTokens } from "./stored-tokens.js";
 import { changed } from "./token-changes.js";
@@ -575,7 +575,7 @@ const knownRanges = new WeakMap<readonly string[], readonly NameRange[]>();
 
 /** A child token has its parent's list of paths. */
 function rangesFor(paths: readonly string[]): readonly NameRange[] {
-  const ranges = knownRanges.get(paths) ?? rangesOf(paths);
+  const ranges = knownRanges.get(paths) ?? scopeRanges(paths);
   knownRanges.set(paths, ranges);
   return ranges;
 }

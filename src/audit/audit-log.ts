@@ -10,7 +10,13 @@ import type { Log } from "../log.js";
 import type { Credential, FinishedRequest, LockReason } from "../observer.js";
 import { auditDirectory, type LogHead } from "./format.js";
 import { type AuditRecord, readRecords } from "./reader.js";
-import { type AuditedEvent, type AuditedMode, auditRecordText, type CheckpointReason, recordsOf } from "./record.js";
+import {
+  type AuditedEvent,
+  type AuditedMode,
+  auditRecordText,
+  type CheckpointReason,
+  requestRecords,
+} from "./record.js";
 import { AuditWriter, type CheckpointVerifier, type LastCheckpoint, type Signer } from "./writer.js";
 
 /** Time in which further lockouts are counted together, in milliseconds. */
@@ -89,7 +95,7 @@ export class AuditLog {
   requestFinished(audited: AuditedEvent | null, request: FinishedRequest): void {
     if (audited === null) return;
     const { writer, mode } = this.#options;
-    for (const text of recordsOf(audited, request, mode, this.#timeNow)) writer.add(text);
+    for (const text of requestRecords(audited, request, mode, this.#timeNow)) writer.add(text);
   }
 
   /** Adds a record of the server's own. */

@@ -10,13 +10,13 @@ import {
   chainBytes,
   chainOf,
   checkpointIn,
+  decodeLog,
   fileNameOf,
   firstChain,
   firstLine,
   longestFile,
   nextChain,
   parseHeaderLine,
-  textOf,
 } from "./format.js";
 import { groupsIn } from "./groups.js";
 
@@ -90,12 +90,12 @@ export async function findLatestCheckpoint(
 type LatestInFile = { readonly checkpoint: Checkpoint | null; readonly start: number; readonly chain: string | null };
 
 function latestIn(bytes: Buffer, log: string): LatestInFile {
-  const header = parseHeaderLine(textOf(bytes.subarray(0, Math.max(0, bytes.indexOf(10)))));
+  const header = parseHeaderLine(decodeLog(bytes.subarray(0, Math.max(0, bytes.indexOf(10)))));
   const at = bytes.lastIndexOf('"event":"checkpoint"');
   if (at < 0) return { checkpoint: null, start: 0, chain: header?.chain ?? null };
   const lineStart = bytes.lastIndexOf(10, at) + 1;
-  const line = textOf(bytes.subarray(lineStart, bytes.indexOf(10, at)));
-  const before = textOf(bytes.subarray(bytes.lastIndexOf(10, lineStart - 2) + 1, Math.max(0, lineStart - 1)));
+  const line = decodeLog(bytes.subarray(lineStart, bytes.indexOf(10, at)));
+  const before = decodeLog(bytes.subarray(bytes.lastIndexOf(10, lineStart - 2) + 1, Math.max(0, lineStart - 1)));
   const isFirst = header !== null && parseHeaderLine(before) !== null;
   const chain = isFirst ? header.chain : chainOf(before);
   const checkpoint = chain === null ? null : parseCheckpoint(line, log, chain);

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { join } from "node:path";
 import { type FileOperations, noFollow, type OpenFile } from "../files/durable.js";
 import { fileNumbers } from "./files.js";
-import { type Bytes, fileNameOf, firstLine, parseHeaderLine, seqOf } from "./format.js";
+import { type Bytes, fileNameOf, firstLine, lineSequenceNumber, parseHeaderLine } from "./format.js";
 import { linesIn } from "./groups.js";
 
 export type AuditRecord = { readonly seq: number; readonly time: string; readonly event: string } & {
@@ -60,7 +60,7 @@ async function placeBefore(handle: OpenFile, after: number): Promise<number> {
 /** Returns the first record that begins in this piece, and where it does. */
 function firstRecordIn(bytes: Bytes): { readonly seq: number; readonly at: number } | null {
   for (const { text, start } of linesIn(bytes, bytes.indexOf(10) + 1)) {
-    const seq = seqOf(text);
+    const seq = lineSequenceNumber(text);
     if (seq !== null) return { seq, at: start };
   }
   return null;

@@ -44,7 +44,7 @@ export function read(event: ReadEvent): AuditedEvent {
  * Returns the texts of a request's records: one, or one for each operation of a batch. A request without a valid token has
  * none, or anyone could fill the log until its oldest files are gone.
  */
-export function recordsOf(
+export function requestRecords(
   audited: AuditedEvent,
   request: FinishedRequest,
   mode: AuditedMode,

@@ -129,7 +129,7 @@ export class Broker {
   async accessOf(caller: Caller): Promise<BrokerAccess> {
     const id = sessionId(caller);
     const uses = await this.#usesOf(caller);
-    const certificate = await this.#certificateOf(id, hostsOf(uses));
+    const certificate = await this.#certificateOf(id, mustBeFewHosts(uses));
     const shown = uses.map((use) => ({ host: use.host, port: use.port, name: use.name, header: use.header }));
     return { port: this.#port, certificate, uses: shown };
   }
@@ -239,7 +239,7 @@ export class Broker {
     if (this.#callers.size > this.#mostCallers) this.#forgetEnded();
     this.#mustBeAllowed(caller);
     const uses = await this.#usesOf(caller);
-    hostsOf(uses); // DANGER: an authority for too many cannot be made, and the attempt ends the thread
+    mustBeFewHosts(uses); // DANGER: an authority for too many cannot be made, and the attempt ends the thread
     const bound = boundHosts(uses);
     const session: Session = {
       id,
@@ -384,7 +384,7 @@ function sessionId(caller: Caller): string {
 }
 
 /** @throws VaultError BAD_REQUEST for too many */
-function hostsOf(uses: readonly SecretUse[]): string[] {
+function mustBeFewHosts(uses: readonly SecretUse[]): string[] {
   const hosts = [...new Set(uses.map((use) => use.host))];
   if (hosts.length <= maxHosts) return hosts;
   throw new VaultError(

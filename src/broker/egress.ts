@@ -63,7 +63,11 @@ export class EgressError extends Error {
  * could return another address (DNS rebinding).
  * @throws EgressError when one of them is not public: which one a program reaches must not depend on the order
  */
-export async function addressesOf(host: string, allowsPrivate: boolean, resolve: Resolve): Promise<readonly string[]> {
+export async function resolveAddresses(
+  host: string,
+  allowsPrivate: boolean,
+  resolve: Resolve,
+): Promise<readonly string[]> {
   const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host];
   if (addresses.length === 0) throw new EgressError("the host name cannot be resolved");
   if (!allowsPrivate && !addresses.every(isPublic)) {

@@ -3,7 +3,7 @@ import { type BodyReader, readerOf } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";
 import { HeadError, maxResponseBytes, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
 import type { Bytes } from "./messages.js";
-import { Refused, refusalOf } from "./refusal.js";
+import { brokerRefusal, Refused } from "./refusal.js";
 
 /** Meant only for the connection to this proxy, or written by the broker itself (RFC 9110, section 7.6.1). */
 const dropped = new Set([
@@ -67,7 +67,7 @@ export async function relay(
     // An upstream may answer before it has read the whole body: the rest has no one to go to.
     return response === "whole" && (await within(body.sent)) && !head.asksClose;
   } catch (error) {
-    throw body.problem === null ? error : new Refused(refusalOf(body.problem, false));
+    throw body.problem === null ? error : new Refused(brokerRefusal(body.problem, false));
   } finally {
     client.socket.off("close", abort);
   }

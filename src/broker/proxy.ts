@@ -15,7 +15,7 @@ import { fieldsFor, relay } from "./exchange.js";
 import { HeadError, latin1, maxRequestBytes, type RequestHead, readRequestHead } from "./head.js";
 import { readAuthority } from "./host-name.js";
 import type { Answer, Ask, BoundHost, BrokerLimits, QuestionKind, Questions, Session } from "./messages.js";
-import { badRequest, forbidden, Refused, refusalOf, refuse } from "./refusal.js";
+import { badRequest, brokerRefusal, forbidden, Refused, refuse } from "./refusal.js";
 import { openTunnel, type Upstreams } from "./upstream.js";
 
 export type ProxyDependencies = {
@@ -82,7 +82,7 @@ export async function serveClient(socket: Socket, deps: ProxyDependencies): Prom
     endIdle(socket, deps);
     await serveRequests(client, (each) => findNamedRoute(each, socket, origin, deps), deps);
   } catch (error) {
-    refuse(client, refusalOf(error, false));
+    refuse(client, brokerRefusal(error, false));
   }
 }
 
@@ -206,7 +206,7 @@ async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: Pro
     }
     client.socket.end();
   } catch (error) {
-    refuse(client, refusalOf(error, isUpstream));
+    refuse(client, brokerRefusal(error, isUpstream));
   } finally {
     connection.close();
   }
@@ -258,7 +258,7 @@ async function readHashedBody(client: ByteStream, { body, fields }: RequestHead)
   if (typeof body === "number" && body > maxHashedBody) throw badRequest(tooLong);
   if (fields.some(({ name }) => name === "expect")) await client.write(Buffer.from("HTTP/1.1 100 Continue\r\n\r\n"));
   const content = await readWholeBody(client, readerOf(body, "request"), maxHashedBody).catch((error: unknown) => {
-    throw new Refused(refusalOf(error, false));
+    throw new Refused(brokerRefusal(error, false));
   });
   if (content === null) throw badRequest(tooLong);
   return content;

@@ -26,7 +26,7 @@ export function forbidden(error: string): Refused {
 }
 
 /** @param isUpstream whether what was read came from the upstream */
-export function refusalOf(error: unknown, isUpstream: boolean): BrokerRefusal {
+export function brokerRefusal(error: unknown, isUpstream: boolean): BrokerRefusal {
   if (error instanceof Refused) return error.refusal;
   if (error instanceof EgressError) return { ok: false, status: 403, code: "FORBIDDEN", error: error.message };
   if (error instanceof UpstreamError) return { ok: false, status: 502, code: "UNAVAILABLE", error: error.message };

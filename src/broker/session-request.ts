@@ -23,11 +23,11 @@ export function readSessionRequest(body: Uint8Array): SessionRequest {
 }
 
 function readHosts(hosts: unknown): string[] {
-  const found = Array.isArray(hosts) && hosts.length <= maxPaths ? hosts.map(hostOf) : [null];
+  const found = Array.isArray(hosts) && hosts.length <= maxPaths ? hosts.map(parseHost) : [null];
   if (found.every((host) => host !== null)) return found;
   throw new VaultError("BAD_REQUEST", `allowHosts must list at most ${maxPaths} host names`);
 }
 
-function hostOf(host: unknown): string | null {
+function parseHost(host: unknown): string | null {
   return typeof host === "string" ? canonicalHost(host) : null;
 }

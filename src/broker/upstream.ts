@@ -8,7 +8,7 @@ import {
   type TLSSocket,
 } from "node:tls";
 import { ByteStream } from "./byte-stream.js";
-import { addressesOf, type Resolve } from "./egress.js";
+import { type Resolve, resolveAddresses } from "./egress.js";
 
 /** How long a connection to one address may take, and then its handshake, in milliseconds. */
 const connectMs = 15_000;
@@ -23,7 +23,7 @@ export class UpstreamError extends Error {
 
 /** Connects without TLS, for a tunnel. @throws EgressError, UpstreamError */
 export async function openTunnel({ host, port, allowsPrivate }: Target, resolve: Resolve): Promise<Socket> {
-  const addresses = await addressesOf(host, allowsPrivate, resolve);
+  const addresses = await resolveAddresses(host, allowsPrivate, resolve);
   for (const address of addresses) {
     const socket = connectTcp({ host: address, port });
     if (await opened(socket, "connect")) return socket.setKeepAlive(true, keepAliveMs).setNoDelay();

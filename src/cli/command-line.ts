@@ -3,7 +3,7 @@ import { CommanderError } from "commander";
 import { StartError } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { commands } from "./command-table.js";
-import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./kit/errors.js";
+import { CommandFailure, type ExitName, exitCodes, exitErrorCode } from "./kit/errors.js";
 import type { Io } from "./kit/io.js";
 import { printable, say, shownJson } from "./kit/output.js";
 import { loadProgram, type Program } from "./program.js";
@@ -27,7 +27,7 @@ function report(error: unknown, asJson: boolean, io: Io): number {
   const name = exitName(error);
   const object = {
     error: message,
-    code: error instanceof CommandFailure ? error.code : errorCodeOf(name),
+    code: error instanceof CommandFailure ? error.code : exitErrorCode(name),
     exit: exitCodes[name],
   };
   if (asJson) io.stderr.write(`${shownJson(JSON.stringify(object), io.stderr)}\n`);

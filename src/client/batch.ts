@@ -3,9 +3,9 @@ import type { BatchRefusal, BatchResults, Deleted, Secret as SecretResponse, Sto
 import { errorOfCode, StrongroomError } from "./errors.js";
 import { type Bytes, type Field, jsonListObject } from "./json-body.js";
 import type { Custom, SecretType, Text } from "./options.js";
-import { timeOf } from "./request.js";
+import { formatTime } from "./request.js";
 import { Secret } from "./secret.js";
-import { problemOf } from "./shape-check.js";
+import { shapeProblem } from "./shape-check.js";
 
 /** The secret that the operation names first must still have this `etag`. `*`: it must exist. */
 type IfMatch = { readonly ifMatch?: string | undefined };
@@ -66,17 +66,17 @@ export function batchBody(operations: readonly BatchOperation[]): Bytes {
 
 function operationFields(operation: BatchOperation): Readonly<Record<string, Field>> {
   const { ifAbsent, expiresAt, ...fields } = { ifAbsent: undefined, expiresAt: undefined, ...operation };
-  return { ...fields, expiresAt: timeOf(expiresAt), ifNoneMatch: ifAbsent ? "*" : undefined };
+  return { ...fields, expiresAt: formatTime(expiresAt), ifNoneMatch: ifAbsent ? "*" : undefined };
 }
 
 /** The results of these operations, as the server sent them. @throws StrongroomError PROTOCOL when they are not theirs */
-export function resultsOf(operations: readonly BatchOperation[], results: BatchResults["results"]): BatchResult[] {
+export function batchResults(operations: readonly BatchOperation[], results: BatchResults["results"]): BatchResult[] {
   if (results.length !== operations.length) throw unexpectedResults();
   return results.map((result) => (isSecret(result) ? new Secret(result) : result));
 }
 
 function isSecret(result: BatchResults["results"][number]): result is SecretResponse {
-  return problemOf("Secret", result) === null;
+  return shapeProblem("Secret", result) === null;
 }
 
 type SendBatch = (operations: readonly GetOperation[]) => Promise<readonly BatchResult[]>;
@@ -103,7 +103,7 @@ export async function* readMany(
 }
 
 /** Returns undefined for a missing secret. @throws StrongroomError for an unreadable secret */
-export function secretOf(result: Read): Secret | undefined {
+export function resultSecret(result: Read): Secret | undefined {
   if (result instanceof Secret) return result;
   if (result.code === "NOT_FOUND") return undefined;
   throw errorOfCode(result.code, result.error);

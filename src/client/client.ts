@@ -40,14 +40,14 @@ import {
   type BatchOperation,
   type BatchResult,
   batchBody,
+  batchResults,
   readMany,
-  resultsOf,
-  secretOf,
+  resultSecret,
   unexpectedResults,
 } from "./batch.js";
 import { Connection } from "./connection.js";
 import { StrongroomError } from "./errors.js";
-import { base64Of, jsonListObject } from "./json-body.js";
+import { encodeBase64, jsonListObject } from "./json-body.js";
 import type {
   AuditOptions,
   CallOptions,
@@ -62,14 +62,14 @@ import type {
   Text,
 } from "./options.js";
 import { keepsMetadata, putKeeping } from "./put-keeping.js";
-import { conditionHeaders, encoded, queryOf, readReference, secretUrl, timeOf, tokenUrl } from "./request.js";
+import { conditionHeaders, encoded, formatTime, queryString, readReference, secretUrl, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
 import type { SecretBytes } from "./secret-bytes.js";
 import type { VitalSigns } from "./shape-check.js";
 import {
-  bytesOf,
   type ConfigureTransitKeyOptions,
   type CreateTransitKeyOptions,
+  decodeBase64,
   type EncryptOptions,
   inputFields,
   optionalBase64,
@@ -240,7 +240,7 @@ export class StrongroomClient implements AsyncDisposable {
     const put = async ({ ifMatch, ifAbsent, encoding, ...rest }: PutOptions): Promise<Stored> => {
       const { type, description, expiresAt, custom, ...call } = rest;
       const texts = { type: type ?? undefined, description: description ?? undefined, custom: custom ?? undefined };
-      const fields = { value, encoding, ...texts, expiresAt: timeOf(expiresAt ?? undefined) };
+      const fields = { value, encoding, ...texts, expiresAt: formatTime(expiresAt ?? undefined) };
       return this.#connection.send("Stored", "PUT", url, call, {
         fields,
         headers: conditionHeaders({ ifMatch, ifAbsent }),
@@ -260,7 +260,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async putBytes(path: string, bytes: Uint8Array, options: Omit<PutOptions, "encoding"> = {}): Promise<Stored> {
-    const value = base64Of(bytes);
+    const value = encodeBase64(bytes);
     try {
       return await this.put(path, value, { ...options, encoding: "base64" });
     } finally {
@@ -336,7 +336,8 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async getMany(paths: readonly string[], options: CallOptions = {}): Promise<(Secret | undefined)[]> {
     const found: (Secret | undefined)[] = [];
-    for await (const read of readMany((gets) => this.batch(gets, options), paths)) found.push(...read.map(secretOf));
+    for await (const read of readMany((gets) => this.batch(gets, options), paths))
+      found.push(...read.map(resultSecret));
     return found;
   }
 
@@ -355,7 +356,7 @@ export class StrongroomClient implements AsyncDisposable {
     const body = batchBody(operations);
     const readsOnly = operations.every((operation) => "get" in operation);
     const { results } = await this.#connection.send("BatchResults", "POST", "/v1/batch", options, { body, readsOnly });
-    return resultsOf(operations, results);
+    return batchResults(operations, results);
   }
 
   /**
@@ -373,7 +374,7 @@ export class StrongroomClient implements AsyncDisposable {
     { type, description, expiresAt, custom }: MetadataChange,
     { ifMatch, ...options }: ChangeOptions = {},
   ): Promise<Stored> {
-    const fields = { type, description, expiresAt: timeOf(expiresAt), custom };
+    const fields = { type, description, expiresAt: formatTime(expiresAt), custom };
     const content = { fields, headers: conditionHeaders({ ifMatch }) };
     return this.#connection.send("Stored", "PATCH", secretUrl(path, "metadata"), options, content);
   }
@@ -401,7 +402,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async list({ prefix, after, limit, background, ...options }: ListOptions = {}): Promise<SecretList> {
-    const query = queryOf({ prefix, after, limit, background: background && "true" });
+    const query = queryString({ prefix, after, limit, background: background && "true" });
     return this.#connection.send("SecretList", "GET", `/v1/secrets${query}`, options);
   }
 
@@ -503,7 +504,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async destroyVersion(path: string, version: number, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
-    const url = `${secretUrl(path, "versions")}${queryOf({ version })}`;
+    const url = `${secretUrl(path, "versions")}${queryString({ version })}`;
     return this.#connection.send("Deleted", "DELETE", url, options, { headers: conditionHeaders({ ifMatch }) });
   }
 
@@ -529,7 +530,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async listTrash({ prefix, after, limit, ...options }: ListOptions = {}): Promise<TrashList> {
-    return this.#connection.send("TrashList", "GET", `/v1/trash${queryOf({ prefix, after, limit })}`, options);
+    return this.#connection.send("TrashList", "GET", `/v1/trash${queryString({ prefix, after, limit })}`, options);
   }
 
   /**
@@ -727,7 +728,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   listUses({ prefix, ...options }: CallOptions & { readonly prefix?: string | undefined } = {}): Promise<UseList> {
-    return this.#connection.send("UseList", "GET", `/v1/uses${queryOf({ prefix })}`, options);
+    return this.#connection.send("UseList", "GET", `/v1/uses${queryString({ prefix })}`, options);
   }
 
   /**
@@ -752,7 +753,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   removeUse(path: string, host: string, options: CallOptions = {}): Promise<Deleted> {
-    return this.#connection.send("Deleted", "DELETE", `${secretUrl(path, "uses")}${queryOf({ host })}`, options);
+    return this.#connection.send("Deleted", "DELETE", `${secretUrl(path, "uses")}${queryString({ host })}`, options);
   }
 
   /**
@@ -986,7 +987,7 @@ export class StrongroomClient implements AsyncDisposable {
     ciphertext: string,
     { aad, ...options }: EncryptOptions = {},
   ): Promise<Uint8Array<ArrayBuffer>> {
-    return bytesOf(resultField(await this.#use("decrypt", name, { ciphertext, aad }, options), "plaintext"));
+    return decodeBase64(resultField(await this.#use("decrypt", name, { ciphertext, aad }, options), "plaintext"));
   }
 
   /**
@@ -1004,7 +1005,7 @@ export class StrongroomClient implements AsyncDisposable {
     options: CallOptions = {},
   ): Promise<Uint8Array<ArrayBuffer>> {
     const stanza = { share: optionalBase64(share), wrapped: optionalBase64(wrapped) };
-    return bytesOf(resultField(await this.#use("unwrap", name, stanza, options), "fileKey"));
+    return decodeBase64(resultField(await this.#use("unwrap", name, stanza, options), "fileKey"));
   }
 
   /**
@@ -1102,7 +1103,7 @@ export class StrongroomClient implements AsyncDisposable {
   ): Promise<{ readonly key: Uint8Array<ArrayBuffer>; readonly ciphertext: string }> {
     const content = { fields: { bits, aad: optionalBase64(aad) }, readsOnly: true };
     const result = await this.#connection.send("DataKey", "POST", transitUrl("datakey", name), options, content);
-    return { key: bytesOf(resultField(result, "plaintext")), ciphertext: resultField(result, "ciphertext") };
+    return { key: decodeBase64(resultField(result, "plaintext")), ciphertext: resultField(result, "ciphertext") };
   }
 
   /**
@@ -1116,7 +1117,9 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async randomBytes(count: number, options: CallOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
     const content = { fields: { bytes: count }, readsOnly: true };
-    return bytesOf((await this.#connection.send("RandomBytes", "POST", "/v1/transit/random", options, content)).random);
+    return decodeBase64(
+      (await this.#connection.send("RandomBytes", "POST", "/v1/transit/random", options, content)).random,
+    );
   }
 
   /**
@@ -1141,7 +1144,7 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async readAudit({ after, limit, ...options }: AuditOptions = {}): Promise<AuditPage> {
-    return this.#connection.send("AuditPage", "GET", `/v1/audit${queryOf({ after, limit })}`, options);
+    return this.#connection.send("AuditPage", "GET", `/v1/audit${queryString({ after, limit })}`, options);
   }
 
   /**
@@ -1189,7 +1192,7 @@ export class StrongroomClient implements AsyncDisposable {
     reader,
     ...options
   }: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
-    return this.#connection.send("Snapshot", "POST", `/v1/snapshot${queryOf({ reader })}`, options);
+    return this.#connection.send("Snapshot", "POST", `/v1/snapshot${queryString({ reader })}`, options);
   }
 
   /**

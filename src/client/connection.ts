@@ -6,7 +6,7 @@ import { type Bytes, type Field, jsonObject } from "./json-body.js";
 import { Lifetime } from "./lifetime.js";
 import type { CallOptions, ClientOptions } from "./options.js";
 import type { ApiRequest } from "./request.js";
-import { decoderOf, decodeText, type Received } from "./response.js";
+import { decodeText, type Received, responseDecoder } from "./response.js";
 import { decodeSecretBytes, type SecretBytes } from "./secret-bytes.js";
 import type { Shaped } from "./shape-check.js";
 import { SocketUnavailable, Transport } from "./transport.js";
@@ -60,7 +60,7 @@ export class Connection {
     options: CallOptions,
     withToken: boolean,
   ): Promise<Shaped[N]> {
-    return this.#exchange({ request, withToken, decode: decoderOf(shape) }, options);
+    return this.#exchange({ request, withToken, decode: responseDecoder(shape) }, options);
   }
 
   /** Sends a GET for a secret whose value never becomes a string. */

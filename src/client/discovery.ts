@@ -51,7 +51,7 @@ type SocketLocation = FoundToken & { readonly address: null; readonly socket: st
 export type ServerLocation = TlsLocation | SocketLocation;
 
 /** Returns the location's name for messages. */
-export function nameOf({ address, socket }: ServerLocation): string {
+export function locationName({ address, socket }: ServerLocation): string {
   return address?.origin ?? socket ?? "";
 }
 

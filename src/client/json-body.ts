@@ -140,7 +140,7 @@ const alphabet = utf8("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 const padding = 0x3d;
 
 /** Encodes bytes in base64, as bytes that can be wiped. */
-export function base64Of(bytes: Uint8Array): Bytes {
+export function encodeBase64(bytes: Uint8Array): Bytes {
   const text = own(4 * Math.ceil(bytes.length / 3));
   for (let i = 0, at = 0; i < bytes.length; i += 3) {
     const group = ((bytes[i] ?? 0) << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);

@@ -45,7 +45,7 @@ export function encoded(text: string): string {
 }
 
 /** Returns the query of a URL, or nothing when no parameter has a value. @throws StrongroomError BAD_REQUEST */
-export function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
+export function queryString(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
   const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
   return query && `?${query}`;
@@ -100,7 +100,7 @@ function entityTag(etag: string): string {
 }
 
 /** Returns a time as the API takes it. @throws StrongroomError BAD_REQUEST for an invalid Date */
-export function timeOf<Nothing extends null | undefined>(time: Date | string | Nothing): string | Nothing {
+export function formatTime<Nothing extends null | undefined>(time: Date | string | Nothing): string | Nothing {
   if (!(time instanceof Date)) return time;
   if (!Number.isNaN(time.getTime())) return time.toISOString();
   throw new StrongroomError("BAD_REQUEST", "expiresAt is an invalid date");

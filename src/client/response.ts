@@ -1,11 +1,11 @@
 /** Decoding of the server's responses: into the contract's objects, or an error. Their bytes are wiped. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Refusal } from "./api-types.js";
-import { nameOf, type ServerLocation, tokenOption } from "./discovery.js";
+import { locationName, type ServerLocation, tokenOption } from "./discovery.js";
 import { errorOfCode, StrongroomError } from "./errors.js";
 import { uncertainty } from "./lifetime.js";
 import type { ApiRequest } from "./request.js";
-import { problemOf, type Shaped } from "./shape-check.js";
+import { type Shaped, shapeProblem } from "./shape-check.js";
 
 export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };
 
@@ -13,11 +13,11 @@ export type Received = { readonly status: number; readonly headers: IncomingHttp
  * Returns a decoder of responses of this shape.
  * @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this.
  */
-export function decoderOf<N extends keyof Shaped>(shape: N) {
+export function responseDecoder<N extends keyof Shaped>(shape: N) {
   return (received: Received, location: ServerLocation, request: ApiRequest): Shaped[N] => {
     const content = parseBody(received);
     if (received.status !== 200) throw responseError(received, content, location);
-    const problem = problemOf(shape, content);
+    const problem = shapeProblem(shape, content);
     if (problem === null) return content as Shaped[N];
     const what = `the response is not of the API: response${problem}`;
     throw unknownServer(received, location, `${what}${uncertainty(request)}`);
@@ -29,11 +29,11 @@ function responseError(received: Received, content: unknown, location: ServerLoc
 }
 
 function unknownServer({ status }: Received, location: ServerLocation, what?: string): StrongroomError {
-  const who = `what responds at ${nameOf(location)} is not a Strongroom server of this version: check the address`;
+  const who = `what responds at ${locationName(location)} is not a Strongroom server of this version: check the address`;
   return new StrongroomError("PROTOCOL", what === undefined ? who : `${who} (${what})`, { status });
 }
 
-/** Like `decoderOf`, of a response that is a text. */
+/** Like `responseDecoder`, of a response that is a text. */
 export function decodeText(received: Received, location: ServerLocation): string {
   const { status, headers, body } = received;
   if (status === 200 && /^(?:text\/plain|application\/x-ndjson)/.test(headers["content-type"] ?? ""))
@@ -59,7 +59,7 @@ function parseBody({ body }: Received): unknown {
 }
 
 function isError(content: unknown): content is ErrorContent {
-  return problemOf("ErrorContent", content) === null;
+  return shapeProblem("ErrorContent", content) === null;
 }
 
 function errorFrom({ status, headers }: Received, content: ErrorContent, location: ServerLocation): StrongroomError {

@@ -3,7 +3,7 @@ import type { Metadata, Secret as SecretResponse } from "./api-types.js";
 import type { ServerLocation } from "./discovery.js";
 import { type Bytes, own } from "./json-body.js";
 import type { ApiRequest } from "./request.js";
-import { decoderOf, type Received } from "./response.js";
+import { type Received, responseDecoder } from "./response.js";
 
 /** Like `Secret`, with a value that the caller wipes. */
 export class SecretBytes {
@@ -40,7 +40,7 @@ export class SecretBytes {
   }
 }
 
-const decodeSecret = decoderOf("Secret");
+const decodeSecret = responseDecoder("Secret");
 const valueName = Buffer.from('"value":"');
 const [quote, backslash] = [0x22, 0x5c];
 const openers = [0x7b, 0x5b];

@@ -56,7 +56,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** Returns what is wrong with a value that must have this shape, such as ".entries[3].etag is missing"; null for nothing. */
-export function problemOf(shape: string, value: unknown): string | null {
+export function shapeProblem(shape: string, value: unknown): string | null {
   return cachedCheck(shape)(value);
 }
 

@@ -85,7 +85,7 @@ export function resultField<N extends keyof TransitResult>(
 }
 
 /** Decodes base64 into memory of its own, which the caller can wipe. */
-export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+export function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(new ArrayBuffer(Buffer.byteLength(text, "base64")));
   return bytes.subarray(0, Buffer.from(bytes.buffer).write(text, "base64"));
 }

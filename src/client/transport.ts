@@ -10,7 +10,7 @@ import { connect as connectSocket, type OnReadOpts, Socket } from "node:net";
 import { finished } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
-import { nameOf, type ServerLocation, type TlsLocation } from "./discovery.js";
+import { locationName, type ServerLocation, type TlsLocation } from "./discovery.js";
 import { StrongroomError, systemCode } from "./errors.js";
 import { type Lifetime, uncertainty } from "./lifetime.js";
 import { receiveOwned, UnreadableResponse } from "./owned-response.js";
@@ -251,7 +251,7 @@ function requestFailure(
 ): StrongroomError {
   if (error instanceof StrongroomError) return error;
   const code = systemCode(error);
-  const at = nameOf(location);
+  const at = locationName(location);
   if (error instanceof ResponseTooLarge) {
     const message = `the response of ${at} has more than ${error.most} bytes and is not read: ask for less at once, or check the address`;
     return new StrongroomError("PROTOCOL", `${message}${uncertainty(request)}`);

@@ -25,7 +25,7 @@ import {
   type Whole,
 } from "./endpoint.js";
 import type { BearerCheck, OriginGuard, TokenRules } from "./guards.js";
-import { conditionOf, contextOf, type RequestContext, reportFinished, unlessTagged } from "./request.js";
+import { contextOf, type RequestContext, reportFinished, requestCondition, unlessTagged } from "./request.js";
 import { type ErrorForm, sendError, sendLines, sendPage, sendParts, sendWhole } from "./response.js";
 import type { EndpointTable } from "./routes.js";
 
@@ -324,7 +324,7 @@ function authorizeSubject({ context: { caller, secretPath } }: Exchange): void {
 
 function readConditions(exchange: Exchange): void {
   const { conditional } = exchange.endpoint;
-  if (conditional === "change") exchange.condition = conditionOf(exchange.req);
+  if (conditional === "change") exchange.condition = requestCondition(exchange.req);
   if (conditional === "read") exchange.unless = unlessTagged(exchange.req);
 }
 

@@ -1,7 +1,7 @@
 /** Application of a port: its requests' way from Node to the adapter, and their reports. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express } from "express";
-import { addressOf, createLockout, keyOfAddress, keyOfOrigin, type LockoutRules } from "../access/lockout.js";
+import { clientAddress, createLockout, keyOfAddress, keyOfOrigin, type LockoutRules } from "../access/lockout.js";
 import { rootName } from "../access/token-request.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import type { Clock } from "../clock.js";
@@ -64,14 +64,14 @@ export function createLockouts(
   audit: AuditLog | null,
   observers: Observers,
 ): Pick<Service, "tokenLockout" | "passphraseLockout"> {
-  const lockoutOf = (rules: LockoutRules) =>
+  const lockoutFor = (rules: LockoutRules) =>
     createLockout(clock, log, rules, (event, address) => {
       if (event === "lockout") audit?.lockedOut(rules.credential, address);
       observers.vaultEvent({ event, credential: rules.credential, address, at: clock.now() });
     });
   return {
-    tokenLockout: lockoutOf({ failures: "wrong tokens", credential: "token", keyOf: keyOfAddress }),
-    passphraseLockout: lockoutOf({ failures: "wrong passphrases", credential: "passphrase", keyOf: keyOfOrigin }),
+    tokenLockout: lockoutFor({ failures: "wrong tokens", credential: "token", keyOf: keyOfAddress }),
+    passphraseLockout: lockoutFor({ failures: "wrong passphrases", credential: "passphrase", keyOf: keyOfOrigin }),
   };
 }
 
@@ -92,7 +92,7 @@ function reporter(audit: AuditLog | null, observers: Observers): Report {
       status,
       code,
       caller: caller && (caller === "root" ? rootName : caller.token.name),
-      address: addressOf(req),
+      address: clientAddress(req),
       requestId,
       path,
       etag,

@@ -98,7 +98,7 @@ export function onlyHeader(rawHeaders: readonly string[], name: string): string 
 }
 
 /** Returns the condition of a change. @throws VaultError BAD_REQUEST for a malformed header */
-export function conditionOf({ headers }: IncomingMessage): Condition {
+export function requestCondition({ headers }: IncomingMessage): Condition {
   return { ifMatch: ifMatch(headers["if-match"]), ifNoneMatch: ifNoneMatch(headers["if-none-match"]) };
 }
 

@@ -155,11 +155,11 @@ function withoutMovedMetadata(response: Uint8Array, operations: readonly BatchIt
 type ListCall = BasicCall & { readonly caller: Caller; readonly query: ListQuery };
 
 function listSecrets(call: ListCall): Parts {
-  return listOf(call, (query) => call.vault.secrets.list(query));
+  return listParts(call, (query) => call.vault.secrets.list(query));
 }
 
 /** Lists what the caller may see. */
-export function listOf(
+export function listParts(
   { caller, query, recorded }: ListCall,
   listing: (query: ListQuery) => AsyncGenerator<ListPart, void, void>,
 ): Parts {

@@ -83,7 +83,7 @@ function usualHead(text: string, second: number, isTagged: boolean): UsualHead |
 /** State of a connection: responses being sent, whose rest is wiped when it closes, and memory for small responses. */
 type Sendings = { readonly open: Set<Sending>; memory: Buffer | null };
 
-const sendingsOf = new WeakMap<Socket, Sendings>();
+const socketSendings = new WeakMap<Socket, Sendings>();
 
 /** With its head, most responses have less. */
 const smallBytes = 1024;
@@ -100,7 +100,7 @@ class Sending {
     this.#res = res;
     this.#socket = socket;
     this.#pieces = pieces;
-    this.#sendings = sendingsOf.get(socket) ?? watch(socket);
+    this.#sendings = socketSendings.get(socket) ?? watch(socket);
     this.#sendings.open.add(this);
   }
 
@@ -164,7 +164,7 @@ class Sending {
 
 function watch(socket: Socket): Sendings {
   const sendings: Sendings = { open: new Set(), memory: null };
-  sendingsOf.set(socket, sendings);
+  socketSendings.set(socket, sendings);
   socket.once("close", () => {
     for (const one of sendings.open) one.wipe();
   });

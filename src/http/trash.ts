@@ -1,14 +1,14 @@
 /** Endpoints of the trash. */
 import { change, read } from "../audit/record.js";
 import { endpoint, json, none, secret } from "./endpoint.js";
-import { listOf, readListQuery } from "./secrets.js";
+import { listParts, readListQuery } from "./secrets.js";
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const trashRows = [
   endpoint({
     operation: "listTrash", at: "GET /v1/trash", scope: "list", guard: "unlocked", audit: read("list-trash"),
     subject: none, body: null, conditional: false, query: readListQuery, reads: true,
-    handle: (call) => listOf(call, (query) => call.vault.trash.list(query)),
+    handle: (call) => listParts(call, (query) => call.vault.trash.list(query)),
   }),
   endpoint({
     operation: "trash", at: "POST /v1/trash/:path", scope: "delete", guard: "unlocked", audit: change("trash"),

@@ -21,7 +21,7 @@ export type Family = {
 export type Series = { readonly count: number; readonly labels: (index: number) => Labels; readonly shown: boolean };
 
 /** Returns a series for each value of one label; all are printed. */
-export function seriesOf(label: string, values: readonly string[]): Series {
+export function labelSeries(label: string, values: readonly string[]): Series {
   return { count: values.length, labels: (index) => ({ [label]: values[index] ?? "" }), shown: true };
 }
 

@@ -10,7 +10,7 @@ import {
   storageCalls,
   type VaultEvent,
 } from "../observer.js";
-import { Counters, type Family, Histograms, print, type Sample, type Series, seriesOf } from "./instruments.js";
+import { Counters, type Family, Histograms, labelSeries, print, type Sample, type Series } from "./instruments.js";
 
 const requestBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const storageBounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
@@ -26,12 +26,12 @@ export class ServerMetrics implements Observer {
   readonly #durations: Histograms;
   readonly #keyWorker = new Histograms(single, workerBounds);
   readonly #derivations = new Histograms(single, derivationBounds);
-  readonly #storage = new Histograms({ ...seriesOf("operation", storageCalls), shown: false }, storageBounds);
-  readonly #storageErrors = new Counters(seriesOf("operation", storageCalls));
-  readonly #failures = new Counters(seriesOf("credential", credentials));
-  readonly #lockouts = new Counters(seriesOf("credential", credentials));
-  readonly #unlocks = new Counters(seriesOf("result", unlockResults));
-  readonly #locks = new Counters(seriesOf("reason", lockReasons));
+  readonly #storage = new Histograms({ ...labelSeries("operation", storageCalls), shown: false }, storageBounds);
+  readonly #storageErrors = new Counters(labelSeries("operation", storageCalls));
+  readonly #failures = new Counters(labelSeries("credential", credentials));
+  readonly #lockouts = new Counters(labelSeries("credential", credentials));
+  readonly #unlocks = new Counters(labelSeries("result", unlockResults));
+  readonly #locks = new Counters(labelSeries("reason", lockReasons));
   readonly #delay: EventLoopDelay;
 
   /** `routes`: the patterns of all endpoints. */

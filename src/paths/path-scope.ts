@@ -15,7 +15,7 @@ export function includesPath(ranges: readonly NameRange[], path: string): boolea
 }
 
 /** Returns the ranges of the scopes, disjoint and in ascending order of their paths' UTF-8 bytes; all paths for no scope. */
-export function rangesOf(scopes: readonly string[]): readonly NameRange[] {
+export function scopeRanges(scopes: readonly string[]): readonly NameRange[] {
   if (scopes.length === 0) return [{ prefix: "", exact: false }];
   const ranges = scopes.map((text) => ({ prefix: text, exact: !isSubtree(text) }));
   const largest = ranges.filter(({ prefix }, i) => !ranges.some((other, j) => i !== j && covers(other, prefix, j < i)));

@@ -56,6 +56,6 @@ export function endOf(certificate: X509Certificate): number {
 }
 
 /** Milliseconds since 1970. */
-export function startOf(certificate: X509Certificate): number {
+export function certificateStart(certificate: X509Certificate): number {
   return Date.parse(certificate.validFrom);
 }

@@ -8,7 +8,16 @@ import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import type { Home } from "../files/home.js";
 import type { TlsPair } from "../http/listener.js";
-import { covers, day, endOf, isPair, isSelfMade, ownNames, renewWhenLeft, startOf } from "./certificate-rules.js";
+import {
+  certificateStart,
+  covers,
+  day,
+  endOf,
+  isPair,
+  isSelfMade,
+  ownNames,
+  renewWhenLeft,
+} from "./certificate-rules.js";
 
 /** From a day before it is made: 366 days in all. */
 const lifetime = 365 * day;
@@ -128,7 +137,7 @@ export function isToBeRenewed(certificate: X509Certificate, settings: Settings, 
 
 function isGood(certificate: X509Certificate, names: readonly string[], clock: Clock): boolean {
   // Made while the clock was ahead: no client accepts it. Someone else's becomes valid when its owner meant it to.
-  if (isSelfMade(certificate) && startOf(certificate) > clock.now()) return false;
+  if (isSelfMade(certificate) && certificateStart(certificate) > clock.now()) return false;
   return endOf(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
 }
 

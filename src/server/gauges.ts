@@ -15,7 +15,7 @@ export type Measured = {
   readonly version: string;
 };
 
-export function gaugesOf(measured: Measured): Family[] {
+export function currentGauges(measured: Measured): Family[] {
   return [
     ...ofVault(measured),
     ...ofKeyWorker(measured.figures),

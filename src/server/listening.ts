@@ -134,7 +134,7 @@ export async function announce(opened: ClaimedStore, announcement: Announcement,
   }
 }
 
-export function urlOf(address: string, port: number): string {
+export function serverUrl(address: string, port: number): string {
   if (["127.0.0.1", "0.0.0.0", "::"].includes(address)) return `https://localhost:${port}`;
   return `https://${address.includes(":") ? `[${address}]` : address}:${port}`;
 }

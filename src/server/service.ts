@@ -25,7 +25,7 @@ import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import type { VitalSources } from "../vitals.js";
 import { type Certificate, findCertificate } from "./certificate.js";
-import { gaugesOf } from "./gauges.js";
+import { currentGauges } from "./gauges.js";
 import {
   announce,
   connectionPlaces,
@@ -35,7 +35,7 @@ import {
   listenOnPorts,
   listenOnSocket,
   prepareSocket,
-  urlOf,
+  serverUrl,
 } from "./listening.js";
 import { ServedCertificate } from "./served-certificate.js";
 import { type AllDependencies, type Strongroom, stopMs } from "./server-handle.js";
@@ -80,11 +80,11 @@ export async function serveStore(
     shutDown: () => void stopper.stop(),
   };
   reportStart(observed, clock);
-  const appOf = (api: Api, classes: MessageClasses) =>
+  const appFor = (api: Api, classes: MessageClasses) =>
     createApp(api, service, { ...settings, address }, clock, classes, observed.observers);
-  serveRequests(listeners, appOf);
+  serveRequests(listeners, appFor);
   const socket = await openOrRelease({ close: stopper.stop }, () => listenOnSocket(listeners, place, log));
-  const url = urlOf(address, ports.port);
+  const url = serverUrl(address, ports.port);
   await announce(opened, { url, socket: place?.chosen ? socket : null, ...announcedFacts(settings, around) }, log);
   return {
     ...{ url, ...ports, brokerPort: broker?.port ?? null, socket },
@@ -126,10 +126,10 @@ function announcedFacts(settings: Settings, { start }: AllDependencies) {
 
 type AppMaker = (api: Api, classes: MessageClasses) => Handle;
 
-function serveRequests({ messages, secure, local, forVault }: Listeners, appOf: AppMaker): void {
-  const app = appOf(nativeApi, messages);
+function serveRequests({ messages, secure, local, forVault }: Listeners, appFor: AppMaker): void {
+  const app = appFor(nativeApi, messages);
   for (const each of [secure, local]) each.serve(app);
-  forVault?.listener.serve(appOf(forVault.api, forVault.messages));
+  forVault?.listener.serve(appFor(forVault.api, forVault.messages));
 }
 
 function reportStart({ audit, observers }: Telemetry, clock: Clock): void {
@@ -254,7 +254,9 @@ function serviceDependencies(
     contract: openApiDocument(settings),
     scrape: async () => {
       const figures = await guarded.vault.report.figures();
-      return metrics.scrape(gaugesOf({ figures, settings, tokens: guarded.tokens, audit, version: manifest.version }));
+      return metrics.scrape(
+        currentGauges({ figures, settings, tokens: guarded.tokens, audit, version: manifest.version }),
+      );
     },
     version: manifest.version,
   };

@@ -44,7 +44,7 @@ function errorMessages(error: VaultError, requestId: string | undefined): readon
 }
 
 /** Returns the token of a request: in Vault's header, or as a bearer. */
-function tokenOf(req: IncomingMessage): string | undefined {
+function requestToken(req: IncomingMessage): string | undefined {
   return onlyHeader(req.rawHeaders, "x-vault-token") || bearerOf(req); // an empty header is none, as in Vault
 }
 
@@ -60,7 +60,7 @@ function checkHeaders({ headers }: IncomingMessage): void {
 export const vaultApi: Api & { readonly table: VaultTable } = {
   table: vaultTable,
   methodOf: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
-  tokenOf,
+  tokenOf: requestToken,
   countsMissingToken: () => false, // clients ask for the server's state, and before they log in
   checkHeaders,
   noEndpoint: unsupported,

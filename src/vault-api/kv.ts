@@ -9,7 +9,7 @@ import { type BasicCall, endpoint, none, parsed, type Subject, secret, type Whol
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import { unconditional } from "../vault/conditions.js";
 import type { VaultSecrets } from "../vault/secrets.js";
-import { membersOf, numberIn, type Page, pageOf, readPage } from "./members.js";
+import { membersOf, namesAfter, numberIn, type Page, readPage } from "./members.js";
 import { data, nothing, object } from "./response.js";
 
 /** A folder, whether its name ends in a slash or not: the prefix of the paths in it. It is recorded as a list's prefix. */
@@ -183,7 +183,7 @@ type Listed = BasicCall & { readonly folder: string; readonly query: Page; reado
 /** Returns the names in a folder; those of folders end in a slash. A folder that has none is not found. */
 async function listKeys({ vault, folder: prefix, query: page, caller, permit, recorded }: Listed): Promise<Whole> {
   const names = await keysIn(vault.secrets, prefix, visibleRanges(caller).within, permit);
-  const keys = pageOf(page, names);
+  const keys = namesAfter(page, names);
   recorded.prefix = prefix;
   recorded.count = keys.length;
   if (keys.length === 0) throw new VaultError("NOT_FOUND", "this folder is empty");

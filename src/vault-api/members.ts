@@ -67,7 +67,7 @@ export function readPage(query: string): Page {
   return { after, limit: isUnlimited ? 0 : numberIn(query, "limit") };
 }
 
-export function pageOf({ after, limit }: Page, names: readonly string[]): readonly string[] {
+export function namesAfter({ after, limit }: Page, names: readonly string[]): readonly string[] {
   const following =
     after === "" ? names : names.filter((name) => Buffer.compare(Buffer.from(name), Buffer.from(after)) > 0);
   return limit === 0 ? following : following.slice(0, limit);

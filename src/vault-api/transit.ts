@@ -6,7 +6,7 @@ import { input, sharedValue } from "../http/body.js";
 import { type BasicCall, endpoint, parseKeyName, type Subject, type Target, type Whole } from "../http/endpoint.js";
 import { anyUse, transitFacts } from "../http/transit-facts.js";
 import { parseSecretPath } from "../paths/secret-path.js";
-import { pageOf, readPage } from "./members.js";
+import { namesAfter, readPage } from "./members.js";
 import { data, nothing, object } from "./response.js";
 import { wholeVault } from "./table.js";
 import { operationInKeyName, Unsupported } from "./unsupported.js";
@@ -75,7 +75,7 @@ export const transitRows = [
     subject: keyFolder, body: null, conditional: false, query: readPage, reads: true,
     async handle({ vault, folder, query: page, caller, recorded }) {
       const names = await vault.transit.names(folder, visibleRanges(caller).within);
-      const keys = pageOf(page, names.map((name) => name.slice(folder.length)));
+      const keys = namesAfter(page, names.map((name) => name.slice(folder.length)));
       recorded.count = keys.length;
       if (keys.length === 0) throw new VaultError("NOT_FOUND", "there are no keys here");
       return object({ keys });

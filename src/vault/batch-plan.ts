@@ -82,7 +82,7 @@ function parseTags(text: string | null): Tags | null {
 }
 
 /** @throws VaultError BAD_REQUEST with the index of an operation that changes a path again. */
-export function stepsOf(operations: readonly PlannedOperation[], body: SharedBytes): Step[] {
+export function planSteps(operations: readonly PlannedOperation[], body: SharedBytes): Step[] {
   const changed = new Set<string>();
   return operations.map((operation, index) => {
     try {
@@ -120,7 +120,7 @@ export function mustPermitKinds(operations: readonly PlannedOperation[], permit:
 export function mustPermitPaths(steps: readonly Step[], permit: BatchPermit): void {
   for (const step of steps) {
     try {
-      for (const path of pathsOf([step])) permit.path(path);
+      for (const path of stepPaths([step])) permit.path(path);
     } catch (error) {
       throw refusedAt(step.index, error);
     }
@@ -129,6 +129,6 @@ export function mustPermitPaths(steps: readonly Step[], permit: BatchPermit): vo
 }
 
 /** Returns the paths that the steps read or change, each once. */
-export function pathsOf(steps: readonly Step[]): string[] {
+export function stepPaths(steps: readonly Step[]): string[] {
   return [...new Set(steps.flatMap((step) => ("to" in step ? [step.path, step.to] : [step.path])))];
 }

@@ -15,11 +15,11 @@ import {
   mustPermitKinds,
   mustPermitPaths,
   type PutStep,
-  pathsOf,
+  planSteps,
   refusedAt,
   type Step,
   stepOrRefusal,
-  stepsOf,
+  stepPaths,
   type TrashStep,
 } from "./batch-plan.js";
 import type { CachedBlob, CachedStore, SealedBlob } from "./cache.js";
@@ -84,9 +84,9 @@ export class Batches {
     const { operations } = await this.#space.ask({ op: "plan", body });
     mustPermitKinds(operations, permit);
     if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
-    const steps = stepsOf(operations, body);
+    const steps = planSteps(operations, body);
     mustPermitPaths(steps, permit);
-    return this.#space.turns.run(pathsOf(steps), async () => {
+    return this.#space.turns.run(stepPaths(steps), async () => {
       permit.still();
       return this.#space.repeatingIfShared(() => this.#change(steps));
     });

@@ -88,7 +88,7 @@ export function cacheKey(space: Space = "secrets", path: string): string {
 type Lengths = { readonly headLength?: number; readonly currentLength?: number };
 
 export function cachedBlob({ blob, headLength, currentLength }: Lengths & { readonly blob: Bytes }): CachedBlob {
-  const head = headLength === undefined ? null : headOf(blob, headLength);
+  const head = headLength === undefined ? null : blobHead(blob, headLength);
   return { blob, head, currentLength: currentLength ?? blob.length };
 }
 
@@ -98,7 +98,7 @@ export function currentBytes({ blob, currentLength }: CachedBlob): Bytes {
 }
 
 /** Returns a string of one character a byte. A new one: a slice of a longer one would keep all of that in memory. */
-export function headOf(blob: Uint8Array, length = blob.length): Head {
+export function blobHead(blob: Uint8Array, length = blob.length): Head {
   return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 

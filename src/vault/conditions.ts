@@ -53,7 +53,7 @@ export function requireCondition({ ifMatch, ifNoneMatch }: Condition, path: stri
 }
 
 /** Like `requireCondition`, by the blob or head of the current secret. */
-export function requireOf(condition: Condition, path: string, current: Bytes | Head | null): void {
+export function requireCurrent(condition: Condition, path: string, current: Bytes | Head | null): void {
   if (isConditional(condition)) requireCondition(condition, path, tagOrNone(current));
 }
 

@@ -17,12 +17,12 @@ import { VaultError } from "../errors.js";
 import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import { type Change, type CommitResult, type Expected, pagesOf, type Space } from "../storage/secret-store.js";
 import {
+  blobHead,
   type CachedBlob,
   type CachedStore,
   cachedBlob,
   cacheKey,
   currentBytes,
-  headOf,
   type Keep,
   type SealedBlob,
 } from "./cache.js";
@@ -33,7 +33,7 @@ import {
   isConditional,
   type Permit,
   repeating,
-  requireOf,
+  requireCurrent,
   type TaggedResponse,
   unconditional,
 } from "./conditions.js";
@@ -187,7 +187,7 @@ export class SealedSpace {
     const found = this.#headIn(this.#inMemory(path));
     if (found !== null) return found;
     const bytes = await this.stored(path, this.#kind.headBytes);
-    return bytes && headOf(bytes);
+    return bytes && blobHead(bytes);
   }
 
   /** Like `head`; "" when there is none, and for a file that is no blob. */
@@ -300,11 +300,11 @@ export class SealedSpace {
   async make(path: string, write: Write, condition = unconditional, isPlanned = !("body" in write)): Promise<Made> {
     const needsHead = write.kind === "put" && !this.#parts.keepsHistory;
     const previous = await (needsHead ? this.head(path) : this.whole(path));
-    if (isPlanned) requireOf(condition, path, previous);
+    if (isPlanned) requireCurrent(condition, path, previous);
     try {
       return await this.#makeOf(path, write, condition, previous, false);
     } catch (error) {
-      if (error instanceof VaultError && error.code === "NOT_FOUND") requireOf(condition, path, previous);
+      if (error instanceof VaultError && error.code === "NOT_FOUND") requireCurrent(condition, path, previous);
       if (previous === null || !isDamage(error)) throw error;
       return this.#makeOf(path, write, condition, this.must(path, await this.stored(path)), true);
     }
@@ -321,7 +321,7 @@ export class SealedSpace {
     const result = await ("body" in write && !isShared(write.body)
       ? askWithCopy(write.body, (body) => this.#lockState.ask({ ...asked, ...write, body }))
       : this.#lockState.ask({ ...asked, ...write }));
-    requireOf(condition, path, previous);
+    requireCurrent(condition, path, previous);
     return { result, previous };
   }
 
@@ -419,7 +419,7 @@ export class SealedSpace {
     const { shared } = this.#cached.store;
     if (shared === undefined || headBytes === undefined) return this.#cached.store.list(prefix, after, limit, space);
     const found = await shared.listWithHeads(prefix, after, limit, headBytes, space);
-    for (const { path, head } of found) heads.set(path, headOf(head));
+    for (const { path, head } of found) heads.set(path, blobHead(head));
     return found.map(({ path }) => path);
   }
 
@@ -441,7 +441,7 @@ export class SealedSpace {
       for (const [i, one] of found.entries()) {
         const length = heads[i] === null ? 0 : (lengths.next().value ?? 0);
         if (length === 0 || one?.head !== null) continue;
-        const head = headOf(one.blob, length + (wrapper?.bytes ?? 0));
+        const head = blobHead(one.blob, length + (wrapper?.bytes ?? 0));
         keep(cacheKey(space, wanted[i] ?? ""), { ...one, head }, isFilling);
       }
       return described;
@@ -471,7 +471,7 @@ export class SealedSpace {
   #headIn(found: CachedBlob | undefined): Head | null {
     if (found === undefined) return null;
     const { blob, head } = found;
-    return head ?? headOf(blob, Math.min(blob.length, this.#kind.headBytes ?? blob.length));
+    return head ?? blobHead(blob, Math.min(blob.length, this.#kind.headBytes ?? blob.length));
   }
 }
 

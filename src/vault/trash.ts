@@ -8,8 +8,16 @@ import { VaultError } from "../errors.js";
 import { tagOf } from "../storage/blob-tag.js";
 import { type Change, type Expected, pagesOf } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
-import { headOf } from "./cache.js";
-import { always, type Condition, conflictAt, expectedAs, notFound, requireOf, unconditional } from "./conditions.js";
+import { blobHead } from "./cache.js";
+import {
+  always,
+  type Condition,
+  conflictAt,
+  expectedAs,
+  notFound,
+  requireCurrent,
+  unconditional,
+} from "./conditions.js";
 import type { Heads, ListPart, ListQuery } from "./list.js";
 import { headBytes, SealedSpace, type SpaceKind, type SpaceParts } from "./space.js";
 
@@ -29,7 +37,7 @@ const kind: SpaceKind = {
   listed: "entries",
   describe: (paths, heads) => {
     const trashed = heads.map((head) => readTrashed(decodeHead(head)));
-    const inner = trashed.map((one): Head => (one === null ? "" : headOf(one.blob)));
+    const inner = trashed.map((one): Head => (one === null ? "" : blobHead(one.blob)));
     return { op: "describe", paths, heads: inner, deletedAt: trashed.map((one) => one?.deletedAt ?? 0) };
   },
   wrapper: {
@@ -81,7 +89,7 @@ export class VaultTrash {
   /** Returns the changes that move a secret to the trash. It must be the path's turn. @throws VaultError as move */
   async changesFor(path: string, condition: Condition): Promise<TrashChanges & { readonly deletedAt: number }> {
     const found = await this.#find(path, this.#secrets);
-    requireOf(condition, path, found?.stored ?? null);
+    requireCurrent(condition, path, found?.stored ?? null);
     if (found === null) throw notFound(path);
     const deletedAt = this.#options.clock.now();
     const blob = trashedBlob({ deletedAt, blob: found.blob });
@@ -104,7 +112,7 @@ export class VaultTrash {
   restore(path: string, condition = unconditional, permit = always): Promise<void> {
     return this.space.change(path, permit, async () => {
       const found = await this.#find(path, this.space);
-      requireOf(condition, path, found?.blob ?? null);
+      requireCurrent(condition, path, found?.blob ?? null);
       if (found === null) throw notInTrash(path);
       const removed = { space, path, blob: null, expected: expectedAs(found.stored) } as const;
       const result = await this.space.commit([removed, { path, blob: found.blob, expected: "absent" }]);
@@ -117,7 +125,7 @@ export class VaultTrash {
   destroy(path: string, condition = unconditional, permit = always): Promise<void> {
     return this.space.change(path, permit, async () => {
       const found = await this.space.stored(path, trashedTagBytes);
-      requireOf(condition, path, found && (readTrashed(found)?.blob ?? null));
+      requireCurrent(condition, path, found && (readTrashed(found)?.blob ?? null));
       const head = this.space.must(path, found);
       await this.space.replace(path, null, { tag: tagOf(head) }, condition);
     });

@@ -1,6 +1,6 @@
 /** Lists of secrets on a terminal: the tree, and a table that fits. */
 import { expect } from "chai";
-import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/kit/output/listing.js";
+import { asPaths, asTree, listTable, pathTree } from "../../src/cli/kit/output/listing.js";
 import { padded, shortened } from "../../src/cli/kit/output.js";
 import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
@@ -10,7 +10,7 @@ import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { must } from "./command-rows.js";
 
 function drawn(...paths: readonly string[]): string[] {
-  return treeOf(paths.map((path) => ({ path }))).map(({ branch, name }) => `${branch}${name}`);
+  return pathTree(paths.map((path) => ({ path }))).map(({ branch, name }) => `${branch}${name}`);
 }
 
 const io = stringIo();
@@ -58,17 +58,19 @@ describe("text in columns", () => {
 
   it("forms a table whose descriptions fit, and whose paths are whole", () => {
     const entries = [entry("app/鍵", "the description of a key"), entry("app/long-name")];
-    expect(tableOf(io, asPaths(entries), 60).split("\n")).to.deep.equal([
+    expect(listTable(io, asPaths(entries), 60).split("\n")).to.deep.equal([
       "app/鍵         password     2026-01-02 03:04Z  the descript…",
       "app/long-name  password     2026-01-02 03:04Z",
       "",
     ]);
-    expect(tableOf(io, asPaths(entries), 20).split("\n")[0]).to.equal("app/鍵         password     2026-01-02 03:04Z");
+    expect(listTable(io, asPaths(entries), 20).split("\n")[0]).to.equal(
+      "app/鍵         password     2026-01-02 03:04Z",
+    );
   });
 
   it("has any number of rows", () => {
-    expect(tableOf(io, asPaths(Array(200_000).fill(entry("a"))))).to.have.lengthOf(
-      200_000 * tableOf(io, asPaths([entry("a")])).length,
+    expect(listTable(io, asPaths(Array(200_000).fill(entry("a"))))).to.have.lengthOf(
+      200_000 * listTable(io, asPaths([entry("a")])).length,
     );
   });
 
@@ -79,14 +81,14 @@ describe("text in columns", () => {
     it(`has times of the machine's zone, ${zone}`, () => {
       process.env["TZ"] = zone;
       try {
-        expect(tableOf(io, asPaths([entry("a")]))).to.equal(`a  password     ${shown}\n`);
+        expect(listTable(io, asPaths([entry("a")]))).to.equal(`a  password     ${shown}\n`);
       } finally {
         process.env["TZ"] = "UTC";
       }
     });
 
   it("forms a table along a tree", () => {
-    expect(tableOf(io, asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
+    expect(listTable(io, asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
       "a/",
       "├── b  password     2026-01-02 03:04Z",
       "└── c  password     2026-01-02 03:04Z  d",

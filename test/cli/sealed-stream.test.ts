@@ -4,9 +4,9 @@ import { expect } from "chai";
 import {
   chunkBytes,
   DamagedFile,
-  headOf,
   openStream,
   readHead,
+  sealedHead,
   sealStream,
 } from "../../src/cli/kit/output/sealed-stream.js";
 
@@ -52,7 +52,7 @@ describe("an encrypted file", () => {
 
   it("is refused when a bit of it is changed, or a byte is missing or follows", async () => {
     const file = await seal(randomBytes(2 * chunkBytes + 5));
-    for (const at of [24, 30, headOf(wrapped).length, 1000, chunkBytes + 100, file.length - 1]) {
+    for (const at of [24, 30, sealedHead(wrapped).length, 1000, chunkBytes + 100, file.length - 1]) {
       const changed = Buffer.from(file);
       changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
       expect(await isDamaged(changed), `bit at ${at}`).to.equal(true);
@@ -62,7 +62,7 @@ describe("an encrypted file", () => {
   });
 
   it("is refused when it ends after a whole chunk, or its chunks are exchanged", async () => {
-    const head = headOf(wrapped).length;
+    const head = sealedHead(wrapped).length;
     const sealedChunk = chunkBytes + 16;
     const file = await seal(randomBytes(3 * chunkBytes));
     const chunk = (i: number) => file.subarray(head + i * sealedChunk, head + (i + 1) * sealedChunk);

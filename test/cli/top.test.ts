@@ -1,6 +1,6 @@
 /** `strongroom top`: its figures, one snapshot through a pipe, and the live screen on a terminal. */
 import { expect } from "chai";
-import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/kit/connection/server-load.js";
+import { histogramQuantile, Interval, parseSamples, serverLoad } from "../../src/cli/kit/connection/server-load.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mainArguments, node } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
@@ -32,17 +32,17 @@ describe("the figures of strongroom top", () => {
     [0.99, 0.2],
   ] as const)
     it(`has ${expected} as the quantile ${q} of a histogram, as Prometheus does`, () => {
-      expect(quantileOf(q, buckets)).to.be.closeTo(expected, 1e-9);
+      expect(histogramQuantile(q, buckets)).to.be.closeTo(expected, 1e-9);
     });
 
   it("has no quantile without observations", () => {
-    expect(quantileOf(0.5, [{ bound: 1, count: 0 }])).to.be.NaN;
+    expect(histogramQuantile(0.5, [{ bound: 1, count: 0 }])).to.be.NaN;
   });
 
   it("are of the time between two scrapes, and of the whole time after a restart", () => {
     const first = parseSamples(scrapeAt(100, 10), 1_000);
     const second = parseSamples(scrapeAt(300, 20), 3_000);
-    const [operation] = loadOf(new Interval(first, second)).operations;
+    const [operation] = serverLoad(new Interval(first, second)).operations;
     expect(operation).to.deep.include({ operation: "GET /v1/secrets/:path", perSecond: 105, failedPerSecond: 5 });
     expect(operation?.p50).to.be.within(0, 0.001);
     expect(operation?.p99).to.be.within(0.001, 0.01);

@@ -1,7 +1,7 @@
 /** Homes for doctor's tests: created once by a real server, and copied for each test that damages one. */
 import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { asJson, exitCodeOf } from "../../src/cli/commands/doctor.js";
+import { asJson, diagnosisExitCode } from "../../src/cli/commands/doctor.js";
 import { runDoctor } from "../../src/maintenance/doctor/inspect-home.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { run } from "../../tools/rig/process.js";
@@ -58,7 +58,7 @@ export async function inspect(
   try {
     const diagnosis = await runDoctor(home, { fix: flags.fix === true, passphrase: bytes, onProgress });
     const json = JSON.parse(JSON.stringify(asJson(diagnosis))) as Json;
-    return { exit: exitCodeOf(diagnosis), json, findings: json["findings"] as readonly Found[] };
+    return { exit: diagnosisExitCode(diagnosis), json, findings: json["findings"] as readonly Found[] };
   } finally {
     process.umask(before);
   }

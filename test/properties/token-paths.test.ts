@@ -1,6 +1,6 @@
 /** Lists of a client token: any list and page equals one of all paths, filtered by hand. */
 import { expect } from "chai";
-import { includesPath, rangesOf } from "../../src/paths/path-scope.js";
+import { includesPath, scopeRanges } from "../../src/paths/path-scope.js";
 import { compareUtf8, isSecretPath } from "../../src/paths/secret-path.js";
 import { NameIndex } from "../../src/storage/files/name-index.js";
 import { listNames } from "../../src/vault/list.js";
@@ -46,7 +46,7 @@ describe("a list with the paths of a client token", () => {
     for (let i = 0; i < lists; i += 10) {
       const { paths, list } = randomVault(random);
       const scopes = randomScopes(random);
-      const within = rangesOf(scopes);
+      const within = scopeRanges(scopes);
       const allowed = paths.filter((path) => isAllowed(scopes, path));
       expect(paths.filter((path) => includesPath(within, path))).to.deep.equal(allowed);
       for (let j = 0; j < 10; j++) {
@@ -67,7 +67,7 @@ describe("a list with the paths of a client token", () => {
       asked.push(prefix);
       return [];
     };
-    const within = rangesOf(["app/", "app/db/", "app/db", "web/key", "app"]);
+    const within = scopeRanges(["app/", "app/db/", "app/db", "web/key", "app"]);
     await listNames(list, { prefix: "", after: "", within }, 10);
     expect(asked).to.deep.equal(["app", "app/", "web/key"]);
   });

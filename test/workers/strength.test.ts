@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { wordSlots } from "../../src/vault/word-list.js";
-import { scoreOf } from "../../workers/check/strength.js";
+import { strengthScore } from "../../workers/check/strength.js";
 import { WordTable } from "../../workers/check/words.js";
 
 const weak = [
@@ -23,7 +23,7 @@ describe("the estimate of strength", () => {
   before(async () => {
     words = new WordTable(await wordSlots());
   });
-  const score = (text: string) => scoreOf(Buffer.from(text), words);
+  const score = (text: string) => strengthScore(Buffer.from(text), words);
 
   for (const text of weak) it(`is weak for ${JSON.stringify(text)}`, () => expect(score(text)).to.be.below(3));
   for (const text of strong) it(`is strong for ${JSON.stringify(text)}`, () => expect(score(text)).to.be.at.least(3));
@@ -49,6 +49,6 @@ describe("the estimate of strength", () => {
     for (let i = 0; i < 200; i++) expect(score(randomBytes(9).toString("base64"))).to.be.at.least(2);
     for (let i = 0; i < 200; i++) expect(score(randomBytes(12).toString("base64"))).to.be.at.least(3);
     expect(score("x".repeat(1_000_000))).to.be.below(3);
-    expect(scoreOf(randomBytes(1_000_000), words)).to.equal(4);
+    expect(strengthScore(randomBytes(1_000_000), words)).to.equal(4);
   });
 });

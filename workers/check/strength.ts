@@ -17,7 +17,7 @@ const shortestMatch = 3;
 const bounds = [3, 6, 8, 10];
 const rounding = 1e-6;
 
-export function scoreOf(value: Uint8Array, words: WordTable): Score {
+export function strengthScore(value: Uint8Array, words: WordTable): Score {
   const log = logGuesses(value.subarray(0, longest), words);
   return bounds.filter((bound) => log > bound + rounding).length as Score;
 }
@@ -166,11 +166,13 @@ const rows = [
 ].map((row) => [...row].map((character) => character.charCodeAt(0)));
 
 /** The rows in which a key lies. */
-const rowsOf = new Map([...new Set(rows.flat())].map((key) => [key, rows.filter((row) => row.includes(key))] as const));
+const keyRows = new Map(
+  [...new Set(rows.flat())].map((key) => [key, rows.filter((row) => row.includes(key))] as const),
+);
 
 /** Keys that lie side by side. */
 function noteRows(value: Uint8Array, from: number, note: Note): void {
-  for (const row of rowsOf.get(lower(value[from] ?? 0)) ?? []) {
+  for (const row of keyRows.get(lower(value[from] ?? 0)) ?? []) {
     const length = Math.max(lengthAlong(value, from, row, 1), lengthAlong(value, from, row, -1));
     for (let some = shortestMatch; some <= length; some++) note(from, from + some, Math.log10(100 * some));
   }

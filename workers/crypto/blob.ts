@@ -173,11 +173,11 @@ function boxAt(blob: Uint8Array, at: number): Uint8Array | null {
 }
 
 /** Returns the tag by which clients know a version, as `tagOf` in the storage: half of its metadata's nonce. */
-export function etagOf(metadataBox: Uint8Array): string {
+export function metadataEtag(metadataBox: Uint8Array): string {
   return base64urlOfPart(metadataBox, 0, etagBytes);
 }
 
-/** Like `etagOf`, for the current version of a blob, whose head is enough. */
+/** Like `metadataEtag`, for the current version of a blob, whose head is enough. */
 export function etagOfCurrent(blob: Uint8Array): string {
   return base64urlOfPart(blob, boxesAt, boxesAt + etagBytes);
 }
@@ -287,12 +287,12 @@ export function openVersion(key: SealingKey, path: string, version: SealedVersio
 
 /** Opens the value of a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersionValue(key: SealingKey, path: string, version: SealedVersion): Uint8Array | null {
-  const [, sealed] = boxesOf(key, path, version);
+  const [, sealed] = versionBoxes(key, path, version);
   const [value = null] = openBoxes(key, [sealed]);
   return value;
 }
 
-export function boxesOf(key: SealingKey, path: PathText, { metadata, value }: SealedVersion): [Sealed, Sealed] {
+export function versionBoxes(key: SealingKey, path: PathText, { metadata, value }: SealedVersion): [Sealed, Sealed] {
   return [
     { box: metadata, aad: metadataAad(key, path) },
     { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
@@ -373,7 +373,7 @@ type SealedHalf = {
 function sealedHalf(key: SealingKey, { path, blob }: LocatedBlob): SealedHalf | null {
   const split = splitBlob(blob);
   if (!split?.isWhole) return null;
-  const [metadata, value] = boxesOf(key, path, split.current);
+  const [metadata, value] = versionBoxes(key, path, split.current);
   return { blob, currentLength: split.currentLength, metadata, value };
 }
 
@@ -464,7 +464,7 @@ function resealVersion(
   { metadata, value }: SealedVersion,
   put: (box: Uint8Array, offset: number) => void,
 ): "whole" | "metadata" | "nothing" {
-  const [described, content] = openBoxes(older, boxesOf(older, path, { metadata, value }));
+  const [described, content] = openBoxes(older, versionBoxes(older, path, { metadata, value }));
   if (!described) return "nothing";
   const box = sealAnew(key.masterKey, metadata, { plaintext: described, aad: () => metadataAad(key, path) });
   put(box, metadata.byteOffset);

@@ -85,7 +85,7 @@ export function letterValue(code: number): number {
  * Spells bytes, a letter for five bits; zeros fill up the last one. DANGER: a string cannot be wiped, so in the key worker
  * only for bytes that are not secret.
  */
-export function lettersOf(bytes: Uint8Array): string {
+export function encodeLetters(bytes: Uint8Array): string {
   const count = Math.ceil((bytes.length * 8) / 5);
   return Array.from({ length: count }, (_, i) => alphabet[fiveBits(bytes, 5 * i)]).join("");
 }

@@ -74,7 +74,7 @@ export function changeSlots(
 }
 
 /** Names a rotation; null when there is none. */
-export function rotationOf(header: Header | null): string | null {
+export function headerRotation(header: Header | null): string | null {
   return header?.oldKey ? base64url(header.oldKey) : null;
 }
 

@@ -31,7 +31,7 @@ export function isMistypedKey(header: Header, text: Uint8Array): boolean {
 export async function findAccess(header: Header, text: Uint8Array): Promise<Access | null> {
   const keySlots = header.slots.filter(isKeySlot);
   if (keySlots.length > 0 && isKeyText(text)) return accessByKey(header, keySlots, text);
-  const slot = passphraseSlotOf(header);
+  const slot = passphraseSlot(header);
   if (slot === null) return null;
   const kek = await deriveKek(text, slot.kdf);
   if (fits(header, slot, kek)) return { slot, kek };
@@ -39,7 +39,7 @@ export async function findAccess(header: Header, text: Uint8Array): Promise<Acce
   return null;
 }
 
-export function passphraseSlotOf({ slots }: Header): PassphraseSlot | null {
+export function passphraseSlot({ slots }: Header): PassphraseSlot | null {
   return slots.find((slot) => slot.kind === "passphrase") ?? null;
 }
 

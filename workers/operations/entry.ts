@@ -335,7 +335,7 @@ export function sealResult(path: string, blob: Bytes, { valueBytes, supplied, ve
 const expiryMember = asBuffer(utf8('"expiresAt":'));
 
 /** Returns when a secret expires, in milliseconds since 1970. Makes no string for a secret without expiry. */
-export function expiryOf(metadata: Uint8Array): number | null {
+export function metadataExpiry(metadata: Uint8Array): number | null {
   if (!asBuffer(metadata).includes(expiryMember)) return null;
   const { expiresAt } = readMetadata(metadata).metadata;
   return expiresAt === undefined ? null : Date.parse(expiresAt);

@@ -1,9 +1,9 @@
 /** Operations on the slots of the header: change the passphrase; list, create and delete keys. */
 import { type Header, isLabel, type KeySlot, mostSlots, type PassphraseSlot, type Slot } from "../crypto/header.js";
-import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "../crypto/key-text.js";
+import { encodeLetters, isKeyText, keyBytes, keyTextLength, writeKeyText } from "../crypto/key-text.js";
 import type { Keyring } from "../crypto/keyring.js";
 import { withSlots } from "../crypto/master-key.js";
-import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "../crypto/slots.js";
+import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlot, wrap } from "../crypto/slots.js";
 import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "../memory.js";
 import type { Bytes, KeyDescription, Refusal, RequestOf, ResultOf } from "../protocol.js";
 import {
@@ -72,7 +72,7 @@ async function proposePassphrase(
   { newPassphrase }: PassphraseBody,
 ): Promise<HeaderOutcome> {
   const { header } = opened;
-  const before = passphraseSlotOf(header);
+  const before = passphraseSlot(header);
   const keySlots = header.slots.filter(isKeySlot);
   if (keySlots.length > 0 && isKeyText(newPassphrase.bytes)) return { response: keyLikePassphrase };
   const plan = {
@@ -119,7 +119,7 @@ function whyNoKey({ slots }: Header, label: string, passphrase: Uint8Array): Ref
 
 function newId({ slots }: Header): string {
   for (;;) {
-    const id = lettersOf(randomize(allocate(5))).toLowerCase();
+    const id = encodeLetters(randomize(allocate(5))).toLowerCase();
     if (slots.every((slot) => slotId(slot) !== id)) return id;
   }
 }

@@ -1,7 +1,7 @@
 /** Lifecycle operations: load a header, init, adopt or discard a proposed header, unlock, lock. */
 import { type Header, parseHeader } from "../crypto/header.js";
 import type { Keyring } from "../crypto/keyring.js";
-import { createVault, endKeys, openHeader, rotationOf, strongerKdf, upgradedHeader } from "../crypto/master-key.js";
+import { createVault, endKeys, headerRotation, openHeader, strongerKdf, upgradedHeader } from "../crypto/master-key.js";
 import { findAccess, isMistypedKey } from "../crypto/slots.js";
 import { concat, utf8, wipe, withScratch } from "../memory.js";
 import type { Done, Refusal, RequestOf, ResultOf } from "../protocol.js";
@@ -31,7 +31,7 @@ export function load({ keyring, settings, turns }: Context, { header }: RequestO
   // DANGER: the previous header would open, and seal into, another vault.
   keyring.load(header && !parsed ? undefined : parsed);
   if (header && !parsed) return brokenHeader;
-  return { ok: true, rotation: rotationOf(parsed) };
+  return { ok: true, rotation: headerRotation(parsed) };
 }
 
 export function init(context: Context, request: RequestOf<"init">): Promise<ResultOf<"init">> {
@@ -46,7 +46,7 @@ export function init(context: Context, request: RequestOf<"init">): Promise<Resu
 
 export function adopt({ keyring }: Context): ResultOf<"adopt"> {
   if (!keyring.adopt()) return notLoaded;
-  return { ok: true, rotation: rotationOf(keyring.header ?? null) };
+  return { ok: true, rotation: headerRotation(keyring.header ?? null) };
 }
 
 export function discard({ keyring }: Context): ResultOf<"discard"> {

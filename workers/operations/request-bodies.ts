@@ -138,7 +138,7 @@ type Sentences = Readonly<Record<string, string>>;
 type BodyName = keyof typeof bodyFields;
 type Validators = Readonly<Record<BodyName, Validator>>;
 
-const schemaOf = {
+const bodySchemas = {
   get: "batchGet",
   put: "batchPut",
   delete: "batchDelete",
@@ -148,13 +148,13 @@ const schemaOf = {
 } as const satisfies Readonly<Record<OperationKind, BodyName>>;
 
 function operationReader(validators: Validators, sentences: Sentences): Reader<OperationBody> {
-  const names = new Set(operationKinds.flatMap((kind) => bodyFields[schemaOf[kind]] as readonly string[]));
+  const names = new Set(operationKinds.flatMap((kind) => bodyFields[bodySchemas[kind]] as readonly string[]));
   return (body) => {
     const found = readObject(body, [...names]);
     const [kind, another] = operationKinds.filter((name) => found?.has(name));
     if (found === null || kind === undefined || another !== undefined) return badRequest(oneKind);
     const fields = Object.fromEntries(found);
-    const validate = validators[schemaOf[kind]];
+    const validate = validators[bodySchemas[kind]];
     if (!validate(fields)) return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "it is not valid");
     const problem = kind === "put" ? problemIn(fields) : null; // the others ignore a value
     if (problem !== null) return badRequest(problem);

@@ -3,14 +3,14 @@ import { endOfCurrent, metadataEnd, resealBlob } from "../crypto/blob.js";
 import type { Header, KeySlot } from "../crypto/header.js";
 import { isKeyText } from "../crypto/key-text.js";
 import type { Keyring } from "../crypto/keyring.js";
-import { rotateKey, rotationOf, withoutOldKey } from "../crypto/master-key.js";
+import { headerRotation, rotateKey, withoutOldKey } from "../crypto/master-key.js";
 import {
   deriveKek,
   isKeySlot,
   isMistypedKey,
   keyWrapping,
   newSalt,
-  passphraseSlotOf,
+  passphraseSlot,
   type Wrapping,
 } from "../crypto/slots.js";
 import type { JsonText } from "../json/json-string.js";
@@ -61,7 +61,7 @@ export function finishRotation(
   return turns.take(null, async (): Promise<TurnResult<ResultOf<"finishRotation">>> => {
     const { header, sealingKey } = keyring;
     if (!header || sealingKey === null) return { response: lockedNow };
-    if (rotationOf(header) !== rotation) return { response: notRotating };
+    if (headerRotation(header) !== rotation) return { response: notRotating };
     const finished = withScratch(() => withoutOldKey(header, sealingKey.masterKey));
     const until = keyring.propose(finished, null);
     return { response: { ok: true, header: concat([finished.bytes]) }, until };
@@ -99,7 +99,7 @@ function proposeRotation(keyring: Keyring, opened: Opened, wrappings: readonly W
 
 function whyNotRotate({ header, access }: Opened): Refusal | null {
   if (header.oldKey !== null) return alreadyRotating;
-  return access.slot.kind === "key" && passphraseSlotOf(header) !== null ? needsPassphrase : null;
+  return access.slot.kind === "key" && passphraseSlot(header) !== null ? needsPassphrase : null;
 }
 
 /** Returns the slots of these texts, in the header's order; null when a text opens none. */
@@ -120,7 +120,7 @@ function slotId({ plan }: Wrapping): string {
 }
 
 async function passphraseWrapping(header: Header, passphrase: Uint8Array, logN: number): Promise<Wrapping> {
-  const slot = passphraseSlotOf(header);
+  const slot = passphraseSlot(header);
   if (slot === null) throw new Error("the passphrase was proven, and has no slot");
   const kdf = { logN: Math.max(logN, slot.kdf.logN), salt: newSalt() };
   return { plan: { kind: "passphrase", createdAt: slot.createdAt, kdf }, kek: await deriveKek(passphrase, kdf) };

@@ -8,7 +8,7 @@ import type { Binding, Refusal, RequestOf, ResultOf, WriteOf, WriteResult } from
 import { badRequest, forbidden } from "../refusals.js";
 import { JudgedRequest } from "../use-rules.js";
 import { readHeaderLines } from "../uses/head.js";
-import { kindOf } from "../uses/kinds.js";
+import { bindingKind } from "../uses/kinds.js";
 import type { Context, Writing } from "./context.js";
 import { type Attributes, openSecret, readMetadata, sealResult, versionContent, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
@@ -103,6 +103,6 @@ export function render({ keyring, now }: Context, { path, blob, ...request }: Re
     if (reason !== null) return forbidden(reason);
     const lines = readHeaderLines(binding, request.fields);
     if ("ok" in lines) return lines;
-    return kindOf(binding).makeHead({ path, binding, request, lines, value: bytesOfValue(current.value), now });
+    return bindingKind(binding).makeHead({ path, binding, request, lines, value: bytesOfValue(current.value), now });
   });
 }

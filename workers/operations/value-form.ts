@@ -2,7 +2,7 @@
  * Strength and form of a text. The form tells whether it is a secret, whatever its path is called: a URL with a password, or
  * at least 12 bytes that look random. The text never becomes a string.
  */
-import { type Score, scoreOf } from "../check/strength.js";
+import { type Score, strengthScore } from "../check/strength.js";
 import type { WordTable } from "../check/words.js";
 import { allocate, utf8 } from "../memory.js";
 
@@ -18,9 +18,9 @@ const [colon, slash, at, dot, question, hash] = [0x3a, 0x2f, 0x40, 0x2e, 0x3f, 0
 export function judgeText(value: Uint8Array, words: WordTable): { readonly score: Score; readonly form: ValueForm } {
   const scheme = schemeEnd(value);
   const { password, rest } = scheme > 0 ? splitUrl(value, scheme) : noUrl;
-  if (password.length > 0) return { score: scoreOf(password, words), form: "secret" };
-  const score = scoreOf(value, words);
-  const isRandom = (text: Uint8Array) => text.length >= shortestRandom && looksRandom(text, scoreOf(text, words));
+  if (password.length > 0) return { score: strengthScore(password, words), form: "secret" };
+  const score = strengthScore(value, words);
+  const isRandom = (text: Uint8Array) => text.length >= shortestRandom && looksRandom(text, strengthScore(text, words));
   if (scheme > 0) return { score, form: isRandom(rest) ? "secret" : "address" };
   if (!isAddress(value)) return { score, form: looksRandom(value, score) ? "secret" : "text" };
   return { score, form: splitLabels(value).some(isRandom) ? "secret" : "address" };

@@ -1,6 +1,6 @@
 /** Operations on the versions of a secret: list them, open one, make one the newest, destroy some, remove the earlier ones, check them all. */
 import {
-  etagOf,
+  metadataEtag,
   type OpenedVersion,
   openCurrent,
   openMetadata,
@@ -21,10 +21,10 @@ import { damaged, damagedVersion, goneVersion, newestVersion, noSecret, noVersio
 import { forTransit } from "../transit/key-format.js";
 import type { Context, Writing } from "./context.js";
 import {
-  expiryOf,
   getResponse,
   markedDeleted,
   markedDestroyed,
+  metadataExpiry,
   readMetadata,
   sealNext,
   versionContent,
@@ -55,7 +55,9 @@ export function openVersion(
     if (opened === null) return damagedVersion(path, version);
     return {
       ok: true,
-      response: concat(getResponse(path, opened.value, withoutMark(opened.metadata), etagOf(found.sealed.metadata))),
+      response: concat(
+        getResponse(path, opened.value, withoutMark(opened.metadata), metadataEtag(found.sealed.metadata)),
+      ),
     };
   });
 }
@@ -157,7 +159,7 @@ export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"ch
     const earlier = splitBlob(blob)?.earlier ?? [];
     const current = openCurrent(key, path, blob);
     const opens = current !== null && earlier.every((version) => openSealed(key, path, version) !== null);
-    return opens ? { ok: true, expiresAt: expiryOf(current.metadata) } : damaged(path);
+    return opens ? { ok: true, expiresAt: metadataExpiry(current.metadata) } : damaged(path);
   });
 }
 
@@ -193,7 +195,7 @@ function versionsToWrite({ key, path, reread }: Writing, blob: Uint8Array): Know
 function historyResponse(path: string, { versions, damaged: lost }: KnownVersions) {
   const entries = versions.flatMap(({ sealed, metadata }, i) => [
     i > 0 ? "," : "",
-    ...versionEntry(metadata, etagOf(sealed.metadata)),
+    ...versionEntry(metadata, metadataEtag(sealed.metadata)),
   ]);
   const end = lost === 0 ? "]}" : `],"damaged":${lost}}`;
   return concat([`{"path":${JSON.stringify(path)},"versions":[`, ...entries, end]);

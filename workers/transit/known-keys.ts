@@ -3,7 +3,7 @@
  * key is known by all bytes of its blob: a key that was moved, or changed in a single bit, has to open. Private parts
  * are not kept here.
  */
-import { boxesOf, etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob } from "../crypto/blob.js";
+import { etagOfCurrent, metadataEnd, openBoxes, type SealingKey, splitBlob, versionBoxes } from "../crypto/blob.js";
 import { openKnown } from "../crypto/xaes.js";
 import { concat, equal } from "../memory.js";
 import type { Bytes } from "../protocol.js";
@@ -61,7 +61,7 @@ export class KnownKey {
     const split = splitBlob(this.#blob);
     if (split === null) return null;
     const key = forTransit(this.#key);
-    const [value = null] = openBoxes(key, boxesOf(key, this.name, split.current).slice(1), openKnown);
+    const [value = null] = openBoxes(key, versionBoxes(key, this.name, split.current).slice(1), openKnown);
     return value && splitParts(value);
   }
 }

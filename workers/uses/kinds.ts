@@ -11,6 +11,6 @@ const kinds = {
   sigv4: { makeHead: signHead },
 } as const satisfies Readonly<Record<string, Kind>>;
 
-export function kindOf(binding: Binding): Kind {
+export function bindingKind(binding: Binding): Kind {
   return binding.sigv4 === undefined ? kinds.stored : kinds.sigv4;
 }

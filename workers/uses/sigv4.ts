@@ -40,7 +40,7 @@ export function signHead(use: HeadRequest): ResultOf<"render"> | Refusal {
   const added = addedHeaders(time, own.length === 0 && service === "s3" ? payload : null, key);
   const target = withoutQuerySignature(request.target);
   const host = { name: "host", value: utf8(authority(request.host, request.port)) };
-  const signed = signedHeaders([host, ...added, ...kept.map(signedOf)]);
+  const signed = signedHeaders([host, ...added, ...kept.map(signedHeader)]);
   const names = signed.map(({ name }) => name).join(";");
   const canonical = canonicalRequest(request.method, target, service, signed, names, payload);
   const scope = `${time.slice(0, 8)}/${region}/${service}/aws4_request`;
@@ -91,7 +91,7 @@ function addedHeaders(time: string, hash: string | null, { sessionToken }: Acces
   ];
 }
 
-function signedOf({ line }: HeaderLine): Signed {
+function signedHeader({ line }: HeaderLine): Signed {
   return { name: textOf(line.subarray(0, line.indexOf(0x3a))).toLowerCase(), value: headerValue(line) };
 }
 

@@ -63,7 +63,7 @@ async function doctor(io: Io, flags: Flags): Promise<void> {
   const vaultPort = status?.vaultPort ?? null;
   if (flags.json) printJson(io, { ...asJson(diagnosis, served), vaultPort });
   else if (!flags.quiet) io.stdout.write(asText(io, diagnosis, opens, fix, served, vaultPort));
-  io.exitCode = exitCodeOf(diagnosis, served);
+  io.exitCode = diagnosisExitCode(diagnosis, served);
 }
 
 /** The database of the home's server, as the server sees it. */
@@ -116,7 +116,7 @@ async function diagnose(io: Io, home: string, options: Omit<DoctorOptions, "onPr
   }
 }
 
-export function exitCodeOf({ findings, current }: Diagnosis, served: ServedDatabase | null = null): number {
+export function diagnosisExitCode({ findings, current }: Diagnosis, served: ServedDatabase | null = null): number {
   if (findings.length > 0) return exitCodes.findings;
   if (served !== null && served.problem !== null) return exitCodes.unexpected;
   return current === null && !served?.initialized ? exitCodes.notInitialized : exitCodes.ok;

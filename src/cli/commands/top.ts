@@ -5,11 +5,11 @@ import { duration } from "../../config/readers.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import {
   Interval,
-  loadOf,
   type MetricSamples,
   type OperationLoad,
   parseSamples,
   type ServerLoad,
+  serverLoad,
 } from "../kit/connection/server-load.js";
 import type { Io, OutputStream } from "../kit/io.js";
 import { breakable } from "../kit/output/progress.js";
@@ -50,7 +50,7 @@ async function top(io: Io, flags: Flags): Promise<void> {
 }
 
 async function showOnce(io: Io, client: StrongroomClient, flags: Flags): Promise<void> {
-  const load = loadOf(new Interval(null, await scrape(io, client)));
+  const load = serverLoad(new Interval(null, await scrape(io, client)));
   if (flags.json) return printJson(io, load);
   io.stdout.write(`${loadText(load, painter(io), false, null).join("\n")}\n`);
 }
@@ -63,7 +63,7 @@ async function showLive(io: Io, client: StrongroomClient, { interval = usualMs }
       for (let before: MetricSamples | null = null; !signal.aborted; ) {
         const began = io.clock.elapsed();
         const [after, vitals] = await Promise.all([scrape(io, client), client.vitals({ signal })]);
-        draw(screen, loadText(loadOf(new Interval(before, after)), painter(io), before !== null, vitals));
+        draw(screen, loadText(serverLoad(new Interval(before, after)), painter(io), before !== null, vitals));
         before = after;
         const left = interval - (io.clock.elapsed() - began);
         await io.sleep(Math.max(minIntervalMs, left), signal).catch(() => {});

@@ -48,7 +48,7 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
 };
 
 /** The code of a `--json` error that the API has none for: the exit code's name in capitals, as in `NOT_INITIALIZED`. */
-export function errorCodeOf(name: ExitName): string {
+export function exitErrorCode(name: ExitName): string {
   return name.replace(/[A-Z]/g, "_$&").toUpperCase();
 }
 
@@ -65,7 +65,7 @@ export class CommandFailure extends Error {
   /** For `--json`: the API's code, where the server gave one. */
   readonly code: string;
 
-  constructor(exit: ExitName, message: string, code: string = errorCodeOf(exit)) {
+  constructor(exit: ExitName, message: string, code: string = exitErrorCode(exit)) {
     super(message);
     this.name = "CommandFailure";
     this.exit = exit;

@@ -19,7 +19,7 @@ export type Step = {
 /** `steps`: from below `/` to the end, which is the last; a missing directory ends the walk, and `end` is below it. */
 export type Walk = { readonly steps: readonly Step[]; readonly end: string };
 
-export function identityOf({ dev, ino }: Pick<Stats, "dev" | "ino">): Identity {
+export function fileIdentity({ dev, ino }: Pick<Stats, "dev" | "ino">): Identity {
   return `${dev}:${ino}`;
 }
 
@@ -62,7 +62,7 @@ function stepTo(path: string): Step {
   try {
     const found = lstatSync(path);
     const kind = found.isDirectory() ? "directory" : found.isSymbolicLink() ? "link" : "file";
-    return { path, kind, identity: identityOf(found), links: found.nlink };
+    return { path, kind, identity: fileIdentity(found), links: found.nlink };
   } catch {
     return { path, kind: "missing", identity: null, links: 0 };
   }

@@ -3,7 +3,7 @@ import { type FSWatcher, lstatSync, readdirSync, watch } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
-import { type Identity, identityOf, readMounts } from "./path-walk.js";
+import { fileIdentity, type Identity, readMounts } from "./path-walk.js";
 import type { Expected } from "./sandbox-plan.js";
 
 /** Checks outside that the files under the covers are the planned files. @throws CommandFailure conflict */
@@ -44,7 +44,7 @@ export function watchExposed({ exposed, unchanged }: Expected, end: (path: strin
 
 function identityAt(path: string): Identity | null {
   try {
-    return identityOf(lstatSync(path));
+    return fileIdentity(lstatSync(path));
   } catch {
     return null;
   }

@@ -13,8 +13,8 @@ import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
 import type { Hidden } from "./hidden-paths.js";
 import {
+  fileIdentity,
   type Identity,
-  identityOf,
   isWithin,
   type MountPoint,
   otherNames,
@@ -247,7 +247,7 @@ function readEntry(directory: string, name: string): Entry | null {
   try {
     const found = lstatSync(path);
     if (found.isSymbolicLink()) return { name, kind: "link", target: readlinkSync(path) };
-    return found.isDirectory() || found.isFile() ? { name, kind: "bound", identity: identityOf(found) } : null;
+    return found.isDirectory() || found.isFile() ? { name, kind: "bound", identity: fileIdentity(found) } : null;
   } catch {
     return null;
   }

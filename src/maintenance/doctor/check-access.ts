@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isToken } from "../../config/readers.js";
 import { readFileBytes, systemFiles } from "../../files/durable.js";
-import { covers, endOf, isPair, isSelfMade, renewWhenLeft, startOf } from "../../server/certificate-rules.js";
+import { certificateStart, covers, endOf, isPair, isSelfMade, renewWhenLeft } from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
 import { examine, type Inspection, reading, reportTemps } from "./inspection.js";
 
@@ -75,7 +75,7 @@ function checkCertificate(inspection: Inspection, certificate: X509Certificate):
   const left = endOf(certificate) - inspection.now;
   if (left <= 0) report("certificate-expired", "it has expired");
   else if (left < renewWhenLeft) report("certificate-expired", "it expires in less than 30 days");
-  if (startOf(certificate) > inspection.now) report("certificate-expired", "it is not valid yet", clockFirst);
+  if (certificateStart(certificate) > inspection.now) report("certificate-expired", "it is not valid yet", clockFirst);
   const missing = clientNames.filter((name) => !covers(certificate, name));
   if (missing.length > 0) report("certificate-names", `it does not cover ${missing.join(" and ")}`);
 }

@@ -54,8 +54,8 @@ async function walkTree(inspection: Inspection, root: string): Promise<readonly 
   await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
   if (walk.foreignFiles.length > 0) {
     const paths = new Set(walk.secrets);
-    const fileOf = (path: string) => (paths.has(path) ? blobFile(root, path) : undefined);
-    for (const foreign of walk.foreignFiles) reportForeign(inspection, foreign, fileOf);
+    const secretFile = (path: string) => (paths.has(path) ? blobFile(root, path) : undefined);
+    for (const foreign of walk.foreignFiles) reportForeign(inspection, foreign, secretFile);
   }
   return walk.secrets;
 }
@@ -123,9 +123,9 @@ const lookAndMove = "see what it is, and move it away or restore its name";
 function reportForeign(
   inspection: Inspection,
   { file, path, inForeignDirectory }: ForeignFile,
-  fileOf: (path: string) => string | undefined,
+  secretFile: (path: string) => string | undefined,
 ) {
-  const twin = path === null ? undefined : fileOf(path.normalize("NFC"));
+  const twin = path === null ? undefined : secretFile(path.normalize("NFC"));
   if (twin !== undefined) {
     const message = `it is a second file of one secret; the server uses ${twin}`;
     const remedy = "compare the two, and move this one away";

@@ -8,7 +8,7 @@ import { type AuditProblem, judgeCheckpoints, verifyLog } from "../../audit/veri
 import { readFileBytes, systemFiles } from "../../files/durable.js";
 import { documentFile } from "../../storage/files/documents.js";
 import { maxDocumentBytes } from "../../storage/secret-store.js";
-import { entriesOf, examine, type Inspection, reading, reportStray } from "./inspection.js";
+import { directoryEntries, examine, type Inspection, reading, reportStray } from "./inspection.js";
 
 /** Documents of the client tokens, and where they are, for people. */
 export type FoundTokens = { readonly path: string; readonly bytes: Bytes | null };
@@ -66,7 +66,7 @@ function formatTokenName(entry: unknown): string {
 export async function examineAudit(inspection: Inspection, isOpened: boolean): Promise<void> {
   const directory = auditDirectory(inspection.home.path);
   if ((await examine(inspection, directory, "directory")) === null) return;
-  for (const entry of await entriesOf(inspection, directory)) {
+  for (const entry of await directoryEntries(inspection, directory)) {
     const path = join(directory, entry.name);
     if (fileNumberOf(entry.name) === null) await reportStray(inspection, path, entry);
     else if ((await examine(inspection, path, "file")) === null) return;

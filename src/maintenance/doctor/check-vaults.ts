@@ -13,7 +13,15 @@ import { isUnfinished } from "../../storage/unfinished-vault.js";
 import { examineSpace } from "./check-blobs.js";
 import { examineTokens } from "./check-records.js";
 import type { Fix } from "./finding.js";
-import { entriesOf, examine, type Inspection, reading, reportLeftover, reportStray, reportTemp } from "./inspection.js";
+import {
+  directoryEntries,
+  examine,
+  type Inspection,
+  reading,
+  reportLeftover,
+  reportStray,
+  reportTemp,
+} from "./inspection.js";
 
 const tokensFiles = tokenDocuments.map(documentFile);
 
@@ -52,7 +60,7 @@ export async function examineVaults(inspection: Inspection): Promise<VaultFacts>
 /** Checks the directory's entries; returns the vaults among them. */
 async function generationNames(inspection: Inspection): Promise<string[]> {
   const names: string[] = [];
-  for (const entry of await entriesOf(inspection, inspection.home.vault)) {
+  for (const entry of await directoryEntries(inspection, inspection.home.vault)) {
     const path = join(inspection.home.vault, entry.name);
     if (entry.isDirectory() && isGenerationName(entry.name)) names.push(entry.name);
     else if (entry.name === "server.pid") await examine(inspection, path, "file");
@@ -94,10 +102,12 @@ async function findCandidates(
   for (const name of names) {
     const directory = join(inspection.home.vault, name);
     const secrets = join(directory, "secrets");
-    for (const space of spaces) if ((await entriesOf(inspection, join(directory, space))).length > 0) filled = true;
+    for (const space of spaces)
+      if ((await directoryEntries(inspection, join(directory, space))).length > 0) filled = true;
     if (usable.includes(name)) continue;
     const examined = vaults.some((vault) => vault.name === name);
-    if (!examined || !(await isHusk(inspection, await entriesOf(inspection, directory), secrets))) broken.push(name);
+    if (!examined || !(await isHusk(inspection, await directoryEntries(inspection, directory), secrets)))
+      broken.push(name);
   }
   return { usable, broken, filled };
 }
@@ -149,7 +159,7 @@ async function examineVault(inspection: Inspection, vault: FoundVault, isCurrent
 
 /** Reports foreign entries; returns all entries of the directory. */
 async function checkEntries(inspection: Inspection, directory: string, isCurrent: boolean): Promise<readonly Dirent[]> {
-  const entries = await entriesOf(inspection, directory);
+  const entries = await directoryEntries(inspection, directory);
   const known = knownNames(entries);
   for (const entry of entries) {
     const path = join(directory, entry.name);
@@ -182,7 +192,7 @@ async function examineJournal(inspection: Inspection, path: string): Promise<voi
 /** Whether it is what an init leaves that was interrupted before it wrote the header: nothing is lost with it. */
 async function isHusk(inspection: Inspection, entries: readonly Dirent[], secrets: string): Promise<boolean> {
   if (entries.some(({ name }) => name !== "secrets" && !isTempName(name))) return false;
-  return (await entriesOf(inspection, secrets)).length === 0;
+  return (await directoryEntries(inspection, secrets)).length === 0;
 }
 
 async function reportHusk(inspection: Inspection, directory: string, secrets: string): Promise<number> {

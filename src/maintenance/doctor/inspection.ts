@@ -56,11 +56,11 @@ export async function examine(
 }
 
 /** Returns the sorted entries of a directory; none when it cannot be read. */
-export async function entriesOf(inspection: Inspection, directory: string): Promise<Dirent[]> {
+export async function directoryEntries(inspection: Inspection, directory: string): Promise<Dirent[]> {
   return (await readEntries(inspection, directory)) ?? [];
 }
 
-/** Like `entriesOf`, but returns null when it cannot be read. */
+/** Like `directoryEntries`, but returns null when it cannot be read. */
 export async function readEntries(inspection: Inspection, directory: string): Promise<Dirent[] | null> {
   const entries = await reading(inspection, directory, () => readdir(directory, { withFileTypes: true }));
   return entries?.sort((a, b) => (a.name < b.name ? -1 : 1)) ?? null;
@@ -156,7 +156,7 @@ export async function reportStray(inspection: Inspection, path: string, entry: D
 }
 
 export async function reportTemps(inspection: Inspection, directory: string): Promise<void> {
-  for (const entry of await entriesOf(inspection, directory)) {
+  for (const entry of await directoryEntries(inspection, directory)) {
     if (entry.isFile() && isTempName(entry.name)) await reportTemp(inspection, join(directory, entry.name));
   }
 }

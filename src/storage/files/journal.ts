@@ -39,8 +39,8 @@ type Journal = { readonly file: string; readonly number: number; readonly change
 
 /** Reads a vault's journals, oldest first. @throws StartError for a damaged one */
 export async function readJournals(files: FileOperations, directory: string): Promise<Journal[]> {
-  const numberOf = (name: string) => Number(journalName.exec(name)?.[1] ?? 0);
-  const names = (await files.readdir(directory)).filter(isJournal).sort((a, b) => numberOf(a) - numberOf(b));
+  const journalNumber = (name: string) => Number(journalName.exec(name)?.[1] ?? 0);
+  const names = (await files.readdir(directory)).filter(isJournal).sort((a, b) => journalNumber(a) - journalNumber(b));
   const found: Journal[] = [];
   for (const name of names) {
     const file = join(directory, name);
@@ -48,7 +48,7 @@ export async function readJournals(files: FileOperations, directory: string): Pr
     if (bytes === null) continue; // removed since, by the server whose vault a backup reads
     const changes = decodeJournal(bytes);
     if (changes === null) throw damagedJournal(file);
-    found.push({ file, number: numberOf(name), changes });
+    found.push({ file, number: journalNumber(name), changes });
   }
   return found;
 }

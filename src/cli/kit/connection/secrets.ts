@@ -1,7 +1,7 @@
 /** Reading of secrets: folders, values in few requests, versions, and the explanation of what is missing. */
 
 import { Option } from "commander";
-import { readMany, secretOf } from "../../../client/batch.js";
+import { readMany, resultSecret } from "../../../client/batch.js";
 import {
   type Secret,
   type SecretEntry,
@@ -51,7 +51,7 @@ export async function fetchSecrets(
 export async function* secretsAt(client: StrongroomClient, paths: readonly string[]) {
   let done = 0;
   for await (const results of readMany((gets) => client.batch(gets), paths)) {
-    for (const result of results) yield [paths[done++] ?? "", secretOf(result)] as const;
+    for (const result of results) yield [paths[done++] ?? "", resultSecret(result)] as const;
   }
 }
 

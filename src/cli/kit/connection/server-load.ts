@@ -36,7 +36,7 @@ export type ServerLoad = {
   readonly auditLost: number;
 };
 
-export function loadOf(interval: Interval): ServerLoad {
+export function serverLoad(interval: Interval): ServerLoad {
   const { seconds } = interval;
   const [build] = interval.labels("strongroom_build_info");
   const storage = (operation: string) =>
@@ -163,7 +163,7 @@ export class Interval {
       bound: le === "+Inf" ? Number.POSITIVE_INFINITY : Number(le),
       count: this.grown(`${name}_bucket`, (labels) => labels["le"] === le && matches(labels)),
     }));
-    return quantileOf(q, buckets);
+    return histogramQuantile(q, buckets);
   }
 }
 
@@ -176,7 +176,10 @@ function sum({ byName }: MetricSamples, name: string, matches: Matches): number 
 }
 
 /** `count`: of observations up to the bound. */
-export function quantileOf(q: number, buckets: readonly { readonly bound: number; readonly count: number }[]): number {
+export function histogramQuantile(
+  q: number,
+  buckets: readonly { readonly bound: number; readonly count: number }[],
+): number {
   const ordered = [...buckets].sort((a, b) => a.bound - b.bound);
   const total = ordered.at(-1)?.count ?? 0;
   if (total === 0) return Number.NaN;

@@ -28,7 +28,7 @@ export function withListing(command: Command): Command {
 /** Turns the entries into lines for a terminal. */
 type Arrange = (entries: readonly SecretEntry[]) => TreeRow<SecretEntry>[];
 
-export const asTree: Arrange = (entries) => treeOf(entries);
+export const asTree: Arrange = (entries) => pathTree(entries);
 export const asPaths: Arrange = (entries) => entries.map((item) => ({ branch: "", name: item.path, item }));
 
 /** Prints the entries that `keeps` selects; returns how many. @throws CommandFailure findings, when some cannot be read */
@@ -48,7 +48,7 @@ export async function printList(
     count += entries.length;
     damaged.push(...(page.damaged ?? []));
     if (waits) kept.push(...entries);
-    else io.stdout.write(flags.long ? tableOf(io, asPaths(entries)) : pathLines(entries));
+    else io.stdout.write(flags.long ? listTable(io, asPaths(entries)) : pathLines(entries));
   }
   if (flags.json) printJson(io, { entries: kept, damaged });
   else if (waits) io.stdout.write(shownOnTerminal(io, arrange(kept), flags));
@@ -62,7 +62,7 @@ function pathLines(entries: readonly SecretEntry[]): string {
 }
 
 function shownOnTerminal(io: Io, rows: readonly TreeRow<SecretEntry>[], { long }: ListingFlags): string {
-  if (long) return tableOf(io, rows, io.stdout.columns || undefined);
+  if (long) return listTable(io, rows, io.stdout.columns || undefined);
   const paint = painter(io);
   return rows.map(({ branch, name }) => `${branch && paint("dim", branch)}${printable(name)}\n`).join("");
 }
@@ -71,7 +71,7 @@ const gap = "  ";
 const typeWidth = "oauth-token".length;
 
 /** Descriptions are cut to what fits into `columns`; paths never are, since they are there to be copied. */
-export function tableOf(io: Io, rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
+export function listTable(io: Io, rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
   const paint = painter(io);
   const labels = rows.map(({ branch, name }) => `${branch}${printable(name)}`);
   const width = labels.reduce((most, label) => Math.max(most, widthOf(label)), 0); // too many to be arguments
@@ -97,7 +97,7 @@ type TreeRow<T> = { readonly branch: string; readonly name: string; readonly ite
 type Node<T> = { item?: T; readonly children: Map<string, Node<T>> };
 
 /** Returns the lines from top to bottom; entries keep their order in each folder. */
-export function treeOf<T extends { readonly path: string }>(items: readonly T[]): TreeRow<T>[] {
+export function pathTree<T extends { readonly path: string }>(items: readonly T[]): TreeRow<T>[] {
   const root: Node<T> = { children: new Map() };
   for (const item of items) {
     let node = root;

@@ -26,7 +26,7 @@ export class DamagedFile extends Error {
   }
 }
 
-export function headOf(wrappedKey: string): Buffer {
+export function sealedHead(wrappedKey: string): Buffer {
   return Buffer.from(`${magic}${wrappedKey}\n`);
 }
 
@@ -36,7 +36,7 @@ export async function* sealStream(
   wrappedKey: string,
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer> {
-  const head = headOf(wrappedKey);
+  const head = sealedHead(wrappedKey);
   yield head;
   let number = 0;
   for await (const { chunk, isLast } of chunksOf(source, chunkBytes)) {
@@ -69,7 +69,7 @@ export async function* openStream(
   wrappedKey: string,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer> {
-  const head = headOf(wrappedKey);
+  const head = sealedHead(wrappedKey);
   let number = 0;
   for await (const { chunk, isLast } of chunksOf(chunks, chunkBytes + tagBytes)) {
     if (chunk.length < tagBytes) throw new DamagedFile();

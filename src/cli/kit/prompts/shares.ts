@@ -5,9 +5,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { combine, split } from "shamir-secret-sharing";
 import {
+  encodeLetters,
   keyBytes,
   keyTextLength,
-  lettersOf,
   letterValue,
   readKeyText,
   writeKeyText,
@@ -45,7 +45,7 @@ export async function splitKey(key: string, shares: number, threshold: number): 
   return parts.map((part) => {
     const body = Buffer.concat([Uint8Array.of(threshold), set, part]);
     part.fill(0);
-    return `${prefix}-${grouped(lettersOf(Buffer.concat([body, shareCheck(body)])))}`;
+    return `${prefix}-${grouped(encodeLetters(Buffer.concat([body, shareCheck(body)])))}`;
   });
 }
 
