@@ -19,7 +19,7 @@ export class Table {
   readonly #titles: readonly string[];
   readonly #paint: Paint;
   readonly #width: number;
-  /** Of each cell: as much as its longest text needs, within a fifth of the line; the first gets the rest. */
+  /** Columns of each cell: as many as its longest text needs, within a fifth of the line; the first gets the rest. */
   readonly #widths: readonly number[];
 
   /** @param titles of the cells after the first */

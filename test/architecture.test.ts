@@ -157,7 +157,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   prove: ["node:*", "@scure/base"],
 };
 
-/** What may see a request or a response: the adapter, what it works with, and what comes before it. No handler. */
+/** Files that may see a request or a response: the adapter, what it works with, and what comes before it. No handler. */
 const withRequests: readonly string[] = [
   ...[
     "adapter",
@@ -316,7 +316,7 @@ function isByEntrance(one: Import): boolean {
   return !entersRoom(one) || entrances.some((pattern) => covers(pattern, one[1]));
 }
 
-/** What a command would have of its process or its machine without its Io. */
+/** Uses of the process or the machine that bypass Io. */
 const globals: Readonly<Record<string, RegExp>> = {
   process: /(?<![-/\w])process[.[]|= process\b|"node:process"/,
   console: /\bconsole\./,

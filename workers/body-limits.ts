@@ -4,7 +4,7 @@ export const maxPassphraseBytes = 1024;
 export const maxLabelBytes = 64;
 export const mostKeys = 15;
 export const maxDescriptionBytes = 4096;
-/** Of custom metadata: texts, bytes of a name, and bytes of all names and texts together. */
+/** Limits of custom metadata: texts, bytes of a name, and bytes of all names and texts together. */
 export const mostCustom = 64;
 export const maxCustomNameBytes = 128;
 export const maxCustomBytes = 16_384;

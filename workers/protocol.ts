@@ -518,7 +518,7 @@ export type Binding = ComputedMembers & {
   readonly name: string | null;
 };
 
-/** Of a binding whose credential is computed from the value: one member, which says how. */
+/** One member, which says how a credential is computed from the value. */
 export type ComputedMembers = {
   readonly sigv4?: { readonly service: string; readonly region: string };
 };

@@ -17,7 +17,7 @@ export type SettingsFile = FileSettings & {
   readonly text: string;
   /** Names of all members, as they are in the file. */
   readonly members: readonly string[];
-  /** What is wrong with the file and its members; values are judged with the other settings. */
+  /** Problems of the file and its members; values are judged with the other settings. */
   readonly problems: readonly string[];
 };
 

@@ -158,7 +158,7 @@ describe("the broker's head reader", () => {
 
 type Seen = { readonly method: string; readonly url: string; readonly host: string; readonly length: string };
 
-/** What Node's server makes of the same bytes; null when it refuses them. */
+/** Returns the head that Node's server reads from the same bytes; null when it refuses them. */
 function readByNode(text: string): Promise<Seen | null> {
   return new Promise((resolve) => {
     const seen = ({ method, url, headers }: IncomingMessage) => {

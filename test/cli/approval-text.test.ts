@@ -1,4 +1,4 @@
-/** What a person sees of a request that waits: one fact a line, whatever the program has put into it. */
+/** A request that waits, as a person sees it: one fact a line, whatever the program has put into it. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { approvalText } from "../../src/cli/kit/output/approval-text.js";

@@ -166,7 +166,7 @@ describe("completion", () => {
     });
   }
 
-  /** What bash runs after Tab and Enter behind each text, as it reads them from a terminal. */
+  /** Returns the commands that bash runs after Tab and Enter at the end of each text, as it reads them from a terminal. */
   const typed: readonly (readonly [what: string, typed: string, run: readonly string[]])[] = [
     ["a path", "get app/db/n", ["get", "app/db/name"]],
     ["a path with a colon, where bash splits words", "get b/c:", ["get", "b/c:d"]],

@@ -70,7 +70,7 @@ describe("strongroom export, through the real command", () => {
   const exportDotenv = ["export", "--format", "dotenv", "--plaintext"];
   const exportShell = ["export", "--format", "shell", "--plaintext"];
 
-  /** What a real shell has in these variables after it has sourced the text. */
+  /** Returns the values of these variables in a real shell that has sourced the text. */
   function sourced(shell: string, text: string, names: readonly string[]): Record<string, string> {
     const file = join(temporaryDirectory(), "sourced");
     writeFileSync(file, text);

@@ -1,4 +1,4 @@
-/** What `strongroom` shows without a command, and what its help begins with. */
+/** The output of `strongroom` without a command, and the beginning of its help. */
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";

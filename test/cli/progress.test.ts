@@ -4,7 +4,7 @@ import type { OutputStream } from "../../src/cli/kit/io.js";
 import { type ProgressUnit, progressBar } from "../../src/cli/kit/output/progress.js";
 import { FakeClock } from "../support/manual-clock.js";
 
-/** What a bar shows that began at 0 and is updated at `ms`. */
+/** Returns the text of a bar that began at 0 and is updated at `ms`. */
 function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "items", isTTY = true): string {
   return lineAt(ms, done, total, unit, isTTY).replace(/\[.*\] /, "");
 }

@@ -10,7 +10,7 @@ import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../..
 import { onlyWith } from "../support/needs.js";
 import { mustRefuseWith, type Started, start, strongroom } from "./run-command.js";
 
-/** What the command has printed so far, and a wait for more of it. */
+/** Output of the command so far, and a wait for more of it. */
 function outputOf({ child }: Started) {
   const texts = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) child[name].on("data", (part) => (texts[name] += String(part)));

@@ -17,7 +17,7 @@ function fileWith(text: string): string {
   return file;
 }
 
-/** What a client with this home reports. */
+/** Returns the report of a client with this home. */
 async function outcome(home: string, socket?: string): Promise<string> {
   const client = new StrongroomClient({ home, socket });
   later(() => client.close());

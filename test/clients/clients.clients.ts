@@ -233,7 +233,7 @@ describe("hvac's integration tests", () => {
     needs(this, isThere, "hvac's repository (HVAC_SOURCE) or pytest");
   });
 
-  /** What Strongroom does not have, by the names of the tests: settings of a mount, backups of one key, removal of versions. */
+  /** Features that Strongroom does not have, by the names of the tests: settings of a mount, backups of one key, removal of versions. */
   const expected = [/^test_configure_and_read_configuration/, /^test_(?:backup|restore)_key/, /^test_trim_key/];
 
   it("pass for KV v2 and transit, but for what there is not here", async () => {

@@ -107,7 +107,7 @@ function filesUnder(directory: string): string[] {
   return files.map(({ parentPath, name }) => join(parentPath, name));
 }
 
-/** What stands between backquotes, and in fenced blocks. */
+/** Returns the texts between backquotes, and in fenced blocks. */
 function codeIn(text: string): string[] {
   const spans = text.replace(/^```.*?^```$/gms, "").matchAll(/`([^`]+)`/g);
   return [...[...spans].map(([, span = ""]) => span), ...blocksIn(text).map(({ code }) => code)];

@@ -1,4 +1,4 @@
-/** What the documents promise to others: a second user of the machine with a client token, and programs in Python and Go. */
+/** Promises of the documents to others: a second user of the machine with a client token, and programs in Python and Go. */
 import { spawn, spawnSync } from "node:child_process";
 import { chownSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

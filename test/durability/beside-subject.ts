@@ -71,7 +71,7 @@ export class BesideSubject {
 
 class SecretLane implements Lane {
   readonly #path: string;
-  /** What may be there: two while a change is not acknowledged. */
+  /** Values that may be there: two while a change is not acknowledged. */
   #states: readonly Pair[] = [{ secret: null, trashed: null }];
   #isAged = false;
   #count = 0;
@@ -159,7 +159,7 @@ class SecretLane implements Lane {
     return { secret, trashed: await this.#trashed(server) };
   }
 
-  /** What is in the trash is listed without its value, which is the description as well. */
+  /** A secret in the trash is listed without its value, which is the description as well. */
   async #trashed(server: TestServer): Promise<string | null> {
     const { entries } = mustSucceed(await send(server, { path: `/v1/trash?prefix=${this.#path}` })) as {
       entries: Json[];

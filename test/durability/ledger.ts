@@ -19,12 +19,12 @@ export type Operation = {
 type States = Map<string, ReadonlySet<Text>>;
 
 export class Ledger {
-  /** What each path of the current vault may contain; a missing path has no secret. */
+  /** Values that each path of the current vault may have; a missing path has no secret. */
   #now: States = new Map();
   /** The same for the vault that a running init will make current; it begins empty. */
   #next: States | null = null;
   readonly #open = new Set<Operation>();
-  /** What was not acknowledged before the crash, with what each path may have held without it. */
+  /** Changes that were not acknowledged before the crash, with the values that each path may have without them. */
   #broken: readonly (readonly (TextChange & { readonly before: ReadonlySet<Text> })[])[] = [];
 
   get initUnderWay(): boolean {

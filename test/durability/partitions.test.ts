@@ -24,7 +24,7 @@ const mostUncertain = 8;
 
 type Node = { readonly server: TestServer; readonly proxy: FragileProxy };
 
-/** What one operation of a client came to; `maybe`: a change that may have happened. Null: a read without a result. */
+/** Outcome of one operation of a client; `maybe`: a change that may have happened. Null: a read without a result. */
 type Seen = { readonly event: Event; readonly maybe: boolean } | null;
 type Operation = (server: TestServer, path: string, value: string) => Promise<{ act: Act; maybe: boolean } | null>;
 

@@ -97,7 +97,7 @@ function judgeTrends(readings: readonly Reading[]): boolean {
   return rising.length === 0;
 }
 
-/** What the load opened must be closed; the server may notice with a delay. */
+/** Asserts that all that the load opened is closed; the server may notice with a delay. */
 async function judgeRest(server: ServerProcess, before: Reading): Promise<boolean> {
   const counted = ["file descriptors", "threads", "handles"] as const;
   const after = await idleReading(server, (reading) => counted.every((measure) => reading[measure] <= before[measure]));

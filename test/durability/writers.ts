@@ -10,7 +10,7 @@ const initShare = 1 / 500;
 const batchShare = 0.1;
 const pathsOfBatches = 100;
 
-/** What is known of the vault across restarts. */
+/** Knowledge of the vault across restarts. */
 export class Subject {
   readonly ledger = new Ledger();
   /** The vault is initialised. */

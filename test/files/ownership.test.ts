@@ -1,4 +1,4 @@
-/** What commands write and remove, and on what they rely, where another user could have put something else. */
+/** Files that commands write, remove and rely on, where another user could have put something else. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,

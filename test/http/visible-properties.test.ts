@@ -1,5 +1,5 @@
 /**
- * What a client token sees of secrets in all responses, by its scopes: the value and the metadata only of what it may read,
+ * Properties of secrets that a client token sees in all responses, by its scopes: the value and the metadata only of what it may read,
  * and never anything of a secret outside of its paths.
  */
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** What a kill leaves: starts, stops and repeated commands remove what no vault needs, and doctor is content. */
+/** Leftovers of a kill: starts, stops and repeated commands remove what no vault needs, and doctor is content. */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";

@@ -25,7 +25,7 @@ const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 10);
 /** Each costs two processes. */
 const byCommand = Math.ceil(count / 20);
 
-/** What a program that takes bytes for text, or a line, would change. */
+/** Values that a program would change which takes bytes for text, or for a line. */
 const difficult = [
   ...["", "\0", "\n", "\r\n", "text\n", "\ufeffbom", "\u0000\u0001", '"\\'].map((text) => Buffer.from(text)),
   ...["ff", "fffe", "c080", "eda080", "e282", "f0288cbc", "0d0a1a", "80".repeat(300)].map((hex) =>

@@ -28,7 +28,7 @@ import { mustInit } from "../../tools/rig/test-client.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
 import { needsForeignMemory, passphraseFile, prove } from "./run-prove.js";
 
-/** What each of them says of a home; null when it is content. */
+/** Returns the finding of each program about a home; null for none. */
 const judges = {
   async "the client"(home: string) {
     const client = new StrongroomClient({ home });

@@ -39,7 +39,7 @@ function lineOf({ step, state, what, found, detail }: Check): string {
   return `${step}: ${state === null ? "" : `${state}: `}${what}: ${found}${detail === undefined ? "" : ` (${detail})`}`;
 }
 
-/** What the attacker's scan found, look by look. */
+/** Finds of the attacker's scan, look by look. */
 export function attackerFound({ report }: Proven): (string | number)[] {
   return report.checks.filter(({ step }) => step === "attacker").map(({ state, found }) => `${state} ${found}`);
 }

@@ -1,4 +1,4 @@
-/** What the rules of the store contract share: engines and fault injection. */
+/** Parts that the rules of the store contract share: engines and fault injection. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { VaultError } from "../../src/errors.js";
@@ -55,7 +55,7 @@ function stepsOf(fault: Fault): { first: number; stride: number } {
 
 /** Runs the work with the fault; returns whether it was refused. */
 export type WithFault = (work: () => Promise<unknown>) => Promise<boolean>;
-/** What must hold after reopening. */
+/** Rules that must hold after reopening. */
 export type Check = (reopened: SecretStore) => Promise<void>;
 
 /** Returns whether the store refused, which it may do with UNAVAILABLE only. */

@@ -111,14 +111,14 @@ export type OnTerminal = {
   /** Null when no question was shown. */
   readonly echoedWhileAsking: boolean | null;
   readonly echoesAfter: boolean;
-  /** What a shell behind the command would read. */
+  /** Keys that a shell would read after the command. */
   readonly left: string;
 };
 
 /** Rows and columns. */
 export type TerminalSize = readonly [number, number];
 
-/** What to do once the question is shown: type keys, send a signal, resize or close the terminal. */
+/** Action once the question is shown: type keys, send a signal, resize or close the terminal. */
 export type Reaction = {
   readonly question: string;
   readonly keys?: Uint8Array | string;

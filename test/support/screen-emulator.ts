@@ -1,4 +1,4 @@
-/** What a terminal holds after some output: its main and alternate screen, and the lines that scrolled away. */
+/** Content of a terminal after some output: its main and alternate screen, and the lines that scrolled away. */
 
 export type Held = {
   readonly main: string;

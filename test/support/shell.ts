@@ -10,7 +10,7 @@ export type Reaction = readonly [question: RegExp, keys: string];
 
 type Options = { readonly reactions?: readonly Reaction[]; readonly exit?: number };
 
-/** What `init` asks on a terminal: a weak passphrase is given up for this one, and no recovery key is made. */
+/** Questions of `init` on a terminal: a weak passphrase is given up for this one, and no recovery key is made. */
 export function firstPassphrase(strong: string): readonly Reaction[] {
   return [
     [/New passphrase:\s*$/m, "hunter2\n"],
@@ -91,7 +91,7 @@ export class Shell {
     this.#tmux("clear-history");
   }
 
-  /** What the screen holds now, and what has scrolled away; each line as wide as the terminal at most. */
+  /** Returns the lines of the screen, and those that have scrolled away; each line as wide as the terminal at most. */
   screen(): string {
     return this.#tmux("capture-pane", "-p", "-S", "-");
   }

@@ -1,4 +1,4 @@
-/** What the key worker has made with the master key of a vault ends with that key, however it ends. */
+/** All that the key worker has made with the master key of a vault ends with that key, however it ends. */
 import { expect } from "chai";
 import { load, lock } from "../../workers/operations/lifecycle.js";
 import { createTransitKey, useTransitKey } from "../../workers/operations/transit.js";

@@ -1,4 +1,4 @@
-/** What has opened is known by all of its sealed bytes and its place, unreadable in memory, and forgotten with its key. */
+/** A box that has opened is known by all of its sealed bytes and its place, unreadable in memory, and forgotten with its key. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";

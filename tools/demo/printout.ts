@@ -3,7 +3,7 @@ import { styleText } from "node:util";
 import { folded, type Paint, Table } from "../../prove/table.js";
 import type { Comparison } from "./control.js";
 
-/** What an attack tried, and what it got. */
+/** An attack, and its result. */
 export type Attack = { readonly attack: string; readonly outcome: string; readonly holds: boolean };
 
 const usualColumns = 80;

@@ -20,7 +20,7 @@ export type OutputStream = NodeJS.WritableStream & {
   readonly rows?: number;
 };
 
-/** What a command gets of its process and its machine. */
+/** Members of the process and the machine that a command may use. */
 export interface Io {
   readonly stdin: NodeJS.ReadableStream & AsyncIterable<Buffer> & { readonly isTTY?: boolean };
   /** Standard input for what must not pass through Node's buffers, such as a passphrase. */

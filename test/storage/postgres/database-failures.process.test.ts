@@ -28,7 +28,7 @@ const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 2);
 const writers = 8;
 const pathsOfWriter = 4;
 
-/** What a path may contain: one value once it is settled. */
+/** Values that a path may have: one once it is settled. */
 type Ledger = Map<string, Set<string | null>>;
 
 /** `going`: false once the writers may end. */

@@ -32,7 +32,7 @@ export type EditedDatabase = {
    * vault's are as they were.
    */
   readonly mustServeOwnValues: () => Promise<void>;
-  /** What doctor finds, with the passphrase. */
+  /** Returns the findings of doctor, with the passphrase. */
   readonly findings: () => Promise<readonly Finding[]>;
 };
 

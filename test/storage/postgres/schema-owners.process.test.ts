@@ -17,7 +17,7 @@ const functionNames = [
   ...["write_document", "is_as", "change_beside", "keeps", "commit_spaces", "start_vault_with", "replace_header_with"],
 ];
 
-/** What makes a role the owner of the schema and all that is in it. */
+/** Statements that make a role the owner of the schema and all that is in it. */
 function givenTo(role: string): string {
   return [
     `ALTER SCHEMA strongroom OWNER TO ${role}`,
