@@ -78,7 +78,7 @@ export class Server {
         collect(response).then(resolve, reject);
       });
       request
-        .on("error", (error) => reject(unreachable(error)))
+        .on("error", (error) => reject(new RequestError(`the server of the home cannot be reached: ${error.message}`)))
         .on("timeout", () => request.destroy(new Error("the server does not respond")));
       request.end(body);
     });
@@ -136,10 +136,6 @@ function successBody({ status, json }: Response, method: string, path: string): 
 
 /** A request that the server refused, or that did not reach it. */
 export class RequestError extends Error {}
-
-function unreachable(error: Error): RequestError {
-  return new RequestError(`the server of the home cannot be reached: ${error.message}`);
-}
 
 async function collect(response: IncomingMessage): Promise<Response> {
   const chunks: Buffer[] = [];

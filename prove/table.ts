@@ -25,7 +25,7 @@ export class Table {
   /** @param titles of the cells after the first */
   constructor(titles: readonly string[], rows: readonly TableRow[], paint: Paint, width: number) {
     const needed = ["", ...titles].map((title, i) =>
-      Math.max(title.length, ...rows.map(({ cells }) => cellWidth(cells, i))),
+      Math.max(title.length, ...rows.map(({ cells }) => cells[i]?.length ?? 0)),
     );
     const [first = 0, ...others] = needed;
     const most = Math.floor((width - indent) / (titles.length + 1.5));
@@ -66,10 +66,6 @@ export class Table {
       .join("")
       .trimEnd();
   }
-}
-
-function cellWidth(cells: readonly string[], i: number): number {
-  return cells[i]?.length ?? 0;
 }
 
 /** Puts `first` before the first line, and as many spaces before the others. */

@@ -127,7 +127,7 @@ function isAsymmetric(type: string): boolean {
  */
 export function transitSecrets(keys: readonly PrivateKey[]): Secret[] {
   return keys.flatMap((key) => {
-    const name = transitName(key.type);
+    const name = `private ${key.type} keys`;
     const numbers = privateNumbers(key);
     const reversed =
       isAsymmetric(key.type) && !key.type.endsWith("25519") ? numbers.map((each) => each.toReversed()) : [];
@@ -136,10 +136,6 @@ export function transitSecrets(keys: readonly PrivateKey[]): Secret[] {
     const whole = wholeForms(key).map((bytes) => ({ name, bytes, isText: false, pieceBytes: 0 }));
     return [...raw, ...whole];
   });
-}
-
-function transitName(type: string): string {
-  return `private ${type} keys`;
 }
 
 /** Whether a name of `transitSecrets` is that of asymmetric keys. */

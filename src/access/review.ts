@@ -39,7 +39,8 @@ export class ReviewAccess implements Observer {
   trade(code: string): { readonly token: string; readonly expiresAt: string } {
     const expected = this.#code;
     const isRight = expected !== null && timingSafeEqual(codeDigest(code), expected.digest);
-    if (!isRight || this.#clock.now() >= expected.until) throw invalidCode();
+    if (!isRight || this.#clock.now() >= expected.until)
+      throw new VaultError("UNAUTHORIZED", "the code is wrong, used or expired: run  strongroom review  again");
     this.#code = null;
     this.end();
     const token = `srp_${randomBytes(32).toString("base64url")}`;
@@ -84,8 +85,4 @@ function sessionRecord(expiresAt: number): TokenRecord {
   const now = expiresAt - tokenMs;
   const times = { createdAt: now, ttlSeconds: tokenMs / 1000, expiresAt };
   return { name: reviewName, can: ["metrics", "audit", "lock"], paths: [], ...times, digest: "", former: [], mac: "" };
-}
-
-function invalidCode(): VaultError {
-  return new VaultError("UNAUTHORIZED", "the code is wrong, used or expired: run  strongroom review  again");
 }

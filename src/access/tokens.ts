@@ -137,7 +137,11 @@ export class ClientTokens {
     let text = "";
     const record = await this.#ledger.change((state) => {
       permit();
-      if (name === rootName || this.#find(state, name) !== undefined) throw alreadyExists(name);
+      if (name === rootName || this.#find(state, name) !== undefined)
+        throw new VaultError(
+          "ALREADY_EXISTS",
+          `a token named ${name} already exists: choose another name, or rotate it`,
+        );
       const createdAt = this.#clock.now();
       this.#ledger.forgetUse(name); // of an earlier token
       const times = { createdAt, ttlSeconds, expiresAt: expiryTime(createdAt, ttlSeconds) };
@@ -159,7 +163,8 @@ export class ClientTokens {
     const record = await this.#ledger.change((state) => {
       const { parent, rights, until } = this.#parentOf(text);
       const foreign = can?.find((scope) => !rights.can.includes(scope));
-      if (foreign !== undefined) throw beyondParent(parent.name, foreign);
+      if (foreign !== undefined)
+        throw new VaultError("FORBIDDEN", `the token ${parent.name} cannot ${foreign}, so its child cannot`);
       this.#limits.refuseTooMany(state.tokens, parent);
       const createdAt = this.#clock.now();
       const expiresAt = earlier(expiryTime(createdAt, ttlSeconds), until);
@@ -392,12 +397,4 @@ function iso(time: number): string {
 
 function noSuchToken(name: string): VaultError {
   return new VaultError("NOT_FOUND", `there is no token ${name}: GET /v1/tokens lists them`);
-}
-
-function beyondParent(parent: string, scope: Scope): VaultError {
-  return new VaultError("FORBIDDEN", `the token ${parent} cannot ${scope}, so its child cannot`);
-}
-
-function alreadyExists(name: string): VaultError {
-  return new VaultError("ALREADY_EXISTS", `a token named ${name} already exists: choose another name, or rotate it`);
 }

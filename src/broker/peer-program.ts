@@ -13,7 +13,8 @@ export async function findProgram(from: number, to: number): Promise<Program | n
     const inode = findInode(await readFile("/proc/net/tcp", "latin1"), from, to);
     const pids = inode === null ? [] : (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
     for (const pid of pids.sort((a, b) => Number(b) - Number(a))) {
-      if (await hasOpen(pid, `socket:[${inode}]`)) return { pid: Number(pid), name: await readProcessName(pid) };
+      if (await hasOpen(pid, `socket:[${inode}]`))
+        return { pid: Number(pid), name: (await readFile(`/proc/${pid}/comm`, "utf8")).trimEnd() };
     }
     return null;
   } catch {
@@ -33,8 +34,4 @@ async function hasOpen(pid: string, wanted: string): Promise<boolean> {
   const names = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const links = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => "")));
   return links.includes(wanted);
-}
-
-async function readProcessName(pid: string): Promise<string> {
-  return (await readFile(`/proc/${pid}/comm`, "utf8")).trimEnd();
 }

@@ -72,7 +72,11 @@ export async function findServer(options: PlaceOptions): Promise<TlsLocation> {
   const home = findHome(options, environment);
   return {
     socket: null,
-    address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], environment, home),
+    address: mustBeAddress(
+      (options.address ?? environment["STRONGROOM_ADDRESS"]) ||
+        (await announcedAddress(home)) ||
+        defaultAddress(environment),
+    ),
     ...(await findCertificate(options, environment, home)),
     ...(await findToken(options, environment, home)),
   };
@@ -103,10 +107,6 @@ export async function announcedFiles(home: string): Promise<readonly string[]> {
 
 function findHome({ home }: PlaceOptions, environment: Environment): ServerHome {
   return new ServerHome(resolve(home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment))));
-}
-
-async function findAddress(given: string | undefined, environment: Environment, home: ServerHome): Promise<URL> {
-  return mustBeAddress(given || (await announcedAddress(home)) || defaultAddress(environment));
 }
 
 /** Where a server would listen that is started with the same environment. With port 0 it would announce its address. */

@@ -107,7 +107,7 @@ function listRow(at: `GET /v1/${string}`, guard: "unlocked" | "background") {
   return endpoint({
     ...{ operation: "list", at, scope: "list", guard, audit: read("list") },
     ...{ subject: none, body: null, conditional: false, query: readListQuery, reads: true },
-    handle: listSecrets,
+    handle: (call: ListCall) => listParts(call, (query) => call.vault.secrets.list(query)),
   });
 }
 
@@ -153,10 +153,6 @@ function withoutMovedMetadata(response: Uint8Array, operations: readonly BatchIt
 }
 
 type ListCall = BasicCall & { readonly caller: Caller; readonly query: ListQuery };
-
-function listSecrets(call: ListCall): Parts {
-  return listParts(call, (query) => call.vault.secrets.list(query));
-}
 
 /** Lists what the caller may see. */
 export function listParts(

@@ -53,7 +53,9 @@ export class VaultTransit {
           await space.replace(name, made, "absent");
         })
         .catch((error: unknown) => {
-          throw error instanceof Conflict ? alreadyExists(name) : error;
+          throw error instanceof Conflict
+            ? new VaultError("ALREADY_EXISTS", `a transit key ${name} already exists: rotate it, or use another name`)
+            : error;
         });
       return made.response;
     };
@@ -173,10 +175,6 @@ export class VaultTransit {
   async #mustRead(name: string): Promise<Bytes> {
     return this.space.must(name, await this.space.whole(name));
   }
-}
-
-function alreadyExists(name: string): VaultError {
-  return new VaultError("ALREADY_EXISTS", `a transit key ${name} already exists: rotate it, or use another name`);
 }
 
 function changing(name: string): Conflict {

@@ -227,7 +227,8 @@ async function showRecords(io: Io, flags: ShowFlags): Promise<void> {
 
 /** Prints the latest records, and with `follow` or `notify` also new records. */
 async function tailRecords(io: Io, flags: ShowFlags): Promise<void> {
-  if (flags.notify && !isInPath("notify-send", io.env["PATH"] ?? "")) throw noNotifier(); // not at the first record
+  if (flags.notify && !isInPath("notify-send", io.env["PATH"] ?? ""))
+    throw new CommandFailure("unexpected", "notify-send is not installed: install libnotify, or leave out --notify"); // not at the first record
   return withClient(io, flags, async (client) => {
     const begin = Math.max(0, (await lastSequenceNumber(client)) - (flags.limit ?? tailLimit));
     let { last } = await printAfter(io, client, begin, flags);
@@ -265,10 +266,6 @@ async function notifyRecords(io: Io, records: readonly AuditRecord[]): Promise<v
     child.once("close", (code) => resolve(code === 0 ? null : "notify-send failed: is a desktop session running?"));
   });
   if (problem !== null) throw new CommandFailure("unexpected", problem);
-}
-
-function noNotifier(): CommandFailure {
-  return new CommandFailure("unexpected", "notify-send is not installed: install libnotify, or leave out --notify");
 }
 
 async function latestMatching(

@@ -37,7 +37,8 @@ export type NameRules = {
  * `DB1_PASSWORD`. @throws CommandFailure usage or conflict, with every path concerned and the remedy
  */
 export function namesFor(paths: readonly string[], { naming, folder, taken, remedy }: NameRules): Named[] {
-  const variableName = (path: string) => nameFrom(naming === "path" ? path.slice(folder.length) : lastSegment(path));
+  const variableName = (path: string) =>
+    nameFrom(naming === "path" ? path.slice(folder.length) : path.slice(path.lastIndexOf("/") + 1));
   const named = paths.map((path) => ({ name: variableName(path), path })).filter(({ name }) => !taken.has(name));
   const unusable = named.filter(({ name }) => !isVariableName(name));
   if (unusable.length > 0) {
@@ -53,10 +54,6 @@ export function namesFor(paths: readonly string[], { naming, folder, taken, reme
   if (rows.length === 0) return named;
   const clashes = rows.map(([name, paths]) => `${paths.map(printable).join(" and ")} would all be ${name}`);
   throw new CommandFailure("conflict", `${clashes.join("; ")}: ${remedy}`);
-}
-
-function lastSegment(path: string): string {
-  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 function nameFrom(text: string): string {

@@ -157,7 +157,10 @@ class SecretWatcher {
       last = etags;
       wait = paths.length === 0 ? this.#options.intervalMs : Math.min(settledMs, this.#options.intervalMs);
       const gone = missingPaths(this.#watched, etags);
-      if (gone.length > 0 && gone.join() !== missing.join()) this.#warn(warningOfMissing(gone));
+      if (gone.length > 0 && gone.join() !== missing.join())
+        this.#warn(
+          `no secret at ${gone.map(printable).join(", ")} any more: the command keeps running with the old value`,
+        );
       missing = gone;
       if (paths.length > 0 && isSettled && gone.length === 0) return { etags, paths };
     }
@@ -198,10 +201,6 @@ class SecretWatcher {
   #warn(text: string): void {
     if (!this.#options.quiet) say(this.#io, `strongroom: ${text}\n`);
   }
-}
-
-function warningOfMissing(paths: readonly string[]): string {
-  return `no secret at ${paths.map(printable).join(", ")} any more: the command keeps running with the old value`;
 }
 
 /** Returns false once it is aborted. */

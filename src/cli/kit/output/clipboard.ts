@@ -31,11 +31,9 @@ export function withClipboard(command: Command): Command {
 
 export function clearingOption(): Option {
   const meaning = "clear the clipboard after this time, such as 30s or 2m, if it still holds the value; 0: never";
-  return new Option("--clear-after <duration>", meaning).argParser(clearingTime).default(45, "45s");
-}
-
-function clearingTime(text: string): number {
-  return Math.ceil(duration(86_400_000)(text) / 1000);
+  return new Option("--clear-after <duration>", meaning)
+    .argParser((text: string) => Math.ceil(duration(86_400_000)(text) / 1000))
+    .default(45, "45s");
 }
 
 /** @throws CommandFailure */

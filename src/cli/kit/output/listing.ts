@@ -48,17 +48,14 @@ export async function printList(
     count += entries.length;
     damaged.push(...(page.damaged ?? []));
     if (waits) kept.push(...entries);
-    else io.stdout.write(flags.long ? listTable(io, asPaths(entries)) : pathLines(entries));
+    else
+      io.stdout.write(flags.long ? listTable(io, asPaths(entries)) : entries.map(({ path }) => `${path}\n`).join(""));
   }
   if (flags.json) printJson(io, { entries: kept, damaged });
   else if (waits) io.stdout.write(shownOnTerminal(io, arrange(kept), flags));
   if (damaged.length === 0) return count;
   const names = damaged.map(printable).join(", ");
   throw new CommandFailure("findings", `damaged, not shown: ${names}; see  strongroom doctor`);
-}
-
-function pathLines(entries: readonly SecretEntry[]): string {
-  return entries.map(({ path }) => `${path}\n`).join("");
 }
 
 function shownOnTerminal(io: Io, rows: readonly TreeRow<SecretEntry>[], { long }: ListingFlags): string {

@@ -81,12 +81,10 @@ function ended(child: ChildProcess): Promise<number> {
     child.on("error", (error) => {
       if (child.pid === undefined) reject(error); // else a signal could not be delivered
     });
-    child.on("exit", (code, signal) => resolve(exitStatus(code, signal)));
+    child.on("exit", (code, signal) =>
+      resolve(signal === null ? (code ?? notFound) : signalBase + constants.signals[signal]),
+    );
   });
-}
-
-function exitStatus(code: number | null, signal: NodeJS.Signals | null): number {
-  return signal === null ? (code ?? notFound) : signalBase + constants.signals[signal];
 }
 
 /** When our output no longer has a reader, closes the child's pipe, so that it gets SIGPIPE as without us. */
