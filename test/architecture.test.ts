@@ -359,17 +359,17 @@ describe("the source tree", () => {
   );
   const imports = files.flatMap((path) => importsOf(path.replace(/\.c?ts$/, ""), readFileSync(path, "utf8")));
 
-  it("imports only what the table allows", () => {
+  it("the source tree imports only what the table allows", () => {
     expect(imports).to.have.length.above(500);
     expect(imports.filter((one) => !isAllowed(one)).map(shown)).to.deep.equal([]);
   });
 
-  it("keeps each extra apart from the others", () => {
+  it("the source tree keeps each extra apart from the others", () => {
     expect(imports.filter(([from]) => extraOf(from) !== null)).to.have.length.above(50);
     expect(imports.filter(joinsExtras).map(shown)).to.deep.equal([]);
   });
 
-  it("touches nothing of its process or machine in a command or an extra but by Io", () => {
+  it("the source tree touches nothing of its process or machine in a command or an extra but by Io", () => {
     const commands = files.filter((file) => /^src\/(?:cli\/commands|extras)\//.test(file));
     const touched = commands.map((file) => [file, globalsIn(readFileSync(file, "utf8"))] as const);
     expect(commands).to.have.length.above(60);
@@ -403,17 +403,17 @@ describe("the source tree", () => {
     it(`finds ${found.join() || "no global"} in ${code}`, () => expect(globalsIn(code)).to.deep.equal(found));
   }
 
-  it("enters a folder only by the files that the table names", () => {
+  it("the source tree enters a folder only by the files that the table names", () => {
     expect(imports.filter((one) => !isByEntrance(one)).map(shown)).to.deep.equal([]);
   });
 
-  it("shows no handler a request or a response", () => {
+  it("the source tree shows no handler a request or a response", () => {
     const sources = ["express", "node:http", "node:https", "src/http/request", "src/http/response"];
     const seeing = imports.filter(([from, to]) => /^src\/(?:http|vault-api)\//.test(from) && sources.includes(to));
     expect([...new Set(seeing.map(([from]) => from))].sort()).to.deep.equal([...withRequests].sort());
   });
 
-  it("has no entrance that is unused", () => {
+  it("the source tree has no entrance that is unused", () => {
     const used = imports.filter(entersRoom);
     expect(entrances.filter((pattern) => !used.some(([, to]) => covers(pattern, to)))).to.deep.equal([]);
   });
@@ -439,18 +439,18 @@ describe("the source tree", () => {
     });
   }
 
-  it("refuses an import from one extra to another", () => {
+  it("the source tree refuses an import from one extra to another", () => {
     const [made = ["", ""]] = importsOf("src/extras/mcp/mcp", 'import { Screen } from "../browse/screen.js";');
     expect(joinsExtras(made)).to.equal(true);
   });
 
-  it("refuses an import past a folder's entrances", () => {
+  it("the source tree refuses an import past a folder's entrances", () => {
     expect(
       importsOf("src/server/strongroom", 'import { hidden } from "../vault/hidden.js";').map(isByEntrance),
     ).to.deep.equal([false]);
   });
 
-  it("imports nothing of test outside of test", () => {
+  it("the source tree imports nothing of test outside of test", () => {
     const others = ["src", "workers", "prove", "bench", "packaging", "tools", "packages/mcp/src"];
     const files = others.flatMap((root) =>
       readdirSync(root, { recursive: true }).map((name) => join(root, String(name))),
@@ -461,7 +461,7 @@ describe("the source tree", () => {
     expect(inTest).to.deep.equal([]);
   });
 
-  it("runs each test file once, in the order of .mocharc.json, which mocha does not see to in parallel", () => {
+  it("the source tree runs each test file once, in the order of .mocharc.json, which mocha does not see to in parallel", () => {
     const { spec } = JSON.parse(readFileSync(".mocharc.json", "utf8")) as { spec: readonly string[] };
     const named = spec.flatMap((pattern) => lookupFiles(pattern, ["js"]));
     const all = readdirSync("dist/test", { recursive: true, encoding: "utf8" }).map((name) => join("dist/test", name));
@@ -470,7 +470,7 @@ describe("the source tree", () => {
     );
   });
 
-  it("skips tests only by `needs`, so that the report says what was missing", () => {
+  it("the source tree skips tests only by `needs`, so that the report says what was missing", () => {
     const sources = readdirSync("test", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
     const skipping = sources.filter((name) =>
       /(?:it|describe)\.skip\b|\.skip\(\)/.test(readFileSync(join("test", name), "utf8")),
@@ -478,7 +478,7 @@ describe("the source tree", () => {
     expect(skipping).to.deep.equal([]);
   });
 
-  it("has no two folders that import each other", () => {
+  it("the source tree has no two folders that import each other", () => {
     expect(mutualIn(imports)).to.deep.equal([]);
     expect(
       mutualIn([
@@ -489,7 +489,7 @@ describe("the source tree", () => {
     ).to.deep.equal(["a ↔ a/b"]);
   });
 
-  it("has no import cycle, type imports included", () => {
+  it("the source tree has no import cycle, type imports included", () => {
     expect(cyclesIn(imports)).to.deep.equal([]);
     expect(
       cyclesIn([
@@ -500,7 +500,7 @@ describe("the source tree", () => {
     ).to.deep.equal(["a → b", "b → a"]);
   });
 
-  it("gives the key worker's thread one file, which loads only the system's crypto and buffers", () => {
+  it("the source tree gives the key worker's thread one file, which loads only the system's crypto and buffers", () => {
     expect(keyWorkerFile).to.match(/\/workers\/key-worker\.cjs$/);
     const code = readFileSync("dist/workers/key-worker.cjs", "utf8");
     const loaded = [...code.matchAll(/\b(?:require|import)\((.*?)\)/g)].map(([, name]) => name);

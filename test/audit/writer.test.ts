@@ -44,7 +44,7 @@ async function survivesFailure(k: number, fault: Fault): Promise<boolean> {
 }
 
 describe("the audit log's writer", () => {
-  it("writes records 50 ms after the first of them, in one group", async () => {
+  it("the writer writes records 50 ms after the first of them, in one group", async () => {
     const clock = new FakeClock();
     const { writer, directory } = newWriter({ clock });
     for (let n = 0; n < 3; n++) writer.add(record(n));
@@ -57,7 +57,7 @@ describe("the audit log's writer", () => {
     expect(readLog(directory).get(1)?.toString().split("\n")).to.have.lengthOf(6);
   });
 
-  it("makes a checkpoint a minute after a record, and after 1,000 of them", async () => {
+  it("the writer makes a checkpoint a minute after a record, and after 1,000 of them", async () => {
     const clock = new FakeClock();
     const { writer, directory } = newWriter({ clock });
     writer.add(record(0));
@@ -74,7 +74,7 @@ describe("the audit log's writer", () => {
     ]);
   });
 
-  it("loses records that have no room on a full disk, and says how many in one gap record", async () => {
+  it("the writer loses records that have no room on a full disk, and says how many in one gap record", async () => {
     const clock = new FakeClock();
     const { files, fail, repair } = failingFiles();
     const { writer, directory, logged } = newWriter({ clock, files, limits: { maxWaiting: 100 } });
@@ -109,7 +109,7 @@ describe("the audit log's writer", () => {
     });
   }
 
-  it("keeps 16 files, and a log of which the oldest are removed has no problem", async () => {
+  it("the writer keeps 16 files, and a log of which the oldest are removed has no problem", async () => {
     const { writer, directory } = newWriter({ limits: { maxFileBytes: 500 } });
     for (let n = 0; n < 100; n++) {
       writer.add(record(n));
@@ -122,7 +122,7 @@ describe("the audit log's writer", () => {
     await mustVerify(directory);
   });
 
-  it("continues when an old file cannot be removed", async () => {
+  it("the writer continues when an old file cannot be removed", async () => {
     const { files, fail } = failingFiles();
     const { writer, directory, logged } = newWriter({ files, limits: { maxFileBytes: 500 } });
     fail("unlink", "EACCES");
@@ -135,7 +135,7 @@ describe("the audit log's writer", () => {
     expect(logged()).to.equal("");
   });
 
-  it("ends a run, and makes its checkpoint, while each write finds another record", async () => {
+  it("the writer ends a run, and makes its checkpoint, while each write finds another record", async () => {
     const files = {
       ...systemFiles,
       open: async (...options: Parameters<typeof systemFiles.open>) => {
@@ -154,7 +154,7 @@ describe("the audit log's writer", () => {
     expect(checkpoints.map(({ reason }) => reason)).to.include("records");
   });
 
-  it("reports a record that comes after its end", async () => {
+  it("the writer reports a record that comes after its end", async () => {
     const { writer, directory, logged } = newWriter();
     writer.add(record(0));
     await writer.close();
@@ -164,7 +164,7 @@ describe("the audit log's writer", () => {
     expect(logged()).to.include('"audit-lost"');
   });
 
-  it("begins each file after a checkpoint of the one before", async () => {
+  it("the writer begins each file after a checkpoint of the one before", async () => {
     const { writer, directory } = newWriter({ limits: { maxFileBytes: 3_000 } });
     for (let n = 0; n < 60; n++) {
       writer.add(record(n));
@@ -176,7 +176,7 @@ describe("the audit log's writer", () => {
     for (const bytes of files) expect(bytes.toString().trimEnd().split("\n").at(-2)).to.include('"reason":"file"');
   });
 
-  it("returns the last checkpoint's text for the lock, and writes it once it is signed, whatever the disk does", async () => {
+  it("the writer returns the last checkpoint's text for the lock, and writes it once it is signed, whatever the disk does", async () => {
     const { files, fail, repair } = failingFiles();
     const { writer, directory } = newWriter({ files });
     writer.add(record(0));
@@ -193,7 +193,7 @@ describe("the audit log's writer", () => {
     expect((await mustVerify(directory)).map(({ event }) => event)).to.deep.equal(["get", "get", "checkpoint"]);
   });
 
-  it("continues without a checkpoint when the vault was locked in between", async () => {
+  it("the writer continues without a checkpoint when the vault was locked in between", async () => {
     const { writer, directory } = newWriter();
     writer.setSigner(() => Promise.reject(new Error("locked")));
     for (let n = 0; n < 2_500; n++) writer.add(record(n));
@@ -202,7 +202,7 @@ describe("the audit log's writer", () => {
     expect(await mustVerify(directory)).to.have.lengthOf(2_500);
   });
 
-  it("continues at the last whole group, wherever a crash has cut the log", async () => {
+  it("the writer continues at the last whole group, wherever a crash has cut the log", async () => {
     const original = await sampleLog();
     const random = new Random(runSeed);
     const last = original.get(original.size) ?? Buffer.alloc(0);
@@ -218,7 +218,7 @@ describe("the audit log's writer", () => {
     }
   });
 
-  it("cuts what a power cut has left without content", async () => {
+  it("the writer cuts what a power cut has left without content", async () => {
     const original = await sampleLog();
     const directory = temporaryDirectory();
     const last = Buffer.from(original.get(original.size) ?? []);
@@ -231,7 +231,7 @@ describe("the audit log's writer", () => {
     expect(logged()).to.include('"audit-cut"');
   });
 
-  it("leaves a file that it cannot continue as it is, and begins another", async () => {
+  it("the writer leaves a file that it cannot continue as it is, and begins another", async () => {
     const directory = temporaryDirectory();
     const foreign = "not a line of ours\n".repeat(100);
     writeFileSync(join(directory, "audit-000001.jsonl"), foreign);
@@ -243,7 +243,7 @@ describe("the audit log's writer", () => {
     expect((await verifyLog(directory)).problems).to.not.have.lengthOf(0);
   });
 
-  it("continues the log beside a file whose number is far away, which verify names", async () => {
+  it("the writer continues the log beside a file whose number is far away, which verify names", async () => {
     for (const [stray, count] of [
       [999_999_999_999, 3],
       [500, 18],
@@ -269,7 +269,7 @@ describe("the audit log's writer", () => {
     }
   });
 
-  it("hides no cut that was made under a running server", async () => {
+  it("the writer hides no cut that was made under a running server", async () => {
     const { writer, directory } = newWriter();
     for (let n = 0; n < 10; n++) {
       writer.add(record(n));
@@ -281,7 +281,7 @@ describe("the audit log's writer", () => {
     expect((await verifyLog(directory)).problems).to.not.have.lengthOf(0);
   });
 
-  it("reports lost records where a directory stands in its file's place", async () => {
+  it("the writer reports lost records where a directory stands in its file's place", async () => {
     const directory = temporaryDirectory();
     await mkdir(join(directory, "audit-000001.jsonl"));
     const { writer, logged } = newWriter({ directory });

@@ -83,7 +83,7 @@ describe("strongroom edit", () => {
       "old",
     ],
   ];
-  it("says that an editor returned at once", async () => {
+  it("edit says that an editor returned at once", async () => {
     await mustPut(server(), "edit/at-once", "old");
     expect((await edit("true", [], "edit/at-once")).stdout).to.contain("--wait");
     expect((await edit("true", [], "edit/at-once-new")).stderr).to.contain("--wait");
@@ -123,27 +123,27 @@ describe("strongroom edit", () => {
     });
   });
 
-  it("prints its result as JSON", async () => {
+  it("edit prints its result as JSON", async () => {
     await mustPut(server(), "a", "old");
     expect((await edit("true", ["--json"])).stdout).to.equal('{"ok":true,"path":"a","changed":false}\n');
     const { stdout } = await edit("echo new > $1", ["--json"]);
     expect(stdout).to.equal('{"ok":true,"path":"a","changed":true,"bytes":3}\n');
   });
 
-  it("exits 2 and names the variables to set when the editor is not found", async () => {
+  it("edit exits 2 and names the variables to set when the editor is not found", async () => {
     const { code, stderr } = await strongroom({ ...here(), VISUAL: "", EDITOR: "no-such-editor" }, ["edit", "a"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("no-such-editor").and.to.contain("EDITOR");
   });
 
-  it("keeps the file private and in memory, and removes what the editor leaves beside it", async () => {
+  it("edit keeps the file private and in memory, and removes what the editor leaves beside it", async () => {
     const told = join(temporaryDirectory(), "told");
     const does = `stat -f -c %T $1 > ${told}; stat -c %a $1 >> ${told}; stat -c %a $(dirname $1) >> ${told}; cp $1 $1.swp; mkdir $1.d`;
     expect((await edit(does)).code).to.equal(0);
     expect(readFileSync(told, "utf8")).to.equal("tmpfs\n600\n700\n");
   });
 
-  it("overwrites the file before removing it", async () => {
+  it("edit overwrites the file before removing it", async () => {
     await mustPut(server(), "a", "plaintext-canary");
     const kept = join(memory, "kept"); // a second name of the file, which shows what is in it
     try {
@@ -166,7 +166,7 @@ describe("strongroom edit", () => {
     });
   }
 
-  it("stores and leaves nothing when the editor dies of SIGINT", async () => {
+  it("edit stores and leaves nothing when the editor dies of SIGINT", async () => {
     const { child, file } = await startEditing();
     process.kill(-(child.pid ?? 0), "SIGINT"); // as a terminal does: to all that run in it
     expect((await collect(child).ended).code).to.equal(13);
@@ -193,7 +193,7 @@ describe("strongroom edit", () => {
     return { child, file };
   }
 
-  it("leaves the plaintext of a killed edit to the next command, which overwrites and removes it", async () => {
+  it("edit leaves the plaintext of a killed edit to the next command, which overwrites and removes it", async () => {
     const { child, file } = await startEditing();
     const other = await startEditing();
     const kept = join(memory, "kept"); // a second name of the file, which shows its content
@@ -214,7 +214,7 @@ describe("strongroom edit", () => {
     }
   });
 
-  it("does not touch a directory of another mode, or a link, that is named like a leftover", async () => {
+  it("edit does not touch a directory of another mode, or a link, that is named like a leftover", async () => {
     const target = temporaryDirectory();
     writeFileSync(join(target, "value"), "precious");
     const name = (suffix: string) => join(memory, `strongroom-edit-${pidNamespace()}-999999999-x-${suffix}`);
@@ -229,7 +229,7 @@ describe("strongroom edit", () => {
     }
   });
 
-  it("removes STRONGROOM_TOKEN from the editor's environment", async () => {
+  it("edit removes STRONGROOM_TOKEN from the editor's environment", async () => {
     const shown = join(temporaryDirectory(), "shown");
     const environment = {
       ...here(),
@@ -251,7 +251,7 @@ describe("strongroom edit", () => {
     }
   }
 
-  it("fails without a directory in memory, unless a disk is allowed", async function () {
+  it("edit fails without a directory in memory, unless a disk is allowed", async function () {
     const disk = diskDirectory(); // the mount hides what lies in memory
     const mount = `mount --bind ${disk} /dev/shm`;
     const tried = spawnSync("unshare", [
@@ -280,7 +280,7 @@ describe("strongroom edit", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
-  it("keeps an edit when the vault has locked itself during it", async function () {
+  it("edit keeps an edit when the vault has locked itself during it", async function () {
     needs(this, hasPython(), "Python");
     await mustPut(server(), "a", "old");
     const logged = server().logged().length;
@@ -297,7 +297,7 @@ describe("strongroom edit", () => {
     expect((await mustGet(server(), "a"))["value"]).to.equal("new");
   });
 
-  it("offers another edit of what was typed when it cannot be stored", async function () {
+  it("edit offers another edit of what was typed when it cannot be stored", async function () {
     needs(this, hasPython(), "Python");
     await mustPut(server(), "a", "old");
     const does = 'if grep -q typed "$1"; then echo typed again > "$1"; else printf "typed\\377" > "$1"; fi';
@@ -359,7 +359,7 @@ describe("strongroom edit", () => {
     });
   });
 
-  it("stores nothing when the vault has locked itself and there is no second try", async () => {
+  it("edit stores nothing when the vault has locked itself and there is no second try", async () => {
     await mustPut(server(), "a", "old");
     const { code } = await edit(`echo new > $1; "${node}" "${mainFile}" lock -q`);
     expect(code).to.equal(3);

@@ -42,7 +42,7 @@ describe("a vault in a database", () => {
   });
   const postgres = shared(startPostgres);
 
-  it("is not refused for the connection of a server that has just ended", async () => {
+  it("a vault in a database is not refused for the connection of a server that has just ended", async () => {
     const { name, url } = await emptyDatabase();
     const store = await databaseEngine.open(url, null, { creates: true });
     try {
@@ -61,7 +61,7 @@ describe("a vault in a database", () => {
     return { name, url: urlOf(postgres().port, name) };
   }
 
-  it("is migrated to and back byte for byte, and an interrupted migration continues", async () => {
+  it("a vault in a database is migrated to and back byte for byte, and an interrupted migration continues", async () => {
     const { url } = await emptyDatabase();
     const paths = Array.from({ length: 250 }, (_, i) => `app/${i}`);
     const source = new MemoryStore({
@@ -253,7 +253,7 @@ describe("a vault in a database", () => {
     }
   });
 
-  it("is not migrated to itself under another name of its host", async () => {
+  it("a vault in a database is not migrated to itself under another name of its host", async () => {
     const cluster = await startPostgres();
     const store = urlOf(cluster.port, await cluster.database());
     const server = await startTestServer({ ...realScryptCost, store });
@@ -337,7 +337,7 @@ describe("a vault in a database", () => {
     }
   });
 
-  it("refuses a start on a migration that has not ended, and doctor says so", async () => {
+  it("a vault in a database refuses a start on a migration that has not ended, and doctor says so", async () => {
     const { url } = await emptyDatabase();
     const database = await databaseEngine.open(url, null, { creates: true });
     await database.startNewVault(bytes('{"format":"strongroom unfinished vault","source":"x"}\n'));

@@ -55,7 +55,7 @@ describe("strongroom scan", () => {
     for (const each of [password, token, line]) expect(stdout).not.to.contain(each);
   };
 
-  it("starts no program that a repository's settings name", async () => {
+  it("scan starts no program that a repository's settings name", async () => {
     const { directory, git } = repository();
     const ran = join(temporaryDirectory(), "ran");
     const program = join(temporaryDirectory(), "program");
@@ -128,7 +128,7 @@ describe("strongroom scan", () => {
     expect(JSON.parse((await scan(directory, "--json")).stdout)).to.deep.include({ ok: false, files: 4, searched: 4 });
   });
 
-  it("finds nothing where there is nothing, and common values only with --all", async () => {
+  it("scan finds nothing where there is nothing, and common values only with --all", async () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "a"), `password1 the-administrator short ${other} ${password.slice(0, -1)}\n`);
     expect(mustDo(await scan(directory)).stdout).to.match(/^1 file searched for 4 secrets: no values found;/);
@@ -136,7 +136,7 @@ describe("strongroom scan", () => {
     mustRefuseWith(await scan(directory, "missing"), 2, "missing");
   });
 
-  it("finds what git's history holds, with its commit, and nothing that git ignores", async () => {
+  it("scan finds what git's history holds, with its commit, and nothing that git ignores", async () => {
     const { directory, git } = repository();
     writeFileSync(join(directory, "config"), `a\n${password}\n`);
     writeFileSync(join(directory, ".gitignore"), ".env\n");
@@ -153,7 +153,7 @@ describe("strongroom scan", () => {
     mustFind(await scan(directory, "--no-history"), "untracked name\\u{a}:1: app/token");
   });
 
-  it("searches what is staged, as a hook that refuses the commit", async () => {
+  it("scan searches what is staged, as a hook that refuses the commit", async () => {
     const { directory, git } = repository();
     writeFileSync(join(directory, "config"), `${password}\n`);
     mustDo(await scan(directory, "--staged"));

@@ -38,7 +38,7 @@ describe("strongroom ssh-agent", () => {
     return { socket, pid };
   }
 
-  it("lists the keys that sign, on a socket of the owner's, while a command runs, and revokes its token then", async () => {
+  it("ssh-agent lists the keys that sign, on a socket of the owner's, while a command runs, and revokes its token then", async () => {
     const listed = await must(here(), ["ssh-agent", "--", "sh", "-c", "stat -c %a $SSH_AUTH_SOCK; ssh-add -L"]);
     const lines = [
       await publicLine("ssh/ecdsa-p256"),
@@ -49,11 +49,11 @@ describe("strongroom ssh-agent", () => {
     expect(await tokens()).to.deep.equal([]);
   });
 
-  it("returns the command's exit code", async () => {
+  it("ssh-agent returns the command's exit code", async () => {
     expect((await strongroom(here(), ["ssh-agent", "--", "sh", "-c", "exit 7"])).code).to.equal(7);
   });
 
-  it("returns 127 for a command that is not found and 126 for one that cannot be executed, and makes no token", async () => {
+  it("ssh-agent returns 127 for a command that is not found and 126 for one that cannot be executed, and makes no token", async () => {
     for (const [program, code, problem] of [
       ["no-such-command", 127, "no-such-command: the command is not found"],
       ["/etc/passwd", 126, "/etc/passwd: the command cannot be executed (EACCES)"],
@@ -65,7 +65,7 @@ describe("strongroom ssh-agent", () => {
     expect(await tokens()).to.deep.equal([]);
   });
 
-  it("refuses a token that never expires", async () => {
+  it("ssh-agent refuses a token that never expires", async () => {
     for (const zero of ["0", "0s", "0d"]) {
       const { code, stderr } = await strongroom(here(), ["ssh-agent", "--ttl", zero, "--", "true"]);
       expect(stderr).to.match(/--ttl must be a duration with its unit, .*of more than 0 and at most 365d/);
@@ -73,7 +73,7 @@ describe("strongroom ssh-agent", () => {
     }
   });
 
-  it("stays in the background with a token that can only sign, and says nothing more while the vault is locked", async () => {
+  it("ssh-agent stays in the background with a token that can only sign, and says nothing more while the vault is locked", async () => {
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     expect(statSync(env.SSH_AUTH_SOCK).mode & 0o777).to.equal(0o600);
     expect((await tokens()).map((token) => (token as { can: string[] }).can)).to.deep.equal([["sign"]]);
@@ -96,7 +96,7 @@ describe("strongroom ssh-agent", () => {
     expect((await sign()).code, "after an unlock").to.equal(0);
   });
 
-  it("signs commits of git, which git verifies, and makes none while the vault is locked", async () => {
+  it("ssh-agent signs commits of git, which git verifies, and makes none while the vault is locked", async () => {
     const env = {
       ...process.env,
       SSH_AUTH_SOCK: (await startAgent()).socket,
@@ -139,7 +139,7 @@ describe("strongroom ssh-agent", () => {
     return Object.entries(values).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   }
 
-  it("logs in to sshd with each type of key, and not while the vault is locked", async function () {
+  it("ssh-agent logs in to sshd with each type of key, and not while the vault is locked", async function () {
     needs(this, existsSync("/usr/sbin/sshd"), "sshd");
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     const directory = temporaryDirectory();
@@ -198,7 +198,7 @@ describe("strongroom ssh-agent", () => {
     return port;
   }
 
-  it("asks before each signature with --confirm", async () => {
+  it("ssh-agent asks before each signature with --confirm", async () => {
     const directory = temporaryDirectory();
     const asked = join(directory, "asked");
     const program = join(directory, "askpass");
@@ -215,7 +215,7 @@ describe("strongroom ssh-agent", () => {
     expect((await strongroom(here(), ["ssh-agent", "--confirm"])).code).to.equal(2);
   });
 
-  it("escapes a key's name in its questions, and where ssh-add shows it", async () => {
+  it("ssh-agent escapes a key's name in its questions, and where ssh-add shows it", async () => {
     const name = "ssh/\u202e\u3164";
     const odd = `/v1/transit/keys/${encodeURIComponent(name)}`;
     mustSucceed(await send(server(), { method: "POST", path: odd, body: { type: "ed25519" } }));
@@ -233,7 +233,7 @@ describe("strongroom ssh-agent", () => {
     mustSucceed(await send(server(), { method: "DELETE", path: odd }));
   });
 
-  it("asks one question at a time, so that an answer is never another one's", async () => {
+  it("ssh-agent asks one question at a time, so that an answer is never another one's", async () => {
     const directory = temporaryDirectory();
     const [log, program, line] = ["log", "askpass", "key.pub"].map((name) => join(directory, name));
     writeFileSync(program ?? "", `#!/bin/sh\necho begin >> ${log}\nsleep 0.2\necho end >> ${log}\n`, { mode: 0o700 });
@@ -249,7 +249,7 @@ describe("strongroom ssh-agent", () => {
     expect(readFileSync(log ?? "", "utf8")).to.equal("begin\nend\n".repeat(3));
   });
 
-  it("leaves the other files beside its socket alone when it ends", async () => {
+  it("ssh-agent leaves the other files beside its socket alone when it ends", async () => {
     const directory = join(temporaryDirectory(), "strongroom-ssh-of-mine");
     mkdirSync(directory);
     writeFileSync(join(directory, "mine"), "a file of the user's");
@@ -259,7 +259,7 @@ describe("strongroom ssh-agent", () => {
     expect(readdirSync(directory)).to.deep.equal(["mine"]);
   });
 
-  it("replaces a socket without a listener, and nothing else", async () => {
+  it("ssh-agent replaces a socket without a listener, and nothing else", async () => {
     const directory = temporaryDirectory();
     const socket = join(directory, "agent");
     const { pid } = await startAgent("--socket", socket);
