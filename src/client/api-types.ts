@@ -673,8 +673,10 @@ export interface Approval {
 
 /** Requests that wait for approval. */
 export interface ApprovalList {
-  /** The requests */
+  /** The requests, the oldest first. */
   readonly approvals: readonly Approval[];
+  /** Whether an approval needs the passphrase. Missing where it does not. */
+  readonly passphrase?: boolean;
 }
 
 /** A decision about a request that waits. */

@@ -128,6 +128,7 @@ export const shapes = {
   },
   ApprovalList: {
     approvals: "[]Approval",
+    "passphrase?": "boolean",
   },
   AuditCheck: {
     records: "integer",

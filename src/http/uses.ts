@@ -60,7 +60,7 @@ export const useRows = [
   endpoint({
     operation: "listApprovals", at: "GET /v1/approvals", scope: "root", guard: "none", audit: null,
     subject: none, body: null, conditional: false, reads: true,
-    handle: ({ service }) => json({ approvals: mustHaveBroker(service).approvals.list() }),
+    handle: ({ service }) => json(listApprovals(service)),
   }),
   endpoint({
     operation: "decideApproval", at: "POST /v1/approvals/:id", scope: "root", guard: "passphrase", audit: change("approve"),
@@ -110,6 +110,11 @@ async function accessOfNew({ credentials }: Service, broker: Broker, token: stri
   const caller = credentials.authenticate(token);
   if (caller === null) throw new VaultError("UNAVAILABLE", "the token was revoked: try again");
   return broker.accessOf(caller);
+}
+
+function listApprovals(service: Service): object {
+  const approvals = mustHaveBroker(service).approvals.list();
+  return { approvals, ...(service.approveWith === "passphrase" && { passphrase: true }) };
 }
 
 type Decision = BasicCall & { readonly id: string; readonly body: SharedBytes };

@@ -1,0 +1,116 @@
+/** `strongroom approve --notify`: the message that the desktop gets, as programs of the session bus read it. */
+import { spawn, spawnSync } from "node:child_process";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { runCommandLine } from "../../src/cli/command-line.js";
+import { findSessionBus, notify } from "../../src/cli/kit/programs/notification.js";
+import { bind, sendThrough, startAgent, startUpstream, startWithBroker, value } from "../../tools/rig/broker-rig.js";
+import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needs } from "../../tools/rig/needs.js";
+import { collect, environment } from "../../tools/rig/process.js";
+import { realScryptCost } from "../../tools/rig/server.js";
+import { stringIo } from "../../tools/rig/string-io.js";
+import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+
+/** A bus that accepts the user, and sends these messages once it was told to begin. */
+async function startBus(...messages: readonly Uint8Array[]): Promise<string> {
+  const path = join(temporaryDirectory(), "bus");
+  const server = createServer((socket) => {
+    socket
+      .on("error", () => {})
+      .on("data", (piece: Buffer) => {
+        if (piece.includes("AUTH EXTERNAL")) socket.write("OK 0123456789abcdef\r\n");
+        if (piece.includes("BEGIN\r\n")) socket.write(Buffer.concat(messages));
+      });
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  later(() => void server.close());
+  return path;
+}
+
+/** A message without a body, which refers to the call 1. `order`: `l` or `B`. */
+function message(order: "l" | "B", type: number): Buffer {
+  const number = (value: number) => {
+    const bytes = Buffer.alloc(4);
+    if (order === "l") bytes.writeUInt32LE(value);
+    else bytes.writeUInt32BE(value);
+    return bytes;
+  };
+  const field = Buffer.concat([Buffer.from("\x05\x01u\0"), number(1)]);
+  return Buffer.concat([Buffer.from(order), Buffer.of(type, 1, 1), number(0), number(9), number(field.length), field]);
+}
+
+const [methodReturn, error, signal] = [2, 3, 4];
+
+describe("a notification", () => {
+  it("is shown when the desktop says so, whatever else the bus sends before", async () => {
+    for (const order of ["l", "B"] as const) {
+      const bus = await startBus(message(order, methodReturn), message(order, signal), message(order, methodReturn));
+      await notify(bus, stringIo(), "summary", "body");
+    }
+  });
+
+  it("that is not shown says why", async () => {
+    const missing = join(temporaryDirectory(), "none");
+    const refused = await startBus(message("l", methodReturn), message("l", error));
+    const huge = message("l", methodReturn);
+    huge.writeUInt32LE(0x7fffffff, 4);
+    for (const [bus, says] of [
+      [refused, "no program shows notifications"],
+      [await startBus(huge), "too long a message"],
+      [missing, "ENOENT"],
+    ] as const) {
+      const shown = await notify(bus, stringIo(), "summary", "body").then(() => "shown", String);
+      expect(shown).to.contain(says);
+    }
+  });
+
+  it("goes to the bus that the environment names", () => {
+    const rows: readonly (readonly [environment: NodeJS.ProcessEnv, path: string])[] = [
+      [{ DBUS_SESSION_BUS_ADDRESS: "unix:path=/run/user/1/bus%20x,guid=0f" }, "/run/user/1/bus x"],
+      [{ DBUS_SESSION_BUS_ADDRESS: "tcp:host=a;unix:guid=0f,abstract=/tmp/x" }, "\0/tmp/x"],
+      [{ XDG_RUNTIME_DIR: "/run/user/2" }, "/run/user/2/bus"],
+    ];
+    for (const [env, path] of rows) expect(findSessionBus({ env })).to.equal(path);
+    for (const env of [{}, { DBUS_SESSION_BUS_ADDRESS: "tcp:host=a", XDG_RUNTIME_DIR: "/run" }])
+      expect(() => findSessionBus({ env })).to.throw("--notify needs the session bus of a desktop");
+  });
+
+  it("has the facts of the request, escaped, as dbus-monitor reads it", async function () {
+    this.timeout(120_000);
+    const have = (program: string) => spawnSync(program, ["--version"], { stdio: "ignore" }).error === undefined;
+    needs(this, have("dbus-daemon") && have("dbus-monitor"), "dbus-daemon and dbus-monitor");
+    const address = `unix:path=${join(temporaryDirectory(), "bus")}`;
+    const env = environment({ DBUS_SESSION_BUS_ADDRESS: address });
+    const run = (...[program = "", ...args]: readonly string[]) => {
+      const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"], timeout: 110_000 });
+      later(() => void child.kill("SIGKILL"));
+      return collect(child);
+    };
+    const daemon = run("dbus-daemon", "--session", "--nofork", "--print-address=1", `--address=${address}`);
+    while (daemon.stdout() === "") await sleep(20);
+    const monitor = run("dbus-monitor", "--session", "member='Notify'");
+    while (!monitor.stdout().includes("NameLost")) await sleep(20);
+    const upstream = await startUpstream();
+    const server = await startWithBroker([upstream], realScryptCost);
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ask: "request" });
+    const at = `localhost:${upstream.port}`;
+    const asked = sendThrough(await startAgent(server), at, `GET /a&b HTTP/1.1\r\nHost: ${at}\r\n\r\n`);
+    let waiting: readonly Json[] = [];
+    while (waiting.length === 0)
+      waiting = mustSucceed(await send(server, { path: "/v1/approvals" }))["approvals"] as readonly Json[];
+    const place = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+    const io = stringIo({ env: environment({ ...place, DBUS_SESSION_BUS_ADDRESS: address }) });
+    await runCommandLine(["approve", "--once", "--notify"], io);
+    expect(io.printed().stderr).to.equal("no notification: no program shows notifications on this desktop\n");
+    while (!monitor.stdout().includes("int32 60000")) await sleep(20);
+    expect(monitor.stdout()).to.match(
+      /member=Notify\n +string "Strongroom"\n +uint32 0\n +string ""\n +string "A request waits for approval"\n +string " *host +localhost\n +port +\d+\n +scheme +https\n +method +GET\n +path +\/a&amp;b\n[^"]+"\n +array \[\n +\]\n +array \[\n +\]\n +int32 60000\n/,
+    );
+    await send(server, { method: "POST", path: `/v1/approvals/${waiting[0]?.["id"]}`, body: { approve: false } });
+    await asked;
+  });
+});
