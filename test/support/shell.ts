@@ -15,7 +15,7 @@ export function firstPassphrase(strong: string): readonly Reaction[] {
   return [
     [/New passphrase:\s*$/m, "hunter2\n"],
     [/Use it anyway\?/, "n\n"],
-    [/type another one\s+New passphrase:\s*$/m, `${strong}\n`],
+    [/type another one\s+Type a passphrase.*\s+New passphrase:\s*$/m, `${strong}\n`],
     [/Repeat passphrase:\s*$/m, `${strong}\n`],
     [/recovery key/, "n\n"],
   ];

@@ -62,7 +62,7 @@ export function define(command: Command, io: Io): void {
   const write = new RepeatableOption("--write <dir>", "a directory that it can write; may be repeated");
   command
     .description("Runs a program that uses secrets without reading them, or prints what one needs for it.")
-    .usage("run [flags] -- command [arguments...] | env --socket FILE [flags]")
+    .usage("run [flags] -- command [args...] | env --socket FILE")
     .addArgument(new Argument("<action>", "run a program, or print its variables").choices(["run", "env"]))
     .argument("[command...]", "the program and its arguments, after --")
     .addOption(use.argParser(readPaths))
