@@ -40,13 +40,17 @@ function endGroup({ pid, exitCode, signalCode }: Started["child"]): void {
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, "SIGKILL");
 }
 
+/** Commands that find files in the working directory by their Io. */
+const commandsInDirectory = new Set(["allow", "export", "inject", "scan"]);
+
 export function strongroom(
   server: Pick<TestServer, "home">,
   args: readonly string[],
   options: Options = {},
 ): Promise<Finished> {
   const more = { STRONGROOM_HOME: server.home, ...options.environment };
-  if (options.cwd === undefined && runsHere(args, more)) return runHere(args, more, options.input);
+  const followsCwd = options.cwd === undefined || commandsInDirectory.has(args[0] ?? "");
+  if (followsCwd && runsHere(args, more)) return runHere(args, more, options.input, options.cwd);
   return start(server, args, options).finished;
 }
 

@@ -79,7 +79,7 @@ async function scan(io: Io, directory = ".", flags: Flags): Promise<void> {
   const { search, secrets, left, damaged } = await withClient(io, flags, (client) => buildSearch(client, flags));
   for (const path of damaged) list.skip(path, reasons.damaged);
   const what = { staged: flags.staged === true, history: flags.history, ignored: flags.ignored === true };
-  const places = new Places(io, resolve(directory), what, list);
+  const places = new Places(io, resolve(io.cwd(), directory), what, list);
   const bar = progressBar(io, "scanning");
   let files = 0;
   const found: Finding[] = [];
