@@ -5,12 +5,12 @@
 import { constants } from "node:crypto";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
 import { createServer, type Server } from "node:https";
-import { type AddressInfo, type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
+import { wipingSocket } from "../wiping-socket.js";
 import type { MessageClasses } from "./app.js";
-import { ownMemory } from "./body.js";
 import {
   addPipeline,
   cleansePlaintext,
@@ -237,31 +237,4 @@ function wrapConnections(server: HttpServer, wrap: (accepted: Socket) => Socket,
     for (const listener of listeners) Reflect.apply(listener, server, [socket]);
     then(socket);
   });
-}
-
-const received = Buffer.from(ownMemory(64 * 1024).buffer);
-
-/**
- * Returns a socket on the accepted one's connection that reads into our buffer. DANGER: by default Node reads into new
- * memory each time, copies what came, and frees the memory with the plaintext in it; a scan of the process found every
- * passphrase there (Node 20 and 24). `onread` avoids that. It is documented, but not for accepted sockets: hence the
- * handle, which is not.
- */
-function wipingSocket(accepted: Socket & { _handle?: unknown }): Socket {
-  const options: SocketConstructorOpts & { readonly handle: unknown; readonly onread: OnReadOpts } = {
-    handle: accepted._handle,
-    allowHalfOpen: true,
-    onread: { buffer: received, callback: (length) => socket.push(takeReceived(length)) },
-  };
-  accepted._handle = null;
-  const socket: Socket = new Socket(options);
-  socket.once("close", () => accepted.destroy()); // until then it counts as one of the server's connections
-  return socket;
-}
-
-function takeReceived(length: number): Buffer {
-  const piece = Buffer.from(ownMemory(length).buffer);
-  received.copy(piece, 0, 0, length);
-  received.fill(0, 0, length);
-  return piece;
 }

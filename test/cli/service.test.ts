@@ -161,6 +161,21 @@ describe("strongroom service", () => {
       .and.contain("strongroom up");
   });
 
+  it("install --keyring also writes the keyring's unit and what D-Bus starts it by, and uninstall removes both", async () => {
+    const user = newUser();
+    const data = temporaryDirectory();
+    const { code, stdout } = await user.runWith({ XDG_DATA_HOME: data }, "install", "--keyring", "--json");
+    expect(code, stdout).to.equal(0);
+    const [unit = "", activation = ""] = JSON.parse(stdout).keyring;
+    expect(readFileSync(unit, "utf8")).to.match(/^Type=dbus\nBusName=org\.freedesktop\.secrets\n/m);
+    expect(readFileSync(unit, "utf8")).to.contain(`ExecStart="${node}" "${mainFile}" "keyring" "--session"\n`);
+    expect(activation).to.equal(join(data, "dbus-1", "services", "org.freedesktop.secrets.service"));
+    expect(readFileSync(activation, "utf8")).to.contain("SystemdService=strongroom-keyring.service\n");
+    expect(user.asked().at(-1)).to.equal("--user daemon-reload");
+    expect((await user.runWith({ XDG_DATA_HOME: data }, "uninstall")).code).to.equal(0);
+    expect([unit, activation].filter((file) => existsSync(file))).to.deep.equal([]);
+  });
+
   it("install --print only shows the unit, and refuses a token in the environment and invalid settings", async () => {
     const user = newUser();
     const { code, stdout } = await user.run("install", "--print");

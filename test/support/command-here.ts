@@ -20,7 +20,7 @@ type Environment = Readonly<Record<string, string>>;
 
 /** Commands that need a process: they are one for others, or give their own streams to a program. */
 const notHere = new Set(
-  "serve run run-environment agent agent-relay browse edit pick ssh-agent mcp up prove".split(" "),
+  "serve run run-environment agent agent-relay browse edit pick ssh-agent keyring mcp up prove".split(" "),
 );
 
 /** Variables that Node and the system's libraries read from the process itself, and that start a server. */

@@ -7,11 +7,23 @@ import { withHome } from "../kit/connection/server.js";
 import { exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
-import { installService, isInstalled, isRunning, serviceFile, uninstallService } from "../service/install.js";
+import {
+  installKeyring,
+  installService,
+  isInstalled,
+  isRunning,
+  serviceFile,
+  uninstallService,
+} from "../service/install.js";
 import { type ServiceManager, serviceManager } from "../service/manager.js";
 import { planService } from "../service/plan.js";
 
-type Flags = OutputFlags & { readonly home?: string; readonly idleTimeout?: string; readonly print?: true };
+type Flags = OutputFlags & {
+  readonly home?: string;
+  readonly idleTimeout?: string;
+  readonly print?: true;
+  readonly keyring?: true;
+};
 
 const details = `
 The service has the settings of the home's file (strongroom config). Those that
@@ -31,8 +43,10 @@ export function define(command: Command, io: Io): void {
       `install: when the vault locks without activity, such as 8h, or never (${shownDefaultOf(definitions.idleTimeout)})`,
       nonEmpty,
     )
+    .option("--keyring", "install: also serve the vault as the keyring of programs on the session bus")
     .option("--print", "install: only print the service manager's file");
-  onlyForActions(withOutput(command), { print: ["install"], home: ["install"], idleTimeout: ["install"] });
+  const install = ["install"];
+  onlyForActions(withOutput(command), { print: install, home: install, idleTimeout: install, keyring: install });
   command.addHelpText("after", details).action((action, flags) => service(io, action, flags));
 }
 
@@ -49,10 +63,12 @@ async function install(io: Io, manager: ServiceManager, flags: Flags): Promise<v
   if (!flags.quiet) warnOfUnknownVariables(io);
   if (flags.print) return print(io, manager.file, serviceFile(manager, plan), flags);
   await installService(io, manager, plan);
+  const keyring = flags.keyring ? await installKeyring(io, manager, plan) : [];
   const { idleTimeoutMs: ms } = plan;
   const locks = `it ${ms === 0 ? "never locks" : `locks after ${shownDuration(ms)}`} without activity (--idle-timeout)`;
   const next = `unlock the vault with  strongroom unlock; ${locks}; ${manager.hint}`;
-  report(io, flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
+  const text = `the service is installed and started (${[manager.file, ...keyring].join(", ")}): ${next}`;
+  report(io, flags, { file: manager.file, ...(flags.keyring && { keyring }) }, text);
 }
 
 function print(io: Io, file: string, text: string, { json }: Flags): void {

@@ -44,14 +44,31 @@ export async function installService(io: Io, manager: ServiceManager, plan: Serv
   }
 }
 
+/** Adds the keyring to an installed service; returns its files. @throws CommandFailure usage, conflict, unexpected */
+export async function installKeyring(io: Io, manager: ServiceManager, plan: ServicePlan): Promise<readonly string[]> {
+  if (manager.keyring.length === 0) throw new CommandFailure("usage", "--keyring needs systemd and a session bus");
+  for (const { file } of manager.keyring) {
+    await refuseForeign({ ...manager, file });
+    await isInstalled({ ...manager, file });
+  }
+  for (const { file, text } of manager.keyring) {
+    await mkdir(dirname(file), { recursive: true });
+    await writeOut(io, [`${text(plan)}${ownMark(manager)}`], { output: file, overwrite: true });
+  }
+  for (const each of manager.reload) await mustRun(io, each);
+  return manager.keyring.map(({ file }) => file);
+}
+
 /** The file says what runs as this user, and root must not write into the directories of another. @throws CommandFailure */
 async function refuseForeign({ file }: ServiceManager): Promise<void> {
   const weak = await findWeakPlace(file);
   if (weak !== null) throw new CommandFailure("usage", printable(weakPlaceText(file, weak)));
 }
 
-async function removeFiles({ file, links }: ServiceManager): Promise<void> {
+async function removeFiles(manager: ServiceManager): Promise<void> {
+  const { file, links, keyring } = manager;
   for (const each of [file, ...links]) await rm(each, { force: true });
+  for (const own of keyring) if (await isInstalled({ ...manager, ...own })) await rm(own.file, { force: true });
 }
 
 /** @throws CommandFailure notFound, conflict, unexpected */

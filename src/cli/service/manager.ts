@@ -24,6 +24,10 @@ export type ServiceManager = {
   readonly log: string;
   /** Ends the message about an installation. */
   readonly hint: string;
+  /** The keyring's files beside it: the unit, and what D-Bus starts it by; none where there is no session bus. */
+  readonly keyring: readonly { readonly file: string; readonly text: (plan: ServicePlan) => string }[];
+  /** Is run after these files have changed. */
+  readonly reload: readonly CommandLine[];
 };
 
 /** @throws CommandFailure usage on a system without a supported service manager */
@@ -34,9 +38,12 @@ export function serviceManager(io: Io): ServiceManager {
 }
 
 const unit = "strongroom.service";
+const keyringUnit = "strongroom-keyring.service";
+const keyringName = "org.freedesktop.secrets";
 
 function systemd(io: Io): ServiceManager {
   const configuration = xdgDirectory(io.env, "XDG_CONFIG_HOME") ?? join(io.homeDirectory(), ".config");
+  const data = xdgDirectory(io.env, "XDG_DATA_HOME") ?? join(io.homeDirectory(), ".local", "share");
   const userctl = (...args: string[]): CommandLine => ["systemctl", "--user", ...args];
   return {
     program: "systemctl",
@@ -50,6 +57,11 @@ function systemd(io: Io): ServiceManager {
     links: [join(configuration, "systemd", "user", "default.target.wants", unit)],
     log: "journalctl --user -u strongroom",
     hint: "it ends with your session unless you run  loginctl enable-linger",
+    keyring: [
+      { file: join(configuration, "systemd", "user", keyringUnit), text: keyringService },
+      { file: join(data, "dbus-1", "services", `${keyringName}.service`), text: keyringActivation },
+    ],
+    reload: [userctl("daemon-reload")],
   };
 }
 
@@ -71,6 +83,8 @@ function launchd(io: Io): ServiceManager {
     links: [],
     log: "~/Library/Logs/strongroom.log",
     hint: "its log is in ~/Library/Logs/strongroom.log",
+    keyring: [],
+    reload: [],
   };
 }
 
@@ -91,20 +105,50 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM`;
 
-export function systemdUnit({ program, environment }: ServicePlan): string {
-  const variables = Object.entries(environment).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}\n`);
+export function systemdUnit(plan: ServicePlan): string {
   return `[Unit]
 Description=Strongroom secret vault
 
 [Service]
-${variables.join("")}ExecStart=${program.map((word) => quoted(word).replaceAll("$", "$$$$")).join(" ")}
-Restart=on-failure
+${execution(plan)}Restart=on-failure
 TimeoutStopSec=10
 ${hardening}
 
 [Install]
 WantedBy=default.target
 `;
+}
+
+/** D-Bus starts it when a program asks for the keyring. */
+function keyringService({ program, environment }: ServicePlan): string {
+  const serving = [...program.slice(0, -1), "keyring", "--session"];
+  return `[Unit]
+Description=Strongroom as the keyring of programs
+After=${unit}
+
+[Service]
+Type=dbus
+BusName=${keyringName}
+${execution({ program: serving, environment })}Restart=on-failure
+${hardening}
+`;
+}
+
+function keyringActivation({ program }: ServicePlan): string {
+  const words = [...program.slice(0, -1), "keyring", "--session"].map(
+    (word) => `"${word.replace(/["\\$`]/g, "\\$&")}"`,
+  );
+  return `[D-BUS Service]
+Name=${keyringName}
+Exec=${words.join(" ")}
+SystemdService=${keyringUnit}
+`;
+}
+
+function execution({ program, environment }: ServicePlan): string {
+  const variables = Object.entries(environment).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}\n`);
+  const words = program.map((word) => quoted(word).replaceAll("$", "$$$$"));
+  return `${variables.join("")}ExecStart=${words.join(" ")}\n`;
 }
 
 /** Quotes a word for a unit file, where a percent sign begins a specifier. */

@@ -1,0 +1,498 @@
+/**
+ * Items of the keyring as secrets of the vault: PREFIX/COLLECTION/ID, with label, attributes and content type in `custom`. An
+ * index of all attributes lives while the vault is unlocked; values are read one by one. The collection `session` is in memory.
+ */
+import { isUtf8 } from "node:buffer";
+import { createHmac, randomBytes } from "node:crypto";
+import type { Io } from "../../cli/kit/io.js";
+import { type SecretEntry, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { BusError } from "./bus.js";
+import { own } from "./wire.js";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+export type Attributes = Readonly<Record<string, string>>;
+
+export type Item = {
+  readonly collection: string;
+  readonly id: string;
+  readonly label: string;
+  readonly attributes: Attributes;
+  readonly contentType: string;
+  readonly created: number;
+  readonly modified: number;
+  /** What the vault lists; null in the collection `session`. */
+  readonly entry: SecretEntry | null;
+};
+
+export type Collection = {
+  readonly name: string;
+  readonly label: string;
+  readonly aliases: readonly string[];
+  readonly created: number;
+  readonly modified: number;
+  readonly items: ReadonlyMap<string, Item>;
+  /** The secret that keeps label, aliases and key, where there is one. */
+  readonly marker: SecretEntry | null;
+};
+
+export type NewItem = Pick<Item, "label" | "attributes" | "contentType"> & { readonly value: Uint8Array };
+
+export const [login, session] = ["login", "session"];
+const markerId = ".collection";
+const [labelName, contentTypeName, keyName] = ["label", "content-type", "key"];
+const [attributePrefix, aliasPrefix] = ["attr:", "alias:"];
+const [text, binary] = ["text/plain", "application/octet-stream"];
+
+/** How long a locked vault, or a server that restarts, is waited for. */
+const patienceMs = 20_000;
+const pollMs = 100;
+/** Age from which an index is loaded again after it was used. */
+const freshMs = 2_000;
+const mostInBatch = 1_000;
+
+type Filling = Collection & { readonly items: Map<string, Item> };
+type Index = { readonly collections: Map<string, Filling>; readonly loadedAt: number };
+type Edit = (collections: Map<string, Filling>) => void;
+
+/** `client`: has a token for the prefix; asked again after its token has ended. */
+export type VaultAccess = {
+  readonly status: () => Promise<boolean>;
+  readonly client: (isRefused: boolean) => Promise<StrongroomClient>;
+};
+
+export class VaultItems {
+  readonly #io: Io;
+  readonly #access: VaultAccess;
+  readonly #prefix: string;
+  readonly #memory = new Map<string, { readonly item: Item; readonly value: Bytes }>();
+  #index: Index | null = null;
+  #loading: Promise<Index> | null = null;
+  #next: Promise<Index> | null = null;
+  /** Changes since the last load began, which it may have missed. */
+  #edits: Edit[] = [];
+  /** Changes are made one after the other. */
+  #changes: Promise<unknown> = Promise.resolve();
+
+  /** @param prefix ends in a slash */
+  constructor(io: Io, access: VaultAccess, prefix: string) {
+    this.#io = io;
+    this.#access = access;
+    this.#prefix = prefix;
+  }
+
+  /** Whether the vault is locked now, or cannot be reached. */
+  async isLocked(): Promise<boolean> {
+    const isLocked = await this.#access.status().catch(() => true);
+    if (isLocked) this.#index = null;
+    return isLocked;
+  }
+
+  /** Loads the index, so that the first search need not. */
+  warm(): void {
+    void this.#load().catch(() => {});
+  }
+
+  /** Returns the collections, by name. @param isMissed the caller did not find what it wants in those of before */
+  async collections(isMissed = false): Promise<ReadonlyMap<string, Collection>> {
+    return this.#waiting(async () => {
+      if (await this.isLocked()) throw new StrongroomError("VAULT_LOCKED", "the vault is locked");
+      const known = this.#index;
+      if (known === null || isMissed) return this.#withMemory(await this.#load());
+      if (this.#io.clock.now() - known.loadedAt > freshMs) this.warm();
+      return this.#withMemory(known);
+    });
+  }
+
+  /** Returns the value, which the caller wipes. @throws BusError */
+  async read({ collection, id }: Item): Promise<Bytes> {
+    const held = this.#memory.get(id);
+    if (collection === session && held !== undefined) return copy(held.value);
+    const path = this.#path(collection, id);
+    return this.#found(collection, id, async (client) => (await client.getBytes(path)).reveal());
+  }
+
+  /** Stores a new item, or with `replace` a new version of the item with equal attributes that was changed last. */
+  create(
+    collection: string,
+    made: NewItem,
+    replace: boolean,
+  ): Promise<{ readonly item: Item; readonly isNew: boolean }> {
+    return this.#inTurn(async () => {
+      const equal = replace ? await this.#findEqual(collection, made.attributes) : null;
+      if (equal !== null) return { item: await this.#store(collection, equal.id, made, equal.entry), isNew: false };
+      if (!replace || collection === session) {
+        return { item: await this.#store(collection, newId(), made, null), isNew: true };
+      }
+      return this.#createEqual(collection, made);
+    });
+  }
+
+  /** Replaces label, attributes or value. @param value null: it stays */
+  change(item: Item, fields: Partial<Omit<NewItem, "value">>, value: Uint8Array | null): Promise<Item> {
+    return this.#inTurn(async () => {
+      const changed = { ...item, ...fields };
+      if (value !== null || item.entry === null) {
+        const kept = value ?? (await this.read(item));
+        const stored = await this.#store(item.collection, item.id, { ...changed, value: kept }, item.entry);
+        if (value === null) kept.fill(0);
+        return stored;
+      }
+      const { collection, id, entry } = item;
+      const custom = customOf(changed, entry);
+      const change = (client: StrongroomClient) => client.changeMetadata(this.#path(collection, id), { custom });
+      return this.#learn(collection, id, await this.#found(collection, id, change), entry);
+    });
+  }
+
+  /** Moves an item to the trash. @throws BusError */
+  remove({ collection, id }: Item): Promise<void> {
+    return this.#inTurn(async () => {
+      const path = this.#path(collection, id);
+      if (collection !== session) await this.#found(collection, id, (client) => client.trash(path));
+      this.#forget(collection, id);
+    });
+  }
+
+  /** Makes an empty collection; returns its name. */
+  addCollection(label: string, aliases: readonly string[]): Promise<string> {
+    return this.#inTurn(async () => {
+      const taken = await this.collections(true);
+      const word =
+        label
+          .normalize("NFC")
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N}]+/gu, "-")
+          .slice(0, 64) || "collection";
+      let name = word;
+      for (let n = 2; taken.has(name); n++) name = `${word}-${n}`;
+      await this.#mark(name, label, aliases);
+      return name;
+    });
+  }
+
+  /** Changes a collection's label or aliases. @param aliases null: they stay */
+  setCollection(name: string, label: string, aliases: readonly string[] | null): Promise<void> {
+    return this.#inTurn(async () => {
+      const { aliases: before = [] } = (await this.collections(true)).get(name) ?? {};
+      await this.#mark(name, label, aliases ?? before);
+    });
+  }
+
+  /** Moves a collection with its items to the trash. */
+  removeCollection(name: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const { items = new Map<string, Item>(), marker = null } = (await this.collections(true)).get(name) ?? {};
+      const ids = [...items.keys(), ...(marker === null ? [] : [markerId])];
+      for (let from = 0; from < ids.length; from += mostInBatch) {
+        const trashes = ids.slice(from, from + mostInBatch).map((id) => ({ trash: this.#path(name, id) }));
+        await this.#waiting((client) => client.batch(trashes));
+      }
+      await this.#load();
+    });
+  }
+
+  /** Wipes what is in memory. */
+  close(): void {
+    for (const { value } of this.#memory.values()) value.fill(0);
+    this.#memory.clear();
+  }
+
+  async #mark(name: string, label: string, aliases: readonly string[]): Promise<void> {
+    const { [keyName]: key = randomBytes(16).toString("hex") } =
+      (await this.collections()).get(name)?.marker?.metadata.custom ?? {};
+    const named = aliases.map((alias) => [aliasPrefix + alias, ""]);
+    const custom = { [labelName]: label, [keyName]: key, ...Object.fromEntries(named) };
+    await this.#waiting((client) => client.put(this.#path(name, markerId), "", { custom, replaceMetadata: true }));
+    await this.#load();
+  }
+
+  async #findEqual(collection: string, attributes: Attributes): Promise<Item | null> {
+    for (const isMissed of [false, true]) {
+      const { items = new Map<string, Item>() } = (await this.collections(isMissed)).get(collection) ?? {};
+      const equal = [...items.values()].filter((item) => canonical(item.attributes) === canonical(attributes));
+      if (equal.length > 0) return equal.reduce((last, item) => (item.modified > last.modified ? item : last));
+    }
+    return null;
+  }
+
+  /**
+   * Two processes that create an item with equal attributes use the same path, where one finds the other's. The path says
+   * nothing of the attributes: it is a MAC of them under the collection's key.
+   */
+  async #createEqual(collection: string, made: NewItem): Promise<{ readonly item: Item; readonly isNew: boolean }> {
+    const key = await this.#keyOf(collection);
+    const id = createHmac("sha256", key).update(canonical(made.attributes)).digest("hex").slice(0, 32);
+    try {
+      return { item: await this.#store(collection, id, made, "absent"), isNew: true };
+    } catch (error) {
+      if (!isCode(error, "PRECONDITION_FAILED")) throw error;
+    }
+    const equal = await this.#findEqual(collection, made.attributes);
+    const item = await this.#store(collection, equal?.id ?? newId(), made, equal?.entry ?? null);
+    return { item, isNew: equal === null };
+  }
+
+  async #keyOf(name: string): Promise<string> {
+    const path = this.#path(name, markerId);
+    const custom = { [labelName]: defaultLabel(name), [keyName]: randomBytes(16).toString("hex") };
+    const stored = async () => (await this.collections(true)).get(name)?.marker?.metadata.custom ?? {};
+    const { [keyName]: known } = this.#index?.collections.get(name)?.marker?.metadata.custom ?? {};
+    if (known !== undefined) return known;
+    await this.#waiting((client) => client.put(path, "", { custom, ifAbsent: true })).catch((error: unknown) => {
+      if (!isCode(error, "PRECONDITION_FAILED")) throw error;
+    });
+    const { [keyName]: key } = await stored();
+    if (key !== undefined) return key;
+    const { ...kept } = await stored();
+    await this.#waiting((client) => client.changeMetadata(path, { custom: { ...custom, ...kept } }));
+    return (await stored())[keyName] ?? "";
+  }
+
+  /** @param before what is there; its type, description and time of expiry stay */
+  async #store(collection: string, id: string, made: NewItem, before: SecretEntry | "absent" | null): Promise<Item> {
+    const { value } = made;
+    if (collection === session) return this.#remember(id, made);
+    const path = this.#path(collection, id);
+    const metadata = before === null || before === "absent" ? {} : before.metadata;
+    const condition = before === "absent" ? { ifAbsent: true } : { replaceMetadata: true };
+    const entry = before === "absent" ? null : before;
+    const options = { ...metadata, custom: customOf(made, entry), ...condition };
+    const put = (client: StrongroomClient) =>
+      isUtf8(value) ? client.put(path, value, options) : client.putBytes(path, value, options);
+    return this.#learn(collection, id, await this.#waiting(put), entry, isUtf8(value) ? undefined : "base64");
+  }
+
+  #remember(id: string, { value, ...described }: NewItem): Item {
+    const before = this.#memory.get(id);
+    before?.value.fill(0);
+    const modified = seconds(this.#io.clock.now());
+    const { label, attributes, contentType } = described;
+    const created = before?.item.created ?? modified;
+    const item = { label, attributes, contentType, collection: session, id, created, modified, entry: null };
+    this.#memory.set(id, { item, value: copy(value) });
+    return item;
+  }
+
+  #path(collection: string, id: string): string {
+    return `${this.#prefix}${collection}/${id}`;
+  }
+
+  /** Puts what was stored into the index. @param before what was there */
+  #learn(
+    collection: string,
+    id: string,
+    { path, metadata, version, etag }: Stored,
+    before: SecretEntry | null,
+    encoding = before?.encoding,
+  ): Item {
+    const updatedAt = new Date(this.#io.clock.now()).toISOString();
+    const described = { path, metadata, version, etag, updatedAt, createdAt: before?.createdAt ?? updatedAt };
+    const item = itemOf({ ...described, ...(encoding && { encoding }) }, collection, id);
+    this.#edit((collections) => {
+      const known = collections.get(collection) ?? emptyCollection(collection);
+      known.items.set(id, item);
+      collections.set(collection, known);
+    });
+    return item;
+  }
+
+  /** Changes the index, and one that is being loaded. */
+  #edit(edit: Edit): void {
+    if (this.#index !== null) edit(this.#index.collections);
+    this.#edits.push(edit);
+  }
+
+  #forget(collection: string, id: string): void {
+    if (collection === session) {
+      this.#memory.get(id)?.value.fill(0);
+      this.#memory.delete(id);
+    }
+    this.#edit((collections) => collections.get(collection)?.items.delete(id));
+  }
+
+  /** One list at a time: a load that is asked for while one runs begins after it. */
+  #load(): Promise<Index> {
+    if (this.#loading !== null) {
+      this.#next ??= this.#loading
+        .catch(() => {})
+        .then(() => {
+          this.#next = null;
+          return this.#load();
+        });
+      return this.#next;
+    }
+    this.#loading = this.#list().finally(() => {
+      this.#loading = null;
+    });
+    return this.#loading;
+  }
+
+  async #list(): Promise<Index> {
+    this.#edits = [];
+    const loadedAt = this.#io.clock.now();
+    const client = await this.#access.client(false);
+    const listed: SecretEntry[] = [];
+    for await (const { entries } of client.pages({ prefix: this.#prefix, limit: 1000, background: true })) {
+      for (const entry of entries) listed.push(entry);
+    }
+    const collections = collectionsIn(listed, this.#prefix);
+    for (const edit of this.#edits) edit(collections);
+    this.#index = { collections, loadedAt };
+    return this.#index;
+  }
+
+  #withMemory({ collections }: Index): ReadonlyMap<string, Collection> {
+    const items = new Map([...this.#memory].map(([id, { item }]) => [id, item]));
+    const memory = {
+      name: session,
+      label: "Session",
+      aliases: [session],
+      created: 0,
+      modified: 0,
+      items,
+      marker: null,
+    };
+    return new Map([...collections, [session, memory]]);
+  }
+
+  #inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const made = this.#changes.then(change, change);
+    this.#changes = made.catch(() => {});
+    return made;
+  }
+
+  /** Like `#waiting`, for an item; one that is missing there is forgotten. */
+  async #found<T>(collection: string, id: string, work: (client: StrongroomClient) => Promise<T>): Promise<T> {
+    try {
+      return await this.#waiting(work);
+    } catch (error) {
+      if (!isCode(error, "NOT_FOUND")) throw error;
+      this.#forget(collection, id);
+      throw noSuchObject();
+    }
+  }
+
+  /** Runs the work; waits for a locked vault, and for a server that restarts. @throws BusError, StrongroomError */
+  async #waiting<T>(work: (client: StrongroomClient) => Promise<T>): Promise<T> {
+    const until = this.#io.clock.now() + patienceMs;
+    for (let isEnded = false; ; ) {
+      try {
+        return await work(await this.#access.client(isEnded));
+      } catch (error) {
+        const hadEnded = isEnded;
+        isEnded = error instanceof StrongroomError && error.credential === "token";
+        if ((!isEnded || hadEnded) && !isAway(error)) throw error;
+        if (!isEnded) await this.#untilBack(until);
+      }
+    }
+  }
+
+  async #untilBack(until: number): Promise<void> {
+    do {
+      if (this.#io.clock.now() >= until) throw isLocked("the vault is locked: unlock it with  strongroom unlock");
+      await this.#io.sleep(pollMs);
+    } while (await this.isLocked());
+  }
+}
+
+export function isLocked(message: string): BusError {
+  return new BusError("org.freedesktop.Secret.Error.IsLocked", message);
+}
+
+export function noSuchObject(): BusError {
+  return new BusError("org.freedesktop.Secret.Error.NoSuchObject", "there is no such object");
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof StrongroomError && error.code === code;
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof StrongroomError && ["VAULT_LOCKED", "UNREACHABLE", "UNAVAILABLE"].includes(error.code);
+}
+
+function newId(): string {
+  return randomBytes(16).toString("hex");
+}
+
+function seconds(time: number | string): number {
+  return Math.floor((typeof time === "string" ? Date.parse(time) : time) / 1000);
+}
+
+function canonical(attributes: Attributes): string {
+  return JSON.stringify(Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** @param before of which other programs' texts stay */
+function customOf({ label, attributes, contentType }: Omit<NewItem, "value">, before: SecretEntry | null): Attributes {
+  const others = Object.entries(before?.metadata.custom ?? {}).filter(([name]) => !isOurs(name));
+  const named = Object.entries(attributes).map(([name, value]) => [attributePrefix + name, value]);
+  const isUsual = contentType === "" || contentType === text;
+  return {
+    ...Object.fromEntries(others),
+    [labelName]: label,
+    ...(!isUsual && { [contentTypeName]: contentType }),
+    ...Object.fromEntries(named),
+  };
+}
+
+function isOurs(name: string): boolean {
+  return name === labelName || name === contentTypeName || name.startsWith(attributePrefix);
+}
+
+/** A secret that `put` stored has its path as its label. */
+function itemOf(entry: SecretEntry, collection: string, id: string): Item {
+  const { custom = {} } = entry.metadata;
+  const attributes = namesAfter(attributePrefix, custom).map((name) => [name, custom[attributePrefix + name] ?? ""]);
+  return {
+    ...{ collection, id, entry },
+    label: custom[labelName] ?? entry.path,
+    attributes: Object.fromEntries(attributes),
+    contentType: custom[contentTypeName] ?? (entry.encoding === undefined ? text : binary),
+    created: seconds(entry.createdAt),
+    modified: Date.parse(entry.updatedAt) / 1000,
+  };
+}
+
+function namesAfter(prefix: string, custom: Attributes): readonly string[] {
+  const names = Object.keys(custom).filter((name) => name.startsWith(prefix));
+  return names.map((name) => name.slice(prefix.length));
+}
+
+function defaultLabel(name: string): string {
+  return name === login ? "Login" : name;
+}
+
+/** Returns the collections of what is listed; `login` is always there. */
+function collectionsIn(listed: readonly SecretEntry[], prefix: string): Map<string, Filling> {
+  const collections = new Map([[login, emptyCollection(login)]]);
+  for (const entry of listed) {
+    const [, name, id] = /^([^/]+)\/(.+)$/s.exec(entry.path.slice(prefix.length)) ?? [];
+    if (name === undefined || id === undefined || name === session) continue;
+    const before = collections.get(name) ?? emptyCollection(name);
+    if (id === markerId) collections.set(name, withMarker(before, entry));
+    else {
+      before.items.set(id, itemOf(entry, name, id));
+      collections.set(name, before);
+    }
+  }
+  return collections;
+}
+
+function emptyCollection(name: string): Filling {
+  const aliases = name === login ? ["default"] : [];
+  return { name, label: defaultLabel(name), aliases, created: 0, modified: 0, items: new Map(), marker: null };
+}
+
+function withMarker(before: Filling, marker: SecretEntry): Filling {
+  const { custom = {} } = marker.metadata;
+  const { [labelName]: label = before.label } = custom;
+  const times = { created: seconds(marker.createdAt), modified: seconds(marker.updatedAt) };
+  return { ...before, ...times, label, aliases: [...before.aliases, ...namesAfter(aliasPrefix, custom)], marker };
+}
+
+function copy(bytes: Uint8Array): Bytes {
+  const copied = own(bytes.length);
+  copied.set(bytes);
+  return copied;
+}

@@ -1,0 +1,179 @@
+/** A client of the keyring's bus, and keyrings in the tests' process. */
+import { createCipheriv, createDecipheriv, createHmac, getDiffieHellman, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type Message,
+  messageLength,
+  messageTypes,
+  readMessage,
+  type Value,
+  Variant,
+  writeMessage,
+} from "../../../src/extras/keyring/wire.js";
+import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { environment } from "../../../tools/rig/process.js";
+import type { TestServer } from "../../../tools/rig/server.js";
+import { stringIo } from "../../../tools/rig/string-io.js";
+import { runToItsEnd } from "../../support/command-here.js";
+
+export const root = "/org/freedesktop/secrets";
+export const loginPath = `${root}/collection/login`;
+
+/** Starts the command in the tests' process; returns its socket. */
+export async function startKeyring(server: TestServer, ...flags: readonly string[]) {
+  const socket = join(temporaryDirectory(), "bus");
+  const io = stringIo({ env: environment({ STRONGROOM_HOME: server.home }) });
+  const ended = runToItsEnd(["keyring", "--foreground", "--socket", socket, ...flags], io);
+  const stop = async () => {
+    io.events.emit("SIGTERM");
+    await ended;
+  };
+  later(stop);
+  while (io.printed().stdout === "" && io.exitCode === 0) await Promise.race([ended, sleep(5)]);
+  return { socket, stop, io };
+}
+
+/** An error that a call got. */
+export class CallError extends Error {}
+
+export class BusClient {
+  readonly socket: Socket;
+  readonly signals: Message[] = [];
+  readonly #replies = new Map<number, (message: Message) => void>();
+  #serial = 0;
+  #held = Buffer.alloc(0);
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+  }
+
+  /** Connects, authenticates and says hello. */
+  static async to(path: string): Promise<BusClient> {
+    const socket = connect(path);
+    later(() => void socket.destroy());
+    await once(socket, "connect");
+    socket.on("error", () => {});
+    socket.write(`\0AUTH EXTERNAL ${Buffer.from("0").toString("hex")}\r\n`);
+    await once(socket, "data");
+    socket.write("BEGIN\r\n");
+    const client = new BusClient(socket);
+    socket.on("data", (bytes: Buffer) => client.#take(bytes));
+    socket.once("close", () => client.#end());
+    await client.call("/org/freedesktop/DBus", "org.freedesktop.DBus.Hello", "", []);
+    return client;
+  }
+
+  /** Calls a method, of the service unless it is the bus's; returns the values. @throws CallError with the error's name */
+  async call(path: string, method: string, signature: string, body: readonly Value[]): Promise<readonly Value[]> {
+    const at = method.lastIndexOf(".");
+    const [name, member] = [method.slice(0, at), method.slice(at + 1)];
+    const isBus = path === "/org/freedesktop/DBus";
+    const destination = isBus ? "org.freedesktop.DBus" : "org.freedesktop.secrets";
+    const serial = ++this.#serial;
+    const about = { path, interface: name, member, destination, signature, body };
+    const replied = new Promise<Message>((resolve) => this.#replies.set(serial, resolve));
+    this.socket.write(writeMessage({ ...about, type: messageTypes.call, flags: 0, serial }));
+    const reply = await replied;
+    if (reply.type === messageTypes.error) throw new CallError(`${reply.errorName}`);
+    return reply.body;
+  }
+
+  async property(path: string, kind: string, name: string): Promise<Value> {
+    const body = [`org.freedesktop.Secret.${kind}`, name];
+    const [value] = await this.call(path, "org.freedesktop.DBus.Properties.Get", "ss", body);
+    return value instanceof Variant ? value.value : "";
+  }
+
+  #take(bytes: Buffer): void {
+    this.#held = Buffer.concat([this.#held, bytes]);
+    while (this.#held.length >= 16) {
+      const length = messageLength(this.#held, 2 ** 27);
+      if (this.#held.length < length) return;
+      const message = readMessage(Uint8Array.from(this.#held.subarray(0, length)));
+      this.#held = this.#held.subarray(length);
+      if (message.type === messageTypes.signal) this.signals.push(message);
+      this.#replies.get(message.replySerial ?? 0)?.(message);
+      this.#replies.delete(message.replySerial ?? 0);
+    }
+  }
+
+  #end(): void {
+    const gone = { type: messageTypes.error, flags: 0, serial: 1, signature: "", body: [], errorName: "closed" };
+    for (const reply of this.#replies.values()) reply(gone);
+  }
+}
+
+export type Kind = "plain" | "encrypted";
+
+/** A session of either kind, by a client's own cryptography. */
+export class TestSession {
+  readonly path: string;
+  readonly client: BusClient;
+  readonly #key: Buffer | null;
+
+  private constructor(client: BusClient, path: string, key: Buffer | null) {
+    this.client = client;
+    this.path = path;
+    this.#key = key;
+  }
+
+  static async open(client: BusClient, kind: Kind): Promise<TestSession> {
+    const open = (algorithm: string, input: Variant) =>
+      client.call(root, "org.freedesktop.Secret.Service.OpenSession", "sv", [algorithm, input]);
+    if (kind === "plain") {
+      const [, path] = await open("plain", new Variant("s", ""));
+      return new TestSession(client, String(path), null);
+    }
+    const group = getDiffieHellman("modp2");
+    const input = new Variant("ay", group.generateKeys());
+    const [theirs, path] = await open("dh-ietf1024-sha256-aes128-cbc-pkcs7", input);
+    const shared = group.computeSecret((theirs as Variant).value as Uint8Array);
+    const padded = Buffer.concat([Buffer.alloc(128 - shared.length), shared]);
+    const extracted = createHmac("sha256", Buffer.alloc(32)).update(padded).digest();
+    const key = createHmac("sha256", extracted).update(Buffer.of(1)).digest().subarray(0, 16);
+    return new TestSession(client, String(path), key);
+  }
+
+  secret(value: Uint8Array): Value {
+    if (this.#key === null) return [this.path, Buffer.of(), value, "text/plain"];
+    const parameters = randomBytes(16);
+    const cipher = createCipheriv("aes-128-cbc", this.#key, parameters);
+    return [this.path, parameters, Buffer.concat([cipher.update(value), cipher.final()]), "text/plain"];
+  }
+
+  open(secret: Value): Buffer {
+    const [, parameters, value] = secret as readonly [string, Uint8Array, Uint8Array];
+    if (this.#key === null) return Buffer.from(value);
+    const decipher = createDecipheriv("aes-128-cbc", this.#key, parameters);
+    return Buffer.concat([decipher.update(value), decipher.final()]);
+  }
+
+  async create(attributes: object, value: Uint8Array, replace = true, collection = loginPath, label = "a label") {
+    const given: Value = [
+      ["org.freedesktop.Secret.Item.Label", new Variant("s", label)],
+      ["org.freedesktop.Secret.Item.Attributes", new Variant("a{ss}", Object.entries(attributes) as Value)],
+    ];
+    const body = [given, this.secret(value), replace];
+    const [path] = await this.client.call(
+      collection,
+      "org.freedesktop.Secret.Collection.CreateItem",
+      "a{sv}(oayays)b",
+      body,
+    );
+    return String(path);
+  }
+
+  async search(attributes: object): Promise<readonly [unlocked: readonly string[], locked: readonly string[]]> {
+    const body = [Object.entries(attributes) as Value];
+    const found = await this.client.call(root, "org.freedesktop.Secret.Service.SearchItems", "a{ss}", body);
+    return found as unknown as readonly [readonly string[], readonly string[]];
+  }
+
+  async get(path: string): Promise<Buffer> {
+    const [secret = ""] = await this.client.call(path, "org.freedesktop.Secret.Item.GetSecret", "o", [this.path]);
+    return this.open(secret);
+  }
+}

@@ -1,0 +1,312 @@
+/** The keyring as clients see it: items, collections, sessions, locks, what the vault has of them, and hostile peers. */
+import { once } from "node:events";
+import { statSync } from "node:fs";
+import { connect } from "node:net";
+import { dirname } from "node:path";
+import { expect } from "chai";
+import { type Value, Variant } from "../../../src/extras/keyring/wire.js";
+import { later } from "../../../tools/rig/clean-up.js";
+import { shareLocalServer } from "../../../tools/rig/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustListPaths,
+  mustLock,
+  mustPut,
+  mustSucceed,
+  mustUnlock,
+  secretTarget,
+  send,
+} from "../../../tools/rig/test-client.js";
+import { BusClient, CallError, loginPath, root, startKeyring, TestSession } from "./bus-client.js";
+
+const service = "org.freedesktop.Secret.Service";
+const collection = "org.freedesktop.Secret.Collection";
+const item = "org.freedesktop.Secret.Item";
+
+async function mustFail(work: Promise<unknown>, name: string): Promise<void> {
+  const error = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error, String(error)).to.be.instanceOf(CallError);
+  expect((error as CallError).message).to.match(new RegExp(`${name}$`));
+}
+
+describe("the keyring", () => {
+  const server = shareLocalServer({}, mustInit);
+  let socket = "";
+  before(async () => {
+    ({ socket } = await startKeyring(server()));
+  });
+  const client = () => BusClient.to(socket);
+  let names = 0;
+  const fresh = () => ({ service: `s${++names}`, "user name": "é" });
+  const vaultPath = (path: string) => path.replace(`${root}/collection/`, "keyring/");
+
+  for (const kind of ["plain", "encrypted"] as const) {
+    it(`keeps an item in the vault, and returns its secret byte for byte, in a session that is ${kind}`, async () => {
+      const session = await TestSession.open(await client(), kind);
+      for (const value of [
+        Buffer.from("pässword"),
+        Buffer.of(),
+        Buffer.from("16 bytes exactly"),
+        Buffer.of(255, 0, 1),
+      ]) {
+        const attributes = fresh();
+        const path = await session.create(attributes, value);
+        expect((await session.get(path)).equals(value)).to.equal(true);
+        expect(await session.search(attributes)).to.deep.equal([[path], []]);
+        const stored = await mustGet(server(), vaultPath(path));
+        expect(stored["metadata"]).to.deep.equal({
+          custom: { label: "a label", "attr:service": attributes.service, "attr:user name": "é" },
+        });
+      }
+    });
+  }
+
+  it("replaces the item with equal attributes, whose earlier value is a version", async () => {
+    const session = await TestSession.open(await client(), "plain");
+    const attributes = fresh();
+    const path = await session.create(attributes, Buffer.from("one"));
+    expect(await session.create(attributes, Buffer.from("two"))).to.equal(path);
+    expect(await mustGet(server(), vaultPath(path))).to.include({ value: "two", version: 2 });
+    const other = await session.create(attributes, Buffer.from("three"), false);
+    expect(other).not.to.equal(path);
+    expect((await session.search(attributes))[0]).to.have.members([path, other]);
+  });
+
+  it("makes one item of equal attributes that two keyrings create", async () => {
+    const another = await startKeyring(server());
+    const sessions = [
+      await TestSession.open(await client(), "plain"),
+      await TestSession.open(await BusClient.to(another.socket), "encrypted"),
+    ];
+    for (let n = 0; n < 5; n++) {
+      const attributes = fresh();
+      const paths = await Promise.all(
+        Array.from({ length: 6 }, (_, i) => sessions[i % 2]?.create(attributes, Buffer.from(`value ${i}`))),
+      );
+      expect(new Set(paths).size, paths.join()).to.equal(1);
+      for (const session of sessions) expect((await session.search(attributes))[0]).to.deep.equal([paths[0]]);
+    }
+  });
+
+  it("shows what put stores there with its path as label, and what another program changes and deletes", async () => {
+    const session = await TestSession.open(await client(), "plain");
+    await mustPut(server(), "keyring/login/by hand/ä", "typed");
+    const path = `${loginPath}/by_20hand_2f_c3_a4`;
+    expect((await session.get(path)).toString()).to.equal("typed");
+    expect(await session.client.property(path, "Item", "Label")).to.equal("keyring/login/by hand/ä");
+    await mustPut(server(), "keyring/login/by hand/ä", "changed");
+    expect((await session.get(path)).toString()).to.equal("changed");
+    mustSucceed(await send(server(), { method: "DELETE", path: secretTarget("keyring/login/by hand/ä") }));
+    await mustFail(session.get(path), "NoSuchObject");
+  });
+
+  it("changes label, attributes and secret of an item, tells of it, and moves it to the trash", async () => {
+    const session = await TestSession.open(await client(), "encrypted");
+    const rule = "type='signal',sender='org.freedesktop.secrets',path_namespace='/org/freedesktop/secrets'";
+    await session.client.call("/org/freedesktop/DBus", "org.freedesktop.DBus.AddMatch", "s", [rule]);
+    const path = await session.create(fresh(), Buffer.from("one"));
+    const set = (name: string, value: Variant) =>
+      session.client.call(path, "org.freedesktop.DBus.Properties.Set", "ssv", [item, name, value]);
+    await set("Label", new Variant("s", "other"));
+    await set("Attributes", new Variant("a{ss}", [["a", "b"]]));
+    await session.client.call(path, `${item}.SetSecret`, "(oayays)", [session.secret(Buffer.from("two"))]);
+    expect((await session.get(path)).toString()).to.equal("two");
+    expect(await session.client.property(path, "Item", "Attributes")).to.deep.equal([["a", "b"]]);
+    expect(await mustGet(server(), vaultPath(path))).to.have.deep.property("metadata", {
+      custom: { label: "other", "attr:a": "b" },
+    });
+    await session.client.call(path, `${item}.Delete`, "", []);
+    await mustFail(session.get(path), "NoSuchObject");
+    const { entries } = mustSucceed(await send(server(), { path: "/v1/trash" }));
+    expect((entries as readonly { path: string }[]).map((entry) => entry.path)).to.include(vaultPath(path));
+    const told = session.client.signals.filter(({ body }) => body[0] === path).map(({ member }) => member);
+    expect(told).to.deep.equal(["ItemCreated", "ItemChanged", "ItemChanged", "ItemChanged", "ItemDeleted"]);
+  });
+
+  it("has login from the first use, and makes, labels and deletes other collections", async () => {
+    const session = await TestSession.open(await client(), "plain");
+    const alias = (name: string) => session.client.call(root, `${service}.ReadAlias`, "s", [name]);
+    expect(await alias("default")).to.deep.equal([loginPath]);
+    expect(await alias("nothing")).to.deep.equal(["/"]);
+    const label: Value = [[`${collection}.Label`, new Variant("s", "My work")]];
+    const [path] = await session.client.call(root, `${service}.CreateCollection`, "a{sv}s", [label, "work"]);
+    expect(path).to.equal(`${root}/collection/my_2dwork`);
+    expect(await alias("work")).to.deep.equal([path]);
+    expect(await session.client.property(String(path), "Collection", "Label")).to.equal("My work");
+    expect(await session.client.property(root, "Service", "Collections")).to.include.members([path, loginPath]);
+    const made = await session.create(fresh(), Buffer.from("v"), true, `${root}/aliases/work`);
+    expect(made).to.match(new RegExp(`^${path}/`));
+    expect(await session.client.property(String(path), "Collection", "Items")).to.deep.equal([made]);
+    expect(await session.client.call(String(path), `${collection}.Delete`, "", [])).to.deep.equal(["/"]);
+    expect(await mustListPaths(server(), "keyring/my-work/")).to.deep.equal([]);
+    await mustFail(session.client.property(String(path), "Collection", "Label"), "NoSuchObject");
+    await mustFail(session.client.call(loginPath, `${collection}.Delete`, "", []), "NotSupported");
+  });
+
+  it("keeps the collection of the session in memory", async () => {
+    const session = await TestSession.open(await client(), "plain");
+    const before = await mustListPaths(server(), "");
+    const attributes = fresh();
+    const path = await session.create(attributes, Buffer.from("v"), true, `${root}/aliases/session`);
+    expect((await session.get(path)).toString()).to.equal("v");
+    expect((await session.search(attributes))[0]).to.deep.equal([path]);
+    await session.client.call(path, `${item}.Delete`, "", []);
+    expect((await session.search(attributes))[0]).to.deep.equal([]);
+    expect(await mustListPaths(server(), "")).to.deep.equal(before);
+  });
+
+  it("lists items of a collection that a client locked as locked, reads none, and unlocks it without a prompt", async () => {
+    const session = await TestSession.open(await client(), "plain");
+    const attributes = fresh();
+    const path = await session.create(attributes, Buffer.from("v"));
+    expect(await session.client.call(root, `${service}.Lock`, "ao", [[loginPath]])).to.deep.equal([[loginPath], "/"]);
+    expect(await session.search(attributes)).to.deep.equal([[], [path]]);
+    await mustFail(session.get(path), "IsLocked");
+    await mustFail(session.create(attributes, Buffer.from("w")), "IsLocked");
+    await mustFail(session.client.call(path, `${item}.Delete`, "", []), "IsLocked");
+    expect(await session.client.property(path, "Item", "Locked")).to.equal(true);
+    expect(await session.client.call(root, `${service}.Unlock`, "ao", [[path]])).to.deep.equal([[path], "/"]);
+    expect((await session.get(path)).toString()).to.equal("v");
+  });
+
+  it("lets a search, a read and a store wait while the vault is locked, and a prompt end with its unlock", async () => {
+    const session = await TestSession.open(await client(), "encrypted");
+    const attributes = fresh();
+    const path = await session.create(attributes, Buffer.from("v"));
+    await mustLock(server());
+    expect(await session.client.property(loginPath, "Collection", "Locked")).to.equal(true);
+    const [unlocked, prompt] = await session.client.call(root, `${service}.Unlock`, "ao", [[loginPath]]);
+    expect(unlocked).to.deep.equal([]);
+    await session.client.call(String(prompt), "org.freedesktop.Secret.Prompt.Prompt", "s", [""]);
+    const waiting = Promise.all([
+      session.search(attributes),
+      session.get(path),
+      session.create(attributes, Buffer.from("w")),
+    ]);
+    await mustUnlock(server());
+    const [found, read] = await waiting;
+    expect(found).to.deep.equal([[path], []]);
+    expect(["v", "w"]).to.include(read.toString());
+    while (session.client.signals.every(({ member }) => member !== "Completed")) await session.search(attributes);
+    const completed = session.client.signals.find(({ member }) => member === "Completed");
+    expect(completed?.body).to.deep.equal([false, new Variant("ao", [loginPath])]);
+  });
+
+  it("dismisses a prompt that its client dismisses, and lets no other client use it", async () => {
+    const [one, other] = [await client(), await client()];
+    await mustLock(server());
+    const [, prompt] = await one.call(root, `${service}.Unlock`, "ao", [[loginPath]]);
+    await mustFail(other.call(String(prompt), "org.freedesktop.Secret.Prompt.Prompt", "s", [""]), "NoSuchObject");
+    await one.call(String(prompt), "org.freedesktop.Secret.Prompt.Dismiss", "", []);
+    while (one.signals.every(({ member }) => member !== "Completed"))
+      await one.property(loginPath, "Collection", "Locked");
+    expect(one.signals.find(({ member }) => member === "Completed")?.body[0]).to.equal(true);
+    await mustUnlock(server());
+  });
+
+  it("refuses other algorithms, sessions of other clients, ciphertext that was changed, and paths outside", async () => {
+    const [one, other] = [await client(), await client()];
+    const open = (algorithm: string) =>
+      one.call(root, `${service}.OpenSession`, "sv", [algorithm, new Variant("ay", Buffer.of(1))]);
+    await mustFail(open("dh-ietf1024-sha1"), "NotSupported");
+    await mustFail(open("dh-ietf1024-sha256-aes128-cbc-pkcs7"), "InvalidArgs");
+    const session = await TestSession.open(one, "encrypted");
+    const path = await session.create(fresh(), Buffer.from("v"));
+    await mustFail(other.call(path, `${item}.GetSecret`, "o", [session.path]), "NoSession");
+    const broken: Value = [session.path, Buffer.alloc(16), Buffer.alloc(16), ""];
+    await mustFail(one.call(path, `${item}.SetSecret`, "(oayays)", [broken]), "InvalidArgs");
+    await mustPut(server(), "app/outside", "v");
+    for (const outside of [`${root}/collection/_2e_2e/app`, `${root}/collection/x/y`, "/app/outside"])
+      await mustFail(one.call(outside, `${item}.GetSecret`, "o", [session.path]), "NoSuchObject");
+    const signature = one.call(root, `${service}.SearchItems`, "as", [["a"]]);
+    await mustFail(signature, "InvalidArgs");
+    await mustFail(one.call(root, `${service}.Nothing`, "", []), "UnknownMethod");
+  });
+
+  it("has a socket of the owner's in a directory of the owner's, and a token for its prefix alone", async () => {
+    expect(statSync(socket).mode & 0o777).to.equal(0o600);
+    expect(statSync(dirname(socket)).mode & 0o077).to.equal(0);
+    const { tokens } = mustSucceed(await send(server(), { path: "/v1/tokens" }));
+    for (const token of tokens as readonly object[])
+      expect(token).to.deep.include({ can: ["list", "get", "put", "delete"], paths: ["keyring/"] });
+  });
+});
+
+describe("hostile peers of the keyring", () => {
+  const server = shareLocalServer({}, mustInit);
+  let socket = "";
+  before(async () => {
+    ({ socket } = await startKeyring(server()));
+  });
+  const auth = "\0AUTH EXTERNAL 30\r\n";
+
+  async function raw(bytes: string | Uint8Array, path = socket) {
+    const peer = connect(path);
+    later(() => void peer.destroy());
+    peer.on("error", () => {}).resume();
+    await once(peer, "connect");
+    peer.write(bytes);
+    return peer;
+  }
+
+  async function mustServe(): Promise<void> {
+    const session = await TestSession.open(await BusClient.to(socket), "plain");
+    const path = await session.create({ a: "b" }, Buffer.from("v"));
+    expect((await session.get(path)).toString()).to.equal("v");
+    session.client.socket.destroy();
+  }
+
+  const huge = Buffer.concat([
+    Buffer.from(`${auth}BEGIN\r\n`),
+    Buffer.from("6c010001ffffff0701000000", "hex"),
+    Buffer.alloc(8, 1),
+  ]);
+  const dropped: readonly (readonly [string, string | Uint8Array])[] = [
+    ["speaks another protocol", "GET / HTTP/1.1\r\n\r\n"],
+    ["sends a line without end", `\0${"A".repeat(5_000)}`],
+    ["begins without authentication", "\0BEGIN\r\n"],
+    ["sends no message after its greeting", `${auth}BEGIN\r\n${"x".repeat(64)}`],
+    ["announces a message of 128 MiB", huge],
+  ];
+  for (const [what, bytes] of dropped) {
+    it(`are dropped, and others served, when one ${what}`, async () => {
+      const peer = await raw(bytes);
+      if (!peer.destroyed) await once(peer, "close");
+      await mustServe();
+    });
+  }
+
+  it("are dropped, and others served, when one calls before it says hello", async () => {
+    const { writeMessage } = await import("../../../src/extras/keyring/wire.js");
+    const early = { type: 1, flags: 0, serial: 1, path: root, member: "LockService", interface: service };
+    const peer = await raw(
+      Buffer.concat([Buffer.from(`${auth}BEGIN\r\n`), writeMessage({ ...early, signature: "", body: [] })]),
+    );
+    if (!peer.destroyed) await once(peer, "close");
+    await mustServe();
+  });
+
+  it("take no places from others, when 2,000 connections say nothing", async () => {
+    const known = await BusClient.to(socket);
+    const peers = await Promise.all(Array.from({ length: 2_000 }, () => raw("\0").catch(() => null)));
+    await mustServe();
+    expect(await known.property(loginPath, "Collection", "Label")).to.equal("Login");
+    for (const peer of peers) peer?.destroy();
+  });
+
+  it("are dropped when one never reads its replies", async () => {
+    const session = await TestSession.open(await BusClient.to(socket), "plain");
+    const path = await session.create({ large: "1" }, Buffer.alloc(1_000_000, 120));
+    session.client.socket.pause();
+    const closed = new Promise((resolve) => session.client.socket.once("close", resolve));
+    for (let n = 0; n < 12; n++) void session.get(path).catch(() => {});
+    await mustServe();
+    session.client.socket.resume();
+    session.client.socket.destroy();
+    await closed;
+  });
+});
