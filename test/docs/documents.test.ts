@@ -80,6 +80,13 @@ describe("the documents", () => {
     expect(lengths.filter(([, words]) => words < 240 || words > 480)).to.deep.equal([]);
   });
 
+  it("have no links to other files in the README of a package of its own", () => {
+    for (const name of ["client", "mcp"]) {
+      const file = `packages/${name}/README.md`;
+      expect(linksIn(file, textOf(file)).filter(({ path }) => path !== file)).to.deep.equal([]);
+    }
+  });
+
   it("name files that exist", () => {
     const named = [...texts.values()].flatMap(codeIn);
     const files = named.filter((code) => /^(?:src|workers|test|docs|bench|demo)\/[\w./-]+$/.test(code));
