@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { announcedFiles } from "../../src/client/discovery.js";
 import {
   type Agent,
   bind,
@@ -34,8 +35,9 @@ const get = (at: string, target: string) => `GET ${target} HTTP/1.1\r\nHost: ${a
 
 describe("the broker's Unix socket", () => {
   it("carries requests with their credential, and refuses as the port does", async () => {
-    const { upstream, agent, at, socket } = await start();
+    const { server, upstream, agent, at, socket } = await start();
     expect(statSync(socket).mode & 0o777).to.equal(0o600);
+    expect(await announcedFiles(server.home), "hidden in sandboxes").to.include(socket);
     expect(await sendThrough(agent, at, get(at, "/tunnel"))).to.match(/^HTTP\/1.1 200 /);
     const head = `Host: 127.0.0.1:${agent.port}\r\nX-Api-Key: ${agent.token}\r\nConnection: close\r\n\r\n`;
     expect(await sendRaw(agent, `GET /r/up/route HTTP/1.1\r\n${head}`)).to.match(/^HTTP\/1.1 200 /);
