@@ -5,11 +5,12 @@ import { expect } from "chai";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { needs } from "../../tools/rig/needs.js";
 import { helpOf, usageRefusal } from "../../tools/rig/parser.js";
-import { mainFile, node, run } from "../../tools/rig/process.js";
+import { mainFile, node } from "../../tools/rig/process.js";
+import { strongroom } from "./command-rows.js";
 
 describe("the command line", () => {
   it("lists every command and every exit code in its help", async () => {
-    const { code, stdout } = await run(["--help"]);
+    const { code, stdout } = await strongroom({}, ["--help"]);
     expect(code).to.equal(0);
     for (const name of ["serve", "doctor", "version"]) expect(stdout).to.match(new RegExp(`^  ${name} `, "m"));
     for (const [name, number] of Object.entries(exitCodes)) {
@@ -32,14 +33,14 @@ describe("the command line", () => {
     ["doctor", "-h"],
   ]) {
     it(`prints the command's flags on strongroom ${args.join(" ")}`, async () => {
-      const { code, stdout } = await run(args);
+      const { code, stdout } = await strongroom({}, args);
       expect(code).to.equal(0);
       expect(stdout).to.contain("usage: strongroom doctor").and.to.contain("--passphrase-fd");
     });
   }
 
   it("keeps every help within 80 columns and fills the lines of descriptions", async () => {
-    const all = (await run(["--help"])).stdout;
+    const all = (await strongroom({}, ["--help"])).stdout;
     const names = [...all.matchAll(/^ {2}([a-z][a-z-]*)\S* .*[a-z]$/gm)].map(([, name = ""]) => name);
     expect(names).to.include.members(["serve", "put", "version"]);
     const helps: string[] = [];
@@ -57,7 +58,7 @@ describe("the command line", () => {
   });
 
   it("prints the same for help serve and serve --help", async () => {
-    expect(await run(["help", "serve"])).to.deep.equal(await run(["serve", "--help"]));
+    expect(await strongroom({}, ["help", "serve"])).to.deep.equal(await strongroom({}, ["serve", "--help"]));
   });
 
   const refused: readonly (readonly [readonly string[], string])[] = [
@@ -148,7 +149,7 @@ describe("the command line", () => {
     ["nosuch", "--json"],
   ]) {
     it(`reports the error of ${args.join(" ")} as one JSON object on standard error`, async () => {
-      const { code, stdout, stderr } = await run(args);
+      const { code, stdout, stderr } = await strongroom({}, args);
       expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
       expect(stderr.match(/\n/g)).to.have.lengthOf(1);
       const report = JSON.parse(stderr);
@@ -158,16 +159,16 @@ describe("the command line", () => {
   }
 
   it("groups the commands by purpose", async () => {
-    const { stdout } = await run(["help"]);
+    const { stdout } = await strongroom({}, ["help"]);
     for (const group of ["secrets", "vault", "server", "maintenance"]) expect(stdout).to.contain(`\n${group}:\n`);
   });
 
   it("describes the connection flags in help flags, and refers to it elsewhere", async () => {
-    const { stdout } = await run(["help", "flags"]);
+    const { stdout } = await strongroom({}, ["help", "flags"]);
     const flags = ["--home", "--address", "--token-file", "--cacert", "--timeout"];
     for (const flag of flags) expect(stdout).to.match(new RegExp(`^  ${flag} <`, "m"));
     expect(stdout).to.match(/^ {2}--non-interactive /m);
-    const help = (await run(["help", "ls"])).stdout;
+    const help = (await strongroom({}, ["help", "ls"])).stdout;
     expect(help).to.contain("strongroom help flags\n").and.not.to.contain("--cacert <");
   });
 

@@ -2,10 +2,9 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run } from "../../tools/rig/process.js";
 import { startLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
-import { must } from "./command-rows.js";
+import { must, strongroom } from "./command-rows.js";
 
 describe("strongroom without a command", () => {
   /** Returns the state and the commands, of which there are three. */
@@ -43,7 +42,7 @@ describe("strongroom without a command", () => {
 
 describe("the help", () => {
   it("begins with what Strongroom is and five commands to begin with", async () => {
-    const { stdout } = await run(["--help"]);
+    const { stdout } = await strongroom({}, ["--help"]);
     const [what = "", commands = "", usage = ""] = stdout.split("\n\n");
     expect(what).to.match(/^Strongroom is a vault/);
     const names = [...commands.matchAll(/^ {4}strongroom (\w+)/gm)].map(([, name]) => name);

@@ -29,7 +29,7 @@ const ofTheProcess = /^(?:NODE_|TZ$|LANG$|LC_|STRONGROOM_AUTOSTART$|STRONGROOM_S
 /** Whether a call can run here: its command and its variables allow it, and no installed program is tested. */
 export function runsHere(args: readonly string[], more: Environment): boolean {
   const isPlain = !Object.keys(more).some((name) => ofTheProcess.test(name)) && !args.includes("--autostart");
-  return !isInstalled && !notHere.has(args[0] ?? "") && isPlain;
+  return !isInstalled && (args[1] === "--help" || !notHere.has(args[0] ?? "")) && isPlain;
 }
 
 /** Runs a command to its end. `cwd`: its working directory, which file names in its arguments do not follow. */
