@@ -20,12 +20,21 @@ const reviewName = "review page";
 export class ReviewAccess implements Observer {
   readonly #credentials: Credentials;
   readonly #clock: Clock;
+  readonly #isAlwaysOn: boolean;
   #code: { readonly digest: Buffer; readonly until: number } | null = null;
   #session: { readonly key: string; readonly until: number; isOpen: boolean } | null = null;
 
-  constructor(credentials: Credentials, clock: Clock) {
+  /** `isAlwaysOn`: the page is served without a code or token, too. */
+  constructor(credentials: Credentials, clock: Clock, isAlwaysOn: boolean) {
     this.#credentials = credentials;
     this.#clock = clock;
+    this.#isAlwaysOn = isAlwaysOn;
+  }
+
+  /** Whether the page's files are served: from the creation of a code until it has expired, or its token has ended. */
+  get isOn(): boolean {
+    const now = this.#clock.now();
+    return this.#isAlwaysOn || [this.#code, this.#session].some((each) => each !== null && now < each.until);
   }
 
   /** Makes a code; an earlier one no longer works. */

@@ -1197,7 +1197,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Creates a code for the review page, which works once, within a minute.
-   * @throws StrongroomError NOT_FOUND when the server runs without `--review-page`; VAULT_LOCKED
+   * @throws StrongroomError NOT_FOUND when the server runs with `--review-page off`; VAULT_LOCKED
    * @example
    * ```ts
    * const { url } = await client.createReview();

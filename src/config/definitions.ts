@@ -45,7 +45,8 @@ export interface Settings {
   readonly maxConnections: number;
   readonly audit: (typeof auditModes)[number];
   readonly auditOnFailure: (typeof auditFailures)[number];
-  readonly reviewPage: boolean;
+  /** Null: while `strongroom review` needs it. */
+  readonly reviewPage: boolean | null;
   readonly logLevel: LogLevel;
   /** Port of the API for Vault's clients. Null: it is off. */
   readonly vaultPort: number | null;
@@ -115,7 +116,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   maxConnections: { flag: "max-connections", variable: "STRONGROOM_MAX_CONNECTIONS", meaning: "maximum number of connections at once; at most a quarter of them without a valid token", fallback: () => 1024, read: integer(10, 65_535) },
   audit: { flag: "audit", variable: "STRONGROOM_AUDIT", meaning: "what the audit log records: off, changes (all but reads and lists), or all", fallback: () => "changes", read: oneOf(auditModes) },
   auditOnFailure: { flag: "audit-on-failure", variable: "STRONGROOM_AUDIT_ON_FAILURE", meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503", fallback: () => "allow", read: oneOf(auditFailures) },
-  reviewPage: { flag: "review-page", variable: "STRONGROOM_REVIEW_PAGE", meaning: "serve the page that strongroom review opens: on or off", shownDefault: "off", fallback: () => false, read: (text) => oneOf(["on", "off"])(text) === "on" },
+  reviewPage: { flag: "review-page", variable: "STRONGROOM_REVIEW_PAGE", meaning: "the page that strongroom review opens: on serves it always, off never", shownDefault: "while strongroom review needs it", fallback: () => null, read: (text) => oneOf(["on", "off"])(text) === "on" },
   logLevel: { flag: "log-level", variable: "STRONGROOM_LOG_LEVEL", meaning: `how much is logged: ${logLevels.join(", ")}`, fallback: () => "info", read: oneOf(logLevels) },
   vaultPort: { flag: "vault-port", variable: "STRONGROOM_VAULT_PORT", meaning: "port for clients of HashiCorp Vault and OpenBao, 8200 by custom; 0 picks a free one, off is none", shownDefault: "off", fallback: () => null, read: readOptionalPort },
   brokerPort: { flag: "broker-port", variable: "STRONGROOM_BROKER_PORT", meaning: "port on 127.0.0.1 through which programs use secrets without reading them; 0 picks a free one, off is none", shownDefault: "off", fallback: () => null, read: readOptionalPort },

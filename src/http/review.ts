@@ -25,10 +25,10 @@ const pageFiles: Readonly<Record<string, readonly [file: string, type: string]>>
   "/review/review.js": ["dist/program/review/review.js", "text/javascript; charset=utf-8"],
 };
 
-/** Returns a file of the page, which needs no token; null when the path is none, or the page is off. */
+/** Returns a file of the page, which needs no token; null when the path is none, or while the page is off. */
 export function reviewPage({ review }: Service, method: string, path: string): Page | null {
   const found = method === "GET" ? pageFiles[path] : undefined;
-  if (review === null || found === undefined) return null;
+  if (!review?.isOn || found === undefined) return null;
   const [file, type] = found;
   return { type, policy, body: Buffer.from(readPackageFile(file)) };
 }
@@ -71,7 +71,7 @@ export const reviewRows = [
 /** @throws VaultError NOT_FOUND */
 function mustBeOn({ review }: Service): ReviewAccess {
   if (review !== null) return review;
-  throw new VaultError("NOT_FOUND", "the review page is off: start the server with --review-page");
+  throw new VaultError("NOT_FOUND", "the review page is off: start the server without --review-page off");
 }
 
 /** @throws VaultError BAD_REQUEST */

@@ -73,7 +73,7 @@ export async function serveStore(
   const service = {
     ...parts,
     ...{ ...lockouts, broker, log, ...ports },
-    review: settings.reviewPage ? createReview(guarded, observed, clock) : null,
+    review: settings.reviewPage === false ? null : createReview(guarded, observed, settings, clock),
     rootRotation: new RootRotation(token, credentials, clock, around.files),
     certificate: served,
     stopSignal: stopper.signal,
@@ -191,8 +191,13 @@ async function openVault(
 }
 
 /** A lock or a stop ends the page's token. */
-function createReview({ credentials }: GuardedVault, { observers }: Telemetry, clock: Clock): ReviewAccess {
-  const review = new ReviewAccess(credentials, clock);
+function createReview(
+  { credentials }: GuardedVault,
+  { observers }: Telemetry,
+  { reviewPage }: Settings,
+  clock: Clock,
+): ReviewAccess {
+  const review = new ReviewAccess(credentials, clock, reviewPage === true);
   observers.add(review);
   return review;
 }

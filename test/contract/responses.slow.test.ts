@@ -196,7 +196,7 @@ async function requestFor(server: TestServer, operation: string, request: Send):
 }
 
 async function sendWithoutOptions(request: Send): Promise<ApiResponse> {
-  const server = await startTestServer();
+  const server = await startTestServer({ reviewPage: false });
   await unlock(server);
   return send(server, request);
 }

@@ -35,7 +35,7 @@ describe("the review page in chromium", function () {
     needs(this, existsSync(chromium), "chromium");
   });
   const server = shared(async () => {
-    const started = await startProcess(["--review-page"], { STRONGROOM_SCRYPT_LOG_N: "16" });
+    const started = await startProcess([], { STRONGROOM_SCRYPT_LOG_N: "16" });
     await mustInit(started);
     await mustPut(started, "app/a", "a value");
     await mustCreateToken(started, { name: "ci", paths: ["app/\u202e\u3164x"] });

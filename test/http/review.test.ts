@@ -16,6 +16,7 @@ import {
   mustSucceed,
   send,
 } from "../../tools/rig/test-client.js";
+import { strongroom } from "../cli/command-rows.js";
 import { FakeClock } from "../support/manual-clock.js";
 
 const page = { reviewPage: true };
@@ -52,6 +53,18 @@ function watch(server: TestServer, token: string): Promise<{ readonly line: stri
   });
 }
 
+/** The page is no endpoint of the API's description. */
+function statusOfPage({ url, certificate: ca, token }: TestServer): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const request = get(`${url}/review/`, { ca, headers, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    request.on("error", reject);
+  });
+}
+
 describe("the review page's code", () => {
   it("works once, and not after a minute", async () => {
     const server = await startWithPage();
@@ -82,8 +95,33 @@ describe("the review page's code", () => {
     });
   }
 
-  it("is refused without --review-page, and so is the page", async () => {
+  it("switches the page on until its token ends, or until it has expired", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock, idleTimeoutMs: 0 });
+    await mustInit(server);
+    const pageStatus = () => statusOfPage(server);
+    expect(await pageStatus()).to.equal(404);
+    const token = await tokenOf(server);
+    expect(await pageStatus()).to.equal(200);
+    (await watch(server, token)).close();
+    while ((await pageStatus()) === 200) await new Promise((resolve) => setImmediate(resolve));
+    await codeOf(server);
+    expect(await pageStatus()).to.equal(200);
+    clock.advance(60_000);
+    expect(await pageStatus()).to.equal(404);
+  });
+
+  it("is printed with the address by strongroom review where no browser can be started", async () => {
     const server = await startTestServer();
+    await mustInit(server);
+    const { code, stdout, stderr } = await strongroom({ STRONGROOM_HOME: server.home, DISPLAY: "" }, ["review"]);
+    expect(code, stderr).to.equal(0);
+    expect(stdout).to.match(/^https:\/\/localhost:\d+\/review\/#[\w-]{43}\n$/);
+    expect(stderr).to.equal("no browser can be started here: open this address within a minute\n");
+  });
+
+  it("is refused with --review-page off, and so is the page", async () => {
+    const server = await startTestServer({ reviewPage: false });
     await mustInit(server);
     mustRefuse(await send(server, { method: "POST", path: "/v1/review" }), 404, "NOT_FOUND");
     mustRefuse(await send(server, { path: "/review/" }), 404, "NOT_FOUND");
