@@ -1,11 +1,14 @@
 /** The `strongroom` command as a process: its protections, its streams, and how it ends; see also `crash.cts`. */
+import { isatty } from "node:tty";
 import { systemCode } from "../errors.js";
 import { reasonOf } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { runCommandLine } from "./command-line.js";
+import { commandFirst } from "./kit/args/args.js";
 import { exitCodes } from "./kit/errors.js";
 import { processIo } from "./kit/io.js";
 import { argumentNotUtf8 } from "./kit/programs/inherited.js";
+import { discardAtEnd } from "./kit/prompts/prompt.js";
 import { memoryPlaces, removeStaleScratch } from "./kit/prompts/scratch.js";
 
 /** Whether this file was not empty: a command would succeed without a word. */
@@ -29,6 +32,9 @@ const reportStall = () => {
 process.once("beforeExit", reportStall);
 
 const args = process.argv.slice(2);
+/** What is typed after their start is most likely a secret, although they may end before they ask for it. */
+const asking = new Set(["init", "unlock", "passphrase", "key", "rotate-key", "put", "set", "doctor", "audit", "prove"]);
+if (isatty(0) && asking.has(commandFirst(args)[0] ?? "")) discardAtEnd(processIo);
 const unreadable = argumentNotUtf8(args);
 if (unreadable === null) void runCommandLine(args, processIo).finally(() => process.off("beforeExit", reportStall));
 else {

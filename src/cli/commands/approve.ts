@@ -125,7 +125,7 @@ async function send(
     await client.decideApproval(id, decision);
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "BAD_REQUEST") throw error;
-    const passphrase = await askPassphrase(io, "Passphrase of the vault: ");
+    const passphrase = await askPassphrase(io, { text: "Passphrase of the vault: " });
     if (passphrase === null) throw error;
     try {
       await client.decideApproval(id, { ...decision, passphrase });

@@ -8,10 +8,10 @@ import { type OutputFlags, report, withOutput } from "../kit/output.js";
 import {
   type PassphraseSource,
   readNewPassphrase,
-  readPassphrase,
   withPassphrase,
   withRawPassphrase,
 } from "../kit/prompts/passphrase.js";
+import { readCheckedPassphrase } from "./check-passphrase.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &
@@ -40,7 +40,7 @@ async function change(io: Io, _action: string | undefined, flags: Flags): Promis
   }
   const { initialized } = await withClient(io, flags, (client) => client.status());
   if (!initialized) throw noVaultYet();
-  const current = await readPassphrase(io, flags, "Passphrase of the vault, or a key: ");
+  const current = await readCheckedPassphrase(io, flags, "Passphrase of the vault, or a key: ");
   try {
     await replace(io, current, flags);
   } finally {

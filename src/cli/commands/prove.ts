@@ -17,7 +17,8 @@ import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { phasedBar } from "../kit/output/progress.js";
 import { localTime, painter, printJson, say } from "../kit/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
+import { isTyped, type PassphraseSource, withPassphrase, withPassphraseTries } from "../kit/prompts/passphrase.js";
+import { checkOffline } from "./check-passphrase.js";
 
 type Form = "json" | "markdown" | "html";
 
@@ -116,7 +117,11 @@ async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
 async function passphraseFor(io: Io, flags: Flags) {
   const isGiven = flags.passphraseFile !== undefined || flags.passphraseFd !== undefined;
   if (flags.asAttacker || (!isGiven && io.uid === 0)) return null;
-  return await readPassphrase(io, flags, "Passphrase of the vault: ");
+  return await withPassphraseTries(io, flags, "Passphrase of the vault: ", async (passphrase) => {
+    if (isTyped(flags) && flags.dump === undefined && flags.header === undefined)
+      await checkOffline(io, flags.home, passphrase);
+    return passphrase.slice();
+  });
 }
 
 const challengeMs = 10 * 60_000;

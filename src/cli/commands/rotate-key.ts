@@ -11,11 +11,13 @@ import { type OutputFlags, printable, report, withOutput } from "../kit/output.j
 import {
   keyProblem,
   type PassphraseSource,
-  readPassphrase,
   readPassphraseFile,
+  tries,
+  triesLeft,
   withPassphrase,
 } from "../kit/prompts/passphrase.js";
 import { askHidden, mustConfirm, withYes } from "../kit/prompts/prompt.js";
+import { readCheckedPassphrase } from "./check-passphrase.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &
@@ -49,7 +51,7 @@ async function rotateKey(io: Io, flags: Flags): Promise<void> {
   if (!initialized) throw noVaultYet();
   const { keys } = await withClient(io, flags, (client) => client.keys());
   const labels = keys.filter(({ kind }) => kind === "key").map(({ label }) => label);
-  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
+  const passphrase = await readCheckedPassphrase(io, flags, "Passphrase of the vault: ");
   const kept = new Map<string, Bytes>();
   try {
     await collectKeys(io, labels, flags, kept);
@@ -78,13 +80,18 @@ async function collectKeys(io: Io, labels: readonly string[], flags: Flags, kept
 /** Returns null for a key that is not kept. @throws CommandFailure for a mistyped key */
 async function typedKey(io: Io, label: string, flags: Flags): Promise<Bytes | null> {
   if (flags.keep !== undefined || flags.yes || flags.nonInteractive) return null;
-  const text = `Key "${printable(label)}" (Enter alone drops it): `;
-  const typed = await askHidden(io, { text, limit: 1024, trailingInput: "a key is one line: type one at a time" });
-  if (typed === null || typed.length === 0) return null;
-  const problem = keyProblem(typed);
-  if (problem === null) return typed;
-  typed.fill(0);
-  throw new CommandFailure("wrongPassphrase", problem);
+  const question = `Key "${printable(label)}" (Enter alone drops it): `;
+  let text = question;
+  for (let left = tries - 1; ; left -= 1) {
+    const rest = { limit: 1024, trailingInput: "a key is one line: type one at a time" };
+    const typed = await askHidden(io, { text, discardsEarly: text !== question, ...rest });
+    if (typed === null || typed.length === 0) return null;
+    const problem = keyProblem(typed);
+    if (problem === null) return typed;
+    typed.fill(0);
+    if (left === 0) throw new CommandFailure("wrongPassphrase", problem);
+    text = `${problem}, ${triesLeft(left)}\n${question}`;
+  }
 }
 
 async function confirmDropped(

@@ -4,7 +4,7 @@ import { quoted } from "../../../files/home.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { printable } from "../output.js";
-import { type PassphraseSource, readPassphrase } from "../prompts/passphrase.js";
+import { type PassphraseSource, withPassphraseTries } from "../prompts/passphrase.js";
 import { type ConnectionFlags, withClient } from "./server.js";
 
 /** Shows or stores the key. */
@@ -20,8 +20,9 @@ export async function createKey(
   label: string,
   deliver: Deliver,
 ): Promise<void> {
-  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
-  await createKeyWith(io, passphrase, flags, label, deliver).finally(() => passphrase.fill(0));
+  await withPassphraseTries(io, flags, "Passphrase of the vault: ", (passphrase) =>
+    createKeyWith(io, passphrase, flags, label, deliver),
+  );
 }
 
 /** @throws CommandFailure */

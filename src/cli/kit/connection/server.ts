@@ -8,7 +8,7 @@ import { clientEnvironment } from "../args/start-settings.js";
 import { CommandFailure, failureOf } from "../errors.js";
 import type { Io } from "../io.js";
 import { localMinute, printable, say } from "../output.js";
-import { askPassphrase } from "../prompts/passphrase.js";
+import { askPassphrase, tries, triesLeft } from "../prompts/passphrase.js";
 import { sandboxFailure } from "./in-sandbox.js";
 
 /** The values of the flags of `withConnection`. */
@@ -124,7 +124,6 @@ function warnOfExpiry(io: Io, expiresAt: Date): void {
   say(io, `warning: this token expires at ${localMinute(expiresAt)}: ${remedy}\n`);
 }
 
-const tries = 3;
 const question = "Passphrase of the vault: ";
 
 /** Returns whether it unlocked the vault: not without a vault or a terminal. @throws as `unlockOnTerminal` */
@@ -145,20 +144,20 @@ export async function unlockOnTerminal(
 ): Promise<Acknowledgement | null> {
   let text = first;
   for (let left = tries - 1; left >= 0; left -= 1) {
-    const asked = await askOrExplain(io, text);
+    const asked = await askOrExplain(io, text, left < tries - 1);
     if (asked === null) return null;
     const unlocked = typeof asked === "string" ? null : await tryPassphrase(client, asked).finally(() => asked.fill(0));
     if (unlocked !== null) return unlocked;
     const problem = typeof asked === "string" ? asked : "wrong passphrase";
-    text = `${problem}, ${left} ${left === 1 ? "try" : "tries"} left\n${question}`;
+    text = `${problem}, ${triesLeft(left)}\n${question}`;
   }
   throw new CommandFailure("wrongPassphrase", wrongEveryTime);
 }
 
 /** Returns the passphrase, null without a terminal, or what is mistyped in a key. */
-async function askOrExplain(io: Io, text: string): Promise<Bytes | string | null> {
+async function askOrExplain(io: Io, text: string, discardsEarly: boolean): Promise<Bytes | string | null> {
   try {
-    return await askPassphrase(io, text, "cancelled: the vault is still locked");
+    return await askPassphrase(io, { text, discardsEarly, cancelled: "cancelled: the vault is still locked" });
   } catch (error) {
     if (error instanceof CommandFailure && error.exit === "wrongPassphrase") return error.message;
     throw error;

@@ -11,7 +11,11 @@ const endings = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
 /** Returns the bytes as the user leaves them in the editor. @throws CommandFailure aborted, usage */
 export async function editBytes(io: Io, bytes: Uint8Array, onDisk: boolean): Promise<Bytes> {
-  const editor = io.env["VISUAL"] || io.env["EDITOR"] || "vi";
+  const named = io.env["VISUAL"] || io.env["EDITOR"];
+  if (!named && !io.stdin.isTTY) {
+    throw new CommandFailure("usage", "there is no terminal for vi: set VISUAL or EDITOR, or use  strongroom put");
+  }
+  const editor = named || "vi";
   let scratch: Scratch | null = null;
   let child: ChildProcess | null = null;
   const release = guard(io, (signal) => {

@@ -16,12 +16,18 @@ import { askHidden, confirm, printOnTerminal } from "./prompt.js";
 
 const maxPassphraseBytes = 1024;
 
+/** How often a prompt is repeated, in all. */
+export const tries = 3;
+
 /** The values of the flags of `withPassphrase`. */
 export type PassphraseSource = {
   readonly passphraseFile?: string;
   readonly passphraseFd?: number;
   readonly nonInteractive?: true;
 };
+
+/** `discardsEarly`: what was typed before is no reply. `cancelled`: the message after Ctrl-C. */
+type Question = { readonly text: string; readonly discardsEarly?: boolean; readonly cancelled?: string };
 
 /** The flag of a command that opens the vault only when it is asked to. */
 export type OpenFlags = PassphraseSource & { readonly open?: true };
@@ -42,8 +48,43 @@ export function withPassphrase(command: Command): Command {
 }
 
 /** Returns the passphrase, without one newline at its end; the caller wipes it. @throws CommandFailure usage, aborted */
-export async function readPassphrase(io: Io, source: PassphraseSource, question: string): Promise<Bytes> {
-  return mustBeValid(await readSource(io, source, question));
+export async function readPassphrase(io: Io, source: PassphraseSource, question: Question | string): Promise<Bytes> {
+  return mustBeValid(await readSource(io, source, typeof question === "string" ? { text: question } : question));
+}
+
+/** Whether the passphrase is asked for on a terminal, where there is one. */
+export function isTyped({ passphraseFile, passphraseFd, nonInteractive }: PassphraseSource): boolean {
+  return passphraseFile === undefined && passphraseFd === undefined && !nonInteractive;
+}
+
+/**
+ * Runs work with the passphrase, which is wiped after it. Asks again, up to three times in all, while the typed one is wrong:
+ * work then throws a failure with that exit. @throws CommandFailure usage, aborted, wrongPassphrase
+ */
+export async function withPassphraseTries<T>(
+  io: Io,
+  source: PassphraseSource,
+  question: string,
+  work: (passphrase: Bytes) => Promise<T>,
+): Promise<T> {
+  let text = question;
+  for (let left = tries - 1; ; left -= 1) {
+    let problem = "";
+    try {
+      const passphrase = await readPassphrase(io, source, { text, discardsEarly: text !== question });
+      problem = "wrong passphrase";
+      return await work(passphrase).finally(() => passphrase.fill(0));
+    } catch (error) {
+      const isWrong = error instanceof CommandFailure && error.exit === "wrongPassphrase";
+      if (!isWrong || !isTyped(source) || left === 0) throw error;
+      text = `${problem || error.message}, ${triesLeft(left)}\n${question}`;
+    }
+  }
+}
+
+/** `1 try left`, `2 tries left`. */
+export function triesLeft(left: number): string {
+  return `${left} ${left === 1 ? "try" : "tries"} left`;
 }
 
 /** As `readPassphrase`; a message says `name`, since the file's own may be a mistyped passphrase. @throws CommandFailure usage */
@@ -52,8 +93,8 @@ export async function readPassphraseFile(file: string, name: string): Promise<By
 }
 
 /** Returns null without a terminal; the caller wipes the passphrase. @throws CommandFailure usage, aborted */
-export async function askPassphrase(io: Io, question: string, cancelled?: string): Promise<Bytes | null> {
-  const typed = await askLine(io, question, cancelled);
+export async function askPassphrase(io: Io, question: Question): Promise<Bytes | null> {
+  const typed = await askLine(io, question);
   return typed && mustBeValid(typed);
 }
 
@@ -66,7 +107,7 @@ function mustBeValid(passphrase: Bytes): Bytes {
   throw new CommandFailure("wrongPassphrase", mistyped ?? "");
 }
 
-async function readSource(io: Io, source: PassphraseSource, question: string): Promise<Bytes> {
+async function readSource(io: Io, source: PassphraseSource, question: Question): Promise<Bytes> {
   const { passphraseFile, passphraseFd, nonInteractive } = source;
   if (passphraseFile === "-") return readLine(io.stdinDescriptor, "standard input");
   if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
@@ -81,8 +122,8 @@ async function readSource(io: Io, source: PassphraseSource, question: string): P
 const severalLines = "the passphrase has several lines: type it as one line";
 
 /** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
-async function askLine(io: Io, text: string, cancelled?: string): Promise<Bytes | null> {
-  const typed = await askHidden(io, { text, limit: maxPassphraseBytes, trailingInput: severalLines, cancelled });
+async function askLine(io: Io, question: Question): Promise<Bytes | null> {
+  const typed = await askHidden(io, { ...question, limit: maxPassphraseBytes, trailingInput: severalLines });
   if (typed === null || !typed.includes(0x0a)) return typed;
   typed.fill(0);
   throw new CommandFailure("usage", severalLines);
@@ -109,7 +150,6 @@ function withoutNewline(bytes: Bytes): number {
 }
 
 const goodScore = 3;
-const tries = 3;
 
 /** `raw`: what cannot be typed in a passphrase from a file, such as a line break, is meant. */
 export type NewPassphraseSource = PassphraseSource & { readonly raw?: true; readonly quiet?: true };
@@ -177,11 +217,9 @@ async function typeTwice(
   source: PassphraseSource,
   loading: Promise<Estimate>,
 ): Promise<Bytes | "weak" | "different"> {
-  const first = await readSource(
-    io,
-    source,
-    `Type a passphrase, or press Enter for a generated one.\nNew passphrase: `,
-  );
+  const first = await readSource(io, source, {
+    text: "Type a passphrase, or press Enter for a generated one.\nNew passphrase: ",
+  });
   if (first.length === 0) return (await offerGenerated(io)) ?? "weak";
   let same = false;
   try {

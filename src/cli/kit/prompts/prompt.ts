@@ -1,8 +1,9 @@
 /**
  * Questions on the terminal: they go to /dev/tty whatever standard input is, echo nothing unless told to, always restore
- * the terminal's mode, and leave nothing of a paste for the shell.
+ * the terminal's mode, and leave nothing of a paste for the shell. Lines that were typed before a question answer the questions in
+ * their order; see bin/strongroom.cjs for their echo. What is left of them at the command's end is discarded.
  */
-import { closeSync, constants, readSync, writeSync } from "node:fs";
+import { closeSync, constants, readFileSync, readSync, writeSync } from "node:fs";
 import type { ConnectOpts, SocketConstructorOpts } from "node:net";
 import { ReadStream } from "node:tty";
 import type { Command } from "commander";
@@ -20,8 +21,10 @@ type HiddenQuestion = {
   readonly endsAtControlD?: boolean;
   /** Message when more input came after the end, as from a paste of several lines. */
   readonly trailingInput: string;
-  /** Discards input typed before the question was shown, which is no reply to it. */
-  readonly discardsEarly?: true;
+  /** Discards input typed before the question was shown, which is no reply to it, as after a wrong one. */
+  readonly discardsEarly?: boolean | undefined;
+  /** Several lines that were typed early are one reply, as of a paste: they are refused. */
+  readonly isAlone?: boolean;
   /** Message after Ctrl-C. */
   readonly cancelled?: string | undefined;
 };
@@ -47,18 +50,70 @@ function askShown(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
 /** Shows what has changed since the line was `before` bytes long. */
 type Echo = (terminal: number, before: number, line: HiddenLine) => void;
 
-async function ask(io: Io, question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
+async function ask(io: Io, asked: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
   const terminal = io.openTerminal();
   if (terminal === null) return null;
+  discardAtEnd(io);
+  const question = { ...asked, text: onTerminal(io, asked.text) };
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(io, terminal, { ...question, text: onTerminal(io, question.text) }, line, echo);
+    const early = question.discardsEarly ? "more" : takeEarly(io, terminal, question, line);
+    if (early !== "more") closeSync(terminal);
+    const state = early === "more" ? await readLine(io, terminal, question, line, echo) : early;
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
     if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
     return line.line();
   } finally {
     line.wipe();
+  }
+}
+
+/** Longest line that a terminal keeps until it is read, in bytes: it drops what comes after. */
+const longestEarly = 4095;
+
+/**
+ * Takes a line that was typed before the question, as the terminal gives it while it is not in raw mode: one at a time, so that
+ * the next question gets the next. A line without its end is continued. @throws CommandFailure usage
+ */
+function takeEarly(io: Io, terminal: number, question: HiddenQuestion, line: HiddenLine): LineState {
+  const keys: Bytes = new Uint8Array(new ArrayBuffer(65_536));
+  let state: LineState = "more";
+  for (let length = -1; state === "more" && length !== 0; ) {
+    length = readWaiting(io, keys);
+    const isCut = length >= longestEarly;
+    state = isCut ? "aborted" : line.take(keys.subarray(0, length));
+    if (state === "entered" && question.isAlone && readWaiting(io, keys) > 0) line.take(keys.subarray(0, 1));
+    keys.fill(0);
+    if (isCut) throw new CommandFailure("usage", "a line typed before the question is too long: wait for the question");
+  }
+  if (state !== "more") show(terminal, `${question.text}\n`);
+  return state;
+}
+
+const discarding = new WeakSet<Io>();
+
+/** Discards at the end of the command what was typed and not read: it may be a passphrase, and would go to the shell. */
+export function discardAtEnd(io: Io): void {
+  if (discarding.has(io)) return;
+  discarding.add(io);
+  io.events.once("exit", () => {
+    const terminal = isInForeground() ? io.openTerminal() : null;
+    if (terminal === null) return;
+    const input = new ReadStream(terminal);
+    input.setRawMode(true); // for a line without its end
+    discardInput(io);
+    input.setRawMode(false);
+  });
+}
+
+/** A process in the background is stopped when it changes the terminal. */
+function isInForeground(): boolean {
+  try {
+    const [, , group, , , foreground] = (readFileSync("/proc/self/stat", "latin1").split(") ")[1] ?? "").split(" ");
+    return group === foreground;
+  } catch {
+    return false;
   }
 }
 
@@ -141,7 +196,7 @@ function readLine(
 /** Stops the process as Ctrl-Z does, which a terminal in raw mode leaves to us. */
 function suspend(io: Io, resume: () => void): void {
   io.events.once("SIGCONT", resume);
-  io.kill(io.pid, "SIGTSTP");
+  io.kill(0, "SIGTSTP"); // the whole job, as the terminal does: a shell may be waiting for this process
 }
 
 /** Other bytes than ASCII are one character each. */

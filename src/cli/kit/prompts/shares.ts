@@ -16,6 +16,7 @@ import type { Bytes } from "../../../../workers/protocol.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { say } from "../output.js";
+import { tries, triesLeft } from "./passphrase.js";
 import { askHidden } from "./prompt.js";
 
 const prefix = "SRS";
@@ -97,31 +98,40 @@ const maxShareBytes = 1024;
 /** Returns the key's text, which the caller wipes. @throws CommandFailure usage, aborted */
 export async function askKeyFromShares(io: Io, nonInteractive: boolean | undefined): Promise<Bytes> {
   const shares: Share[] = [];
+  let left = tries;
   while (shares.length === 0 || shares.length !== shares[0]?.threshold) {
     const of = shares[0] === undefined ? "" : ` of ${shares[0].threshold}`;
-    const share = await askShare(io, `Share ${shares.length + 1}${of}: `, nonInteractive);
+    const asked = question(`Share ${shares.length + 1}${of}: `, left < tries);
+    const share = await askShare(io, asked, nonInteractive);
     const problem = shareProblem(share, shares);
+    left = problem === null ? tries : left - 1;
     if (share !== null && problem === null) shares.push(share);
-    else say(io, `${problem}\n`);
+    else if (left > 0) say(io, `${problem}, ${triesLeft(left)}\n`);
+    else throw new CommandFailure("wrongPassphrase", `${problem}, ${tries} times: the vault is still locked`);
   }
   return combinedKey(shares);
 }
 
-async function askShare(io: Io, text: string, nonInteractive: boolean | undefined): Promise<Share | null> {
-  const typed = nonInteractive ? null : await askHidden(io, question(text));
+async function askShare(
+  io: Io,
+  asked: ReturnType<typeof question>,
+  nonInteractive: boolean | undefined,
+): Promise<Share | null> {
+  const typed = nonInteractive ? null : await askHidden(io, asked);
   if (typed === null) throw new CommandFailure("usage", "shares are typed on a terminal, and there is none");
   const share = readShare(typed);
   typed.fill(0);
   return share;
 }
 
-function question(text: string) {
+function question(text: string, discardsEarly: boolean) {
   const trailingInput = "a share is one line: type one at a time";
-  return { text, limit: maxShareBytes, trailingInput, cancelled: "cancelled: the vault is still locked" };
+  const cancelled = "cancelled: the vault is still locked";
+  return { text, limit: maxShareBytes, trailingInput, cancelled, discardsEarly };
 }
 
 function shareProblem(share: Share | null, others: readonly Share[]): string | null {
-  if (share === null) return "not a valid share; check it for typing mistakes";
+  if (share === null) return "not a valid share: check it for typing mistakes";
   if (others.some(({ set }) => set !== share.set)) return "this share belongs to another key; enter another one";
   return others.some(({ number }) => number === share.number)
     ? "this share was already entered; enter another one"

@@ -5,6 +5,7 @@ import { type Command, Option } from "commander";
 import type { Bytes } from "../../../../workers/protocol.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
+import { say } from "../output.js";
 import { readBytes } from "./input.js";
 import { askHidden } from "./prompt.js";
 
@@ -48,8 +49,8 @@ export async function readValue(io: Io, source: ValueSource, question: string): 
 async function readSource(io: Io, source: ValueSource, question: string): Promise<Bytes> {
   const { fromFile, nonInteractive } = source;
   const raw = source.raw ?? source.binary;
-  if (fromFile !== undefined && fromFile !== "-") return readInput(fromFile, "the file of --from-file", raw); // its name may be a mistyped value
-  if (fromFile === "-" || !isatty(io.stdinDescriptor)) return readInput(io.stdinDescriptor, "standard input", raw);
+  if (fromFile !== undefined && fromFile !== "-") return readInput(io, fromFile, "the file of --from-file", raw); // its name may be a mistyped value
+  if (fromFile === "-" || !isatty(io.stdinDescriptor)) return readInput(io, io.stdinDescriptor, "standard input", raw);
   const typed = nonInteractive ? null : await askValue(io, source, question);
   if (typed !== null) return typed;
   throw new CommandFailure("usage", "no value given: pipe it in, or use --from-file");
@@ -65,16 +66,30 @@ async function askValue(io: Io, { multiline, raw }: ValueSource, question: strin
     text: multiline ? `${question} (Ctrl-D ends it): ` : `${question}: `,
     limit: maxTypedBytes,
     endsAtControlD: multiline === true,
+    isAlone: multiline !== true,
     trailingInput: multiline ? afterControlD : afterEnter,
   });
   return typed === null || raw ? typed : withoutFinalNewline(typed);
 }
 
-async function readInput(source: string | number, name: string, raw: true | undefined): Promise<Bytes> {
+async function readInput(io: Io, source: string | number, name: string, raw: true | undefined): Promise<Bytes> {
   const bytes = await readBytes(source, name, maxValueBytes);
-  if (bytes.length <= maxValueBytes) return raw || !isUtf8(bytes) ? bytes : withoutFinalNewline(bytes);
+  if (bytes.length <= maxValueBytes) {
+    return raw || !isUtf8(bytes) ? bytes : withoutFinalNewline(withoutMark(io, bytes, name));
+  }
   bytes.fill(0);
   throw new CommandFailure("usage", `${name} has more than ${maxValueBytes} bytes, the most that any server accepts`);
+}
+
+const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
+
+/** Some editors and PowerShell put one before a text, where it is no part of a password. Wipes the given bytes. */
+function withoutMark(io: Io, value: Bytes, name: string): Bytes {
+  if (!byteOrderMark.every((byte, i) => value[i] === byte)) return value;
+  say(io, `note: ${name} begins with a byte order mark, which is left out; --raw keeps it\n`);
+  const rest = value.slice(byteOrderMark.length);
+  value.fill(0);
+  return rest;
 }
 
 /** Returns why a value cannot be stored as text; null when it can. */
