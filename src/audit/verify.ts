@@ -54,6 +54,8 @@ export type VerifiedLog = {
   /** Records that the gaps stand for. */
   readonly lost: number;
   readonly checkpoints: readonly FoundCheckpoint[];
+  /** Records that were written while the vault was locked: no server had a key for a checkpoint of them. */
+  readonly locked: readonly RecordRange[];
   /** Bytes of a group that a crash cut short, or that is being written. */
   readonly unfinished: number;
   /** The head that was given is older than the oldest file. */
@@ -74,6 +76,8 @@ type OpenGroup = { start: number; first: number | null; last: number; line: numb
 export class LogVerifier {
   readonly #problems: AuditProblem[] = [];
   readonly #checkpoints: FoundCheckpoint[] = [];
+  readonly #locked: RecordRange[] = [];
+  #lockedSince: number | null = null;
   readonly #headCheck: HeadCheck;
   #previous: FileHeader | null = null;
   /** The chain's value so far, as the log claims it; null after a place where it is unknown. */
@@ -131,6 +135,10 @@ export class LogVerifier {
       gaps: this.#gaps,
       lost: this.#lost,
       checkpoints: this.#checkpoints,
+      locked: [
+        ...this.#locked,
+        ...(this.#lockedSince === null ? [] : [{ first: this.#lockedSince, last: this.#head?.seq ?? 0 }]),
+      ],
       unfinished: this.#unfinished,
       headIsTooOld: this.#headCheck.isTooOld(oldest),
     };
@@ -196,11 +204,21 @@ export class LogVerifier {
       this.#problem("sequence", `line ${number} has record ${seq} instead of ${this.#nextSeq}`);
     this.#nextSeq = seq + 1;
     this.#records++;
+    this.#followLock(record);
     if (record.members.event === "gap") this.#gap(record.members);
     if (record.members.event === "checkpoint") this.#checkpoint(record, number, group);
     if (record.members.event === "mismatch") this.#mismatch(record);
     group.first ??= seq;
     group.last = seq;
+  }
+
+  /** The key is there from a successful unlock or init to the next lock, stop or crash, after which a server starts locked. */
+  #followLock({ seq, members: { event, status } }: ParsedRecord): void {
+    const isDone = typeof status !== "number" || status < 400;
+    if (["start", "lock", "locked"].includes(event) && isDone) this.#lockedSince ??= seq;
+    if (!["unlock", "init"].includes(event) || !isDone || this.#lockedSince === null) return;
+    this.#locked.push({ first: this.#lockedSince, last: seq - 1 });
+    this.#lockedSince = null;
   }
 
   #gap({ count }: RecordMembers): void {
@@ -351,6 +369,11 @@ export async function lengthOfLog(directory: string): Promise<number> {
 
 /** Checks the MACs of checkpoints. */
 export type CheckpointJudge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
+
+/** Whether a range of records was written while the vault was locked. */
+export function isWithinLocked({ first, last }: RecordRange, { locked }: Pick<VerifiedLog, "locked">): boolean {
+  return locked.some((range) => range.first <= first && last <= range.last);
+}
 
 /**
  * `covered`: the last record that a checkpoint of the vault covers; 0: none. `uncovered`: records before it that no checkpoint

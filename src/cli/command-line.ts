@@ -4,14 +4,22 @@ import { StartError } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { commands } from "./command-table.js";
 import { CommandFailure, type ExitName, exitCodes, exitErrorCode } from "./kit/errors.js";
+import { createHints } from "./kit/hints.js";
 import type { Io } from "./kit/io.js";
-import { printable, say, shownJson } from "./kit/output.js";
+import { printable, say, setHints, shownJson, withHints } from "./kit/output.js";
 import { loadProgram, type Program } from "./program.js";
 
 /** Runs a command to its end, and sets its exit code. @throws what is no failure of the command, but a bug */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<void> {
   let program: Program | null = null;
   try {
+    setHints(
+      io,
+      createHints(
+        args,
+        commands.map(({ name }) => name),
+      ),
+    );
     program = await loadProgram(commands, args, io);
     await program.run();
   } catch (error) {
@@ -22,8 +30,9 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<v
 /** Prints what failed; returns the exit code. */
 function report(error: unknown, asJson: boolean, io: Io): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage; // help was printed
-  const message = failureMessage(error);
-  if (message === null) throw error;
+  const failed = failureMessage(error);
+  if (failed === null) throw error;
+  const message = withHints(io, failed);
   const name = exitName(error);
   const object = {
     error: message,

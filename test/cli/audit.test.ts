@@ -60,7 +60,12 @@ describe("audit", () => {
       exit: 0,
       out: /^\{"records":\[\{"seq":\d+,"time":"[^"]+","event":"put",.*"event":"get",.*"event":"move",[^{]*\}\]\}\n$/,
     },
-    "nothing since a time to come": { args: ["audit", "show", "--since", "2100-01-01"], exit: 0, out: "" },
+    "nothing since a time to come": {
+      args: ["audit", "show", "--since", "2100-01-01"],
+      exit: 0,
+      out: "",
+      err: /^no records\n$/,
+    },
     "the last of what matches": {
       args: ["audit", "show", "--since", "1h", "--path", "app/a", "--limit", "1"],
       exit: 0,

@@ -4,6 +4,7 @@ import { Argument, type Command } from "commander";
 import { auditDirectory, type LogHead } from "../../audit/format.js";
 import {
   type CheckpointJudge,
+  isWithinLocked,
   type JudgedLog,
   judgeCheckpoints,
   type VerifiedLog,
@@ -31,12 +32,14 @@ import {
   printable,
   printableLines,
   printJson,
+  say,
+  withHints,
   withOutput,
 } from "../kit/output.js";
 import { isInPath } from "../kit/programs/programs.js";
 import { withoutTokens } from "../kit/programs/without-tokens.js";
 import { readInputFile, textOfInput } from "../kit/prompts/input.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
+import { type OpenFlags, opensVault, withPassphrase, withPassphraseTries } from "../kit/prompts/passphrase.js";
 
 type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 
@@ -118,7 +121,7 @@ async function verify(io: Io, flags: Flags): Promise<void> {
     : await judgeByServer(io, home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
   if (flags.json) printJson(io, { ok: problems.length === 0, ...logFacts(log, judged), problems });
-  else if (!flags.quiet) io.stdout.write(formatVerification(io, log, judged));
+  else if (!flags.quiet) io.stdout.write(withHints(io, formatVerification(io, log, judged)));
   io.exitCode = problems.length === 0 ? exitCodes.ok : exitCodes.findings;
 }
 
@@ -142,12 +145,13 @@ async function judgeOffline(io: Io, home: string, log: VerifiedLog, flags: Flags
   const engine = await engineFor(place);
   const header = await engine.header(place, storePasswordFile);
   if (header === null) throw noVault(engine.database === null ? "the home's files" : "the database");
-  const passphrase = await readPassphrase(io, flags, "Passphrase of the vault: ");
-  try {
-    return await withOfflineJudge(header, passphrase, (judge) => judgeCheckpoints(log, judge));
-  } catch (error) {
-    throw error instanceof VaultError ? failureOfVault(error) : error;
-  }
+  return withPassphraseTries(io, flags, "Passphrase of the vault: ", async (passphrase) => {
+    try {
+      return await withOfflineJudge(header, passphrase, (judge) => judgeCheckpoints(log, judge));
+    } catch (error) {
+      throw error instanceof VaultError ? failureOfVault(error) : error;
+    }
+  });
 }
 
 function noVault(place: string): CommandFailure {
@@ -194,8 +198,12 @@ function about(log: VerifiedLog, judged: JudgedLog | null): string[] {
       ? `${counted(checkpoints.length, "checkpoint")}, not checked: unlock the server, or use --open\n`
       : `${counted(checkpoints.length, "checkpoint")}; they cover the log up to record ${judged.covered}\n`,
     ...(judged?.uncovered ?? []).map(
-      ({ first, last }) =>
-        `records ${first} to ${last} have no checkpoint of their server: written just before a crash, or changed since\n`,
+      (range) =>
+        `records ${range.first} to ${range.last} have no checkpoint of their server: ${
+          isWithinLocked(range, log)
+            ? "written while the vault was locked, when there is no key for one"
+            : "written just before a crash, or changed since"
+        }\n`,
     ),
     ...(gaps > 0 ? [`${counted(lost, "record")} lost in ${counted(gaps, "gap")}\n`] : []),
     ...(unfinished > 0
@@ -223,6 +231,7 @@ async function showRecords(io: Io, flags: ShowFlags): Promise<void> {
   });
   if (flags.json) return printJson(io, { records });
   for (const record of records) printRecord(io, record, flags);
+  if (records.length === 0 && !flags.quiet) say(io, "no records\n");
 }
 
 /** Prints the latest records, and with `follow` or `notify` also new records. */

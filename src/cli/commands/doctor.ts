@@ -10,7 +10,7 @@ import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance
 import { type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
 import { withClient, withHome } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
-import type { Io } from "../kit/io.js";
+import type { Bytes, Io } from "../kit/io.js";
 import { progressBar } from "../kit/output/progress.js";
 import {
   certificateEndText,
@@ -21,9 +21,10 @@ import {
   painter,
   printable,
   printJson,
+  withHints,
   withOutput,
 } from "../kit/output.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../kit/prompts/passphrase.js";
+import { type OpenFlags, opensVault, withPassphrase, withPassphraseTries } from "../kit/prompts/passphrase.js";
 
 type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
 
@@ -48,8 +49,14 @@ export function define(command: Command, io: Io): void {
 async function doctor(io: Io, flags: Flags): Promise<void> {
   io.umask(0o077);
   const home = readOneSetting("home", flags.home, io.env);
-  const opens = opensVault(flags);
-  const passphrase = opens ? await readPassphrase(io, flags, "Passphrase of the vault: ") : null;
+  if (!opensVault(flags)) return inspect(io, home, flags, null);
+  await withPassphraseTries(io, flags, "Passphrase of the vault: ", (passphrase) =>
+    inspect(io, home, flags, passphrase),
+  );
+}
+
+async function inspect(io: Io, home: string, flags: Flags, passphrase: Bytes | null): Promise<void> {
+  const opens = passphrase !== null;
   const { store, storePasswordFile } = await storeSettings(io, home, flags);
   const fix = flags.fix === true;
   const place = store ?? home;
@@ -62,7 +69,7 @@ async function doctor(io: Io, flags: Flags): Promise<void> {
   const served = database === null && diagnosis.current === null ? servedDatabase(status) : null;
   const vaultPort = status?.vaultPort ?? null;
   if (flags.json) printJson(io, { ...asJson(diagnosis, served), vaultPort });
-  else if (!flags.quiet) io.stdout.write(asText(io, diagnosis, opens, fix, served, vaultPort));
+  else if (!flags.quiet) io.stdout.write(withHints(io, asText(io, diagnosis, opens, fix, served, vaultPort)));
   io.exitCode = diagnosisExitCode(diagnosis, served);
 }
 

@@ -62,6 +62,7 @@ export function withMetadata(command: Command, io: Io): Command {
 }
 
 async function put(io: Io, path: string, dash: string | undefined, flags: Flags): Promise<void> {
+  refuseAssignment(path);
   const source = dash === undefined ? flags : { ...flags, fromFile: standardInput(dash, flags) };
   const existing = await withClient(io, flags, (client) => lookAt(client, path));
   if (existing !== null && !flags.clobber) refuseOverwriting(path, noClobber);
@@ -85,6 +86,16 @@ async function put(io: Io, path: string, dash: string | undefined, flags: Flags)
 /** Bytes of the value in a request, which the server's limit is for. */
 function sentBytes({ bytes, isBinary }: Value): number {
   return isBinary ? 4 * Math.ceil(bytes.length / 3) : bytes.length;
+}
+
+/** The form of other programs: the value is in the shell's history by now, and would become a part of the path. */
+function refuseAssignment(path: string): void {
+  if (!/^[A-Za-z_]\w*=/.test(path)) return;
+  const ways = "type it at the prompt, pipe it in, or use --from-file";
+  throw new CommandFailure(
+    "usage",
+    `NAME=value is no path, and other users could read a value among the arguments: ${ways}`,
+  );
 }
 
 const noClobber = "--no-clobber forbids replacing it";

@@ -13,6 +13,7 @@ import {
   painter,
   printable,
   printJson,
+  withHints,
   withOutput,
 } from "../kit/output.js";
 
@@ -35,7 +36,7 @@ async function status(io: Io, flags: Flags): Promise<void> {
   const exit = vaultState(found);
   io.exitCode = exitCodes[found.storageAvailable === false ? "unexpected" : exit];
   if (flags.json) printJson(io, found);
-  else if (!flags.quiet) io.stdout.write(formatStatus(io, found, exit));
+  else if (!flags.quiet) io.stdout.write(withHints(io, formatStatus(io, found, exit)));
 }
 
 type State = Extract<ExitName, "ok" | "locked" | "notInitialized">;

@@ -3,6 +3,7 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import widthOf from "fast-string-width";
 import type { VaultStatus } from "../../client/client.js";
+import type { Hints } from "./hints.js";
 import type { Io } from "./io.js";
 
 /** The values of the flags of `withOutput`. */
@@ -22,15 +23,27 @@ export function withDryRun(command: Command): Command {
   return command.option("--dry-run", "show what would be done, without doing it");
 }
 
+const hintsOfCalls = new WeakMap<Io, Hints>();
+
+/** Lets the messages of a call name commands with its connection flags. */
+export function setHints(io: Io, hints: Hints): void {
+  hintsOfCalls.set(io, hints);
+}
+
+/** Returns a message with the connection flags of this call in the commands that it advises. */
+export function withHints(io: Io, message: string): string {
+  return hintsOfCalls.get(io)?.(message) ?? message;
+}
+
 /** Prints what a command has done, as JSON or as a line of text. */
 export function report(io: Io, { json, quiet }: OutputFlags, done: object, text: string): void {
   if (json) printJson(io, { ok: true, ...done });
-  else if (!quiet) io.stdout.write(`${wrapped(printable(text), io.stdout)}\n`);
+  else if (!quiet) io.stdout.write(`${wrapped(printable(withHints(io, text)), io.stdout)}\n`);
 }
 
 /** Writes a message, which ends its line, to standard error, escaped. */
 export function say(io: Io, message: string): void {
-  io.stderr.write(wrapped(printableLines(message), io.stderr));
+  io.stderr.write(wrapped(printableLines(withHints(io, message)), io.stderr));
 }
 
 type Columns = { readonly isTTY?: boolean; readonly columns?: number };

@@ -59,9 +59,26 @@ function invalidValue(command: Command, target: Option | Argument, text: string,
   if (!(error instanceof InvalidArgumentError)) return error;
   const { argChoices } = target;
   const problem =
-    argChoices === undefined ? error.message : `must be one of ${argChoices.join(", ")}${suggestion(text, argChoices)}`;
+    argChoices === undefined ? error.message : `must be one of ${argChoices.join(", ")}${choiceLike(text, argChoices)}`;
   return usageFailure(command, `${argumentName(target)} ${problem}`);
 }
+
+function choiceLike(text: string, choices: readonly string[]): string {
+  const known = (actionSynonyms[text] ?? []).find((name) => choices.includes(name));
+  return known === undefined ? suggestion(text, choices) : `. Did you mean ${known}?`;
+}
+
+/** Actions of commands, by the names that others have for them. */
+const actionSynonyms: Readonly<Record<string, readonly string[]>> = {
+  add: ["create"],
+  delete: ["rm", "revoke"],
+  list: ["ls"],
+  make: ["create"],
+  new: ["create"],
+  remove: ["rm", "revoke"],
+  revoke: ["rm"],
+  rm: ["revoke"],
+};
 
 /** A flag of some actions is an error with the others: the action is the first argument. `takenBy`: actions by a flag's value. */
 export function onlyForActions(command: Command, takenBy: Readonly<Record<string, readonly string[]>>): Command {
@@ -241,6 +258,7 @@ const synonyms: Readonly<Record<string, string>> = {
   cat: "get",
   copy: "cp",
   create: "put",
+  exec: "run",
   delete: "rm",
   insert: "put",
   list: "ls",
@@ -256,7 +274,7 @@ const synonyms: Readonly<Record<string, string>> = {
   rollback: "undo",
   search: "find",
   show: "get",
-  start: "serve",
+  start: "up",
   stop: "shutdown",
   store: "put",
   versions: "history",

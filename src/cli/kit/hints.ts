@@ -1,0 +1,36 @@
+/** Commands that messages advise: they carry the connection flags of this call, without which they act on the default vault. */
+import { quoted } from "../../files/home.js";
+
+/** Takes a message; returns it with the flags in every command that it names. */
+export type Hints = (message: string) => string;
+
+/** Commands of a home: they take `--home`, and no address. */
+const ofHome = new Set(["serve", "up", "config", "doctor", "prove", "restore"]);
+/** Commands without any connection. */
+const withoutConnection = new Set(["help", "version", "completion", "allow", "migrate", "service", "scan", "flags"]);
+
+const flagNames = ["--home", "--address", "--token-file", "--cacert"] as const;
+
+/** `args`: of this call. `names`: of all commands. */
+export function createHints(args: readonly string[], names: readonly string[]): Hints {
+  const given = flagNames.map((flag) => [flag, givenValue(args, flag)] as const);
+  const words = given.flatMap(([flag, value]) =>
+    value === undefined ? [] : [[flag, ` ${flag} ${quoted(value)}`] as const],
+  );
+  if (words.length === 0) return (message) => message;
+  const advised = new RegExp(`(?<=^|[\\s("'])strongroom (?=(${names.join("|")})(?![\\w-]))`, "gm");
+  return (message) => message.replace(advised, (_, name: string) => `strongroom${flagsFor(name, words)} `);
+}
+
+function flagsFor(name: string, words: readonly (readonly [flag: string, text: string])[]): string {
+  const isTaken = (flag: string) => !withoutConnection.has(name) && (flag === "--home" || !ofHome.has(name));
+  return words.flatMap(([flag, text]) => (isTaken(flag) ? [text] : [])).join("");
+}
+
+/** Returns the value of a flag before the `--` that begins another program's arguments. */
+function givenValue(args: readonly string[], flag: string): string | undefined {
+  const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  const joined = own.find((word) => word.startsWith(`${flag}=`));
+  const at = own.indexOf(flag);
+  return joined?.slice(flag.length + 1) ?? (at === -1 ? undefined : own[at + 1]);
+}

@@ -1,0 +1,118 @@
+/** Commands that messages advise, executed as printed for a home that is not the default one. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { commands } from "../../src/cli/command-table.js";
+import { createHints } from "../../src/cli/kit/hints.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
+import { strongroom } from "./command-rows.js";
+
+const names = commands.map(({ name }) => name);
+
+/** Returns the commands of a message, which stand between double spaces or at the end of a line, as words. */
+function advisedIn(text: string): string[][] {
+  const found = text.matchAll(/(?:^| {2}|: |, |; |; or run |\()strongroom ((?:[^\s;:,)]| (?! ))+)/gm);
+  return [...found].map(([, words = ""]) =>
+    words
+      .trim()
+      .split(" ")
+      .map((word) => word.replace(/^'(.*)'$/, "$1")),
+  );
+}
+
+describe("a command that a message advises", () => {
+  const home = () => join(temporaryDirectory(), "my home");
+  const unlocked = shareLocalServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/key", "value");
+  });
+
+  it("carries --home, --address and files of this call, where it takes them", () => {
+    const hints = createHints(["ls", "--home=/srv/my vault", "--address", "https://a:1", "--", "--cacert", "x"], names);
+    expect(hints("unlock it with  strongroom unlock")).to.equal(
+      "unlock it with  strongroom --home '/srv/my vault' --address 'https://a:1' unlock",
+    );
+    expect(hints("start it with  strongroom up --port 0")).to.equal(
+      "start it with  strongroom --home '/srv/my vault' up --port 0",
+    );
+    for (const text of ["strongroom help lists the commands", "usage: strongroom <command>", "/strongroom unlock"])
+      expect(hints(text)).to.equal(text);
+    expect(createHints(["ls"], names)("strongroom unlock")).to.equal("strongroom unlock");
+  });
+
+  /** Calls with `--home`, and the exit codes of the calls and of what they advise. */
+  const rows: readonly (readonly [what: string, args: readonly string[], exit: number, advised: readonly number[]])[] =
+    [
+      ["a missing secret", ["get", "missing"], 4, [0]],
+      ["a missing transit key", ["encrypt", "missing"], 4, [0]],
+      ["a missing key", ["key", "rm"], 2, [0]],
+      ["an unknown flag", ["ls", "--nonsense"], 2, [0]],
+      ["the settings", ["config"], 0, [0]],
+      ["an unknown setting", ["config", "get", "nonsense"], 2, [0]],
+      ["a secret in the trash", ["rm", "app/key"], 0, [0]],
+      ["a second vault", ["init"], 7, [0]],
+      ["a moved secret", ["mv", "missing", "there"], 4, [0]],
+    ];
+  for (const [what, args, exit, wanted] of rows) {
+    it(`acts on the home of the call that names it: ${what}`, async () => {
+      const own = ["--home", unlocked().home];
+      const { code, stdout, stderr } = await strongroom({}, [...own, ...args]);
+      expect(code, stdout + stderr).to.equal(exit);
+      const advised = advisedIn(stdout + stderr);
+      expect(advised, stdout + stderr).to.have.length(wanted.length);
+      for (const [i, words] of advised.entries()) {
+        expect(words.join(" ")).to.contain(unlocked().home);
+        const ended = await strongroom({}, words);
+        expect(ended.code, `strongroom ${words.join(" ")}: ${ended.stderr}`).to.equal(wanted[i]);
+      }
+    });
+  }
+
+  it("acts on the home of the call that names it: a locked vault, no vault, and no server", async () => {
+    const server = await startLocalServer();
+    const own = ["--home", server.home];
+    const advise = async (args: readonly string[]) => {
+      const { stdout, stderr } = await strongroom({}, [...own, ...args, "--non-interactive"]);
+      const [words = []] = advisedIn(stdout + stderr);
+      expect(words.slice(0, 2), stdout + stderr).to.deep.equal(own);
+      return words;
+    };
+    expect((await advise(["ls"])).at(-1)).to.equal("init");
+    await mustInit(server);
+    await mustLock(server);
+    const unlock = await advise(["ls"]);
+    expect(unlock.at(-1)).to.equal("unlock");
+    const unlocking = await strongroom({}, [...unlock, "--passphrase-file", "-"], "wrong");
+    expect(unlocking.code, unlocking.stderr).to.equal(9);
+    const none = home();
+    const { stderr } = await strongroom({}, ["ls", "--home", none]);
+    expect(stderr).to.contain(`start it with  strongroom --home '${none}' up`);
+  });
+
+  it("names a command that there is, with flags that it has, in every message of the source", async () => {
+    const text = ["cli/kit", "cli/commands", "client"].flatMap((folder) => sourceIn(folder)).join("\n");
+    const advised = new Set(
+      [...text.matchAll(/ {2}(strongroom(?: [a-z][\w-]*| --?[a-z][\w-]*)+)/g)].map(([, words = ""]) => words),
+    );
+    expect(advised.size).to.be.above(25);
+    for (const words of advised) {
+      const [, name = "", ...rest] = words.split(" ");
+      expect(names, words).to.include(name);
+      const flags = rest.filter((word) => word.startsWith("--") && word !== "--help");
+      const { stdout } = await strongroom({ STRONGROOM_HOME: home() }, [name, "--help"]);
+      const leading = ["--home", "--address", "--token-file", "--cacert", "--json"];
+      for (const flag of flags)
+        expect([...stdout.matchAll(/--[\w-]+/g)].flat().concat(leading), words).to.include(flag);
+    }
+  });
+});
+
+/** Returns the text of the source files of a folder. */
+function sourceIn(folder: string): string[] {
+  const root = new URL(`../../../src/${folder}/`, import.meta.url);
+  return readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => readFileSync(new URL(name, root), "utf8"));
+}
