@@ -9,6 +9,7 @@ import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { realScryptCost, shareLocalServer } from "../../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, send } from "../../../tools/rig/test-client.js";
+import { strongroom } from "../../cli/run-command.js";
 import { helperRunner } from "../helper-programs.js";
 
 describe("docker-credential-strongroom", function () {
@@ -18,6 +19,9 @@ describe("docker-credential-strongroom", function () {
 
   const docker = (action: string, input: string | Uint8Array = "") =>
     execute("docker-credential-strongroom", [action], input);
+  /** Runs the command itself, in the tests' process. */
+  const here = (action: string, input: string | Uint8Array = "") =>
+    strongroom(server(), ["docker-credential", action], { input });
   const hub = "https://index.docker.io/v1/";
 
   it("stores, gives, lists and erases logins", async () => {
@@ -63,32 +67,32 @@ describe("docker-credential-strongroom", function () {
   ];
   for (const [what, input, exit, says] of attributes) {
     it(`${exit === 0 ? "stores a login with" : "refuses to store"} ${what}`, async () => {
-      const { code, stdout, stderr } = await docker("store", input);
+      const { code, stdout, stderr } = await here("store", input);
       expect(code, stderr).to.equal(exit);
       expect(stdout)
         .to.satisfy((text: string) => text.endsWith(says))
         .and.not.contain("hidden-text");
       const user = what.startsWith("a token") ? "<token>" : "u";
-      const given = await docker("get", " table.test\r\n");
+      const given = await here("get", " table.test\r\n");
       if (exit === 0) expect(JSON.parse(given.stdout)).to.deep.equal({ ...login, Username: user });
       else expect(given.stdout).to.equal("credentials not found in native keychain\n");
-      await docker("erase", "table.test");
+      await here("erase", "table.test");
     });
   }
 
   it("names a missing registry as docker expects it, and unknown actions", async () => {
     for (const action of ["get", "erase"])
-      expect(await docker(action, " \n")).to.include({ code: 2, stdout: "no credentials server URL\n" });
-    expect(await docker("erase", "unknown.test")).to.include({ code: 0, stdout: "" });
-    expect(await docker("version")).to.include({ code: 2 });
+      expect(await here(action, " \n")).to.include({ code: 2, stdout: "no credentials server URL\n" });
+    expect(await here("erase", "unknown.test")).to.include({ code: 0, stdout: "" });
+    expect(await here("version")).to.include({ code: 2 });
   });
 
   it("guesses no user where a registry has several", async () => {
     for (const user of ["a", "b"]) await mustPut(server(), `docker/several.test/${user}`, user);
-    const { code, stdout } = await docker("get", "several.test");
+    const { code, stdout } = await here("get", "several.test");
     expect(code).to.equal(7);
     expect(stdout).to.contain("several users have a password in docker/several.test/");
-    await docker("erase", "several.test");
+    await here("erase", "several.test");
   });
 
   it("refuses invalid input without repeating it", async () => {
@@ -101,21 +105,21 @@ describe("docker-credential-strongroom", function () {
       '{"ServerURL":"r","Username":"u","Secret":"hidden-text\\ud800"}',
       "[".repeat(200_000),
     ]) {
-      const { code, stdout, stderr } = await docker("store", input);
+      const { code, stdout, stderr } = await here("store", input);
       expect(code).to.equal(2);
       expect(stdout + stderr)
         .to.contain("ServerURL, Username and Secret")
         .and.not.contain("hidden-text");
     }
-    expect(await docker("get", "")).to.include({ code: 2 });
-    const long = await docker("store", JSON.stringify({ ServerURL: "r", Username: "u", Secret: "x".repeat(300_000) }));
+    expect(await here("get", "")).to.include({ code: 2 });
+    const long = await here("store", JSON.stringify({ ServerURL: "r", Username: "u", Secret: "x".repeat(300_000) }));
     expect(long.code).to.equal(2);
     expect(long.stderr).to.contain("256 KiB");
     await mustPut(server(), "docker/binary.test/me", { value: "/w==", encoding: "base64" });
-    const binary = await docker("get", "binary.test");
+    const binary = await here("get", "binary.test");
     expect(binary).to.include({ code: 2, stdout: "docker/binary.test/me is binary: docker takes a text\n" });
     expect(binary.stderr).to.contain("binary");
-    expect(await docker("login")).to.include({ code: 2 });
+    expect(await here("login")).to.include({ code: 2 });
   });
 
   /** A registry that wants Basic authentication (the distribution specification, "Determining Support"); the logins it has seen. */
