@@ -8,8 +8,30 @@ const scopeName: Rule = {
   must: "must be a name such as us-east-1, in lower case",
 };
 
+const text = (most: number): Rule => ({
+  isValid: (value) => typeof value === "string" && value.length <= most && /^[ -~]+$/.test(value),
+  must: `must be a text of at most ${most} printable ASCII characters`,
+});
+
+/** DANGER: it becomes a part of a path. */
+const id: Rule = {
+  isValid: (value) =>
+    /^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$/.test(String(value)) && ["string", "number"].includes(typeof value),
+  must: "must be an id of letters, digits, dots, dashes and underscores",
+};
+
+const httpsUrl: Rule = { isValid: isHttpsUrl, must: "must be an https URL without user and fragment" };
+
+function isHttpsUrl(value: unknown): boolean {
+  if (typeof value !== "string" || value.length > 2048 || !/^https:\/\/[!-~]+$/.test(value)) return false;
+  const url = URL.canParse(value) ? new URL(value) : null;
+  return url !== null && url.username === "" && url.password === "" && !value.includes("#");
+}
+
 /** A row for each kind, with a rule for each of its members. */
 const kinds: { readonly [K in keyof ComputedMembers]-?: Readonly<Record<string, Rule>> } = {
+  githubApp: { appId: id, installation: id, api: { ...httpsUrl, isOptional: true } },
+  oauth: { tokenUrl: httpsUrl, clientId: text(256), scope: { ...text(1024), isOptional: true } },
   sigv4: { service: scopeName, region: scopeName },
 };
 
@@ -26,7 +48,7 @@ export function readComputed(members: Readonly<Record<string, unknown>>): Comput
   const found = Object.entries(kinds[kind]).map(([name, rule]) => ({ name, rule, value: Reflect.get(value, name) }));
   const wrong = found.find(({ rule, value: one }) => !(rule.isOptional && one === undefined) && !rule.isValid(one));
   if (wrong !== undefined) return `${kind}.${wrong.name} ${wrong.rule.must}`;
-  const read = found.flatMap(({ name, value: one }) => (one === undefined ? [] : [[name, one] as const]));
+  const read = found.flatMap(({ name, value: one }) => (one === undefined ? [] : [[name, String(one)] as const]));
   return { [kind]: Object.fromEntries(read) } as ComputedMembers;
 }
 

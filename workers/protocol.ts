@@ -50,6 +50,9 @@ export type BlobFault = "foreign" | "version" | "length";
  *   `assess` judges values.
  * - `describeUses` lists the hosts that secrets may be used for, and `render` makes the head of a request to one of them, with
  *   the secret in it.
+ * - Where `render` lacks a token, `startExchange` makes the request for one, with null where there is no refresh token, and the
+ *   write `takeToken` takes it from the response. Where it lacks the store of a refresh token, `storeRefreshToken` comes first.
+ *   `reviewTokens` ends tokens of a secret that has changed; null: it is gone.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
  * - `history`, `openVersion` list the versions in a blob, and open one.
  * - `kvRead` is a read of Vault's KV engine, `kvMetadata` shows the settings of a secret, and `kvVersions` reads numbers of
@@ -164,7 +167,28 @@ interface Operations {
   };
   render: {
     request: { op: "render"; path: string; blob: Bytes } & RequestToRender;
-    response: { readonly ok: true; readonly head: Bytes } | Refusal;
+    response:
+      | { readonly ok: true; readonly head: Bytes }
+      | { readonly ok: true; readonly head: null; readonly lacks: "token" | "store"; readonly etag: string }
+      | Refusal;
+  };
+  startExchange: {
+    request: { op: "startExchange"; path: string; blob: Bytes; host: string; port: number };
+    response:
+      | {
+          readonly ok: true;
+          readonly request: Bytes;
+          readonly host: string;
+          readonly port: number;
+          readonly allowsPrivate: boolean;
+          readonly etag: string;
+        }
+      | { readonly ok: true; readonly request: null }
+      | Refusal;
+  };
+  reviewTokens: {
+    request: { op: "reviewTokens"; path: string; blob: Bytes | null };
+    response: Done | Refusal;
   };
   describe: {
     /** `deletedAt`: milliseconds since 1970, of secrets in the trash. */
@@ -277,7 +301,8 @@ interface Operations {
  * Changes that make a new blob of the blob at their path. `put`, `undo` and `changeMetadata` make the next version, of
  * a body, of a kept version, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure`
  * changes the settings of a secret. `prune` removes the earlier versions, `changeVersions` destroys versions, marks
- * them as deleted, or removes that mark. `setUses` changes the hosts that a secret may be used for. `move` and `copy`
+ * them as deleted, or removes that mark. `setUses` changes the hosts that a secret may be used for. `takeToken` and
+ * `storeRefreshToken` make a version where a refresh token was rotated. `move` and `copy`
  * seal it for another path.
  */
 interface Writes {
@@ -293,6 +318,14 @@ interface Writes {
     readonly mayDestroyCurrent: boolean;
   };
   setUses: { readonly add: Binding | null; readonly removeHost: string | null };
+  takeToken: {
+    readonly body: Bytes | SharedBytes;
+    readonly host: string;
+    readonly port: number;
+    readonly etag: string;
+    readonly status: number;
+  };
+  storeRefreshToken: object;
   move: { readonly to: string };
   copy: { readonly to: string };
 }
@@ -447,8 +480,8 @@ export type HeaderResult = {
 /** The write changes nothing. */
 export type Unchanged = { readonly ok: true; readonly blob: null };
 
-/** `removed`: how many versions a `prune` removes. */
-export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number };
+/** `removed`: how many versions a `prune` removes. `problem`: why `takeToken` has found no token. */
+export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number; readonly problem?: TokenProblem };
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
 export type SealResult = {
@@ -520,8 +553,18 @@ export type Binding = ComputedMembers & {
 
 /** One member, which says how a credential is computed from the value. */
 export type ComputedMembers = {
+  readonly githubApp?: {
+    readonly appId: string;
+    readonly installation: string;
+    /** URL of the API, where it is not the usual one of the host. */
+    readonly api?: string;
+  };
+  readonly oauth?: { readonly tokenUrl: string; readonly clientId: string; readonly scope?: string };
   readonly sigv4?: { readonly service: string; readonly region: string };
 };
+
+/** Why no token was issued. `reauthorize`: the refresh token is not valid, so that a person has to get another one. */
+export type TokenProblem = "exchange" | "reauthorize";
 
 /**
  * `fields`: header lines, each ended by CR LF, from the broker's reader of heads. `payloadHash`: SHA-256 of the body in hex; null

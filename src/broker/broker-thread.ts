@@ -7,6 +7,7 @@ import { BrokerConnections } from "./connections.js";
 import { systemResolve } from "./egress.js";
 import type { Answer, Ask, BrokerStart, FromBroker, QuestionKind, ToBroker } from "./messages.js";
 import { type ProxyDependencies, serveClient } from "./proxy.js";
+import { exchangeToken } from "./token-endpoint.js";
 import { Upstreams } from "./upstream.js";
 
 type Waiting = (answer: Answer<QuestionKind>) => void;
@@ -15,10 +16,12 @@ class BrokerThread {
   readonly #waiting = new Map<number, Waiting>();
   readonly #authorities = new Map<string, Promise<SessionAuthority>>();
   readonly #connections: BrokerConnections;
+  readonly #upstreams: Upstreams;
   readonly #server: Server;
   #questions = 0;
 
   constructor(start: BrokerStart) {
+    this.#upstreams = new Upstreams(systemResolve, start.upstreamCa);
     const deps = this.#dependencies(start);
     this.#connections = new BrokerConnections(start.limits.connections);
     const serve = (socket: Socket) => {
@@ -35,6 +38,7 @@ class BrokerThread {
   take(message: ToBroker): void {
     if (message.kind === "answer") this.#settle(message.id, message.answer);
     if (message.kind === "authority") void this.#showAuthority(message);
+    if (message.kind === "exchange") void this.#exchange(message);
     if (message.kind === "end") this.#endSession(message.session);
   }
 
@@ -43,13 +47,13 @@ class BrokerThread {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
-  #dependencies({ upstreamCa, limits }: BrokerStart): ProxyDependencies {
+  #dependencies({ limits }: BrokerStart): ProxyDependencies {
     return {
       limits,
       ask: (kind, ask) => this.#ask(kind, ask),
       used: (permit, status) => send({ kind: "used", permit, status }),
       authority: ({ id, bound }) => this.#authority(id, [...new Set(bound.map(({ host }) => host))]),
-      upstreams: new Upstreams(systemResolve, upstreamCa),
+      upstreams: this.#upstreams,
       isOwnHost: (host) => [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`].includes(host.toLowerCase()),
       admit: (session, socket) => this.#connections.admit(socket, session),
     };
@@ -79,6 +83,11 @@ class BrokerThread {
   async #showAuthority({ id, session, hosts }: ToBroker & { readonly kind: "authority" }): Promise<void> {
     const { certificate } = await this.#authority(session, hosts);
     send({ kind: "certificate", id, certificate });
+  }
+
+  async #exchange({ id, exchange }: ToBroker & { readonly kind: "exchange" }): Promise<void> {
+    const exchanged = await exchangeToken(this.#upstreams, exchange);
+    send({ kind: "exchanged", id, exchanged }, exchanged.ok ? [exchanged.body.buffer] : []);
   }
 
   #endSession(session: string): void {

@@ -26,6 +26,8 @@ import type {
   BrokerLimits,
   BrokerRefusal,
   BrokerStart,
+  Exchanged,
+  ExchangeRequest,
   FromBroker,
   QuestionKind,
   Session,
@@ -33,6 +35,7 @@ import type {
   Use,
 } from "./messages.js";
 import { findProgram } from "./peer-program.js";
+import { ExchangeError, TokenExchanges } from "./token-exchanges.js";
 
 export type BrokerDependencies = {
   readonly vault: Vault;
@@ -74,10 +77,12 @@ const fewestCallers = 256;
 const firstRestartMs = 1_000;
 const lastRestartMs = 60_000;
 
-type PermittedUse = { readonly caller: ClientCaller; readonly use: Use; readonly path: string };
+/** `code`: why there was no token for the request. */
+type PermittedUse = { readonly caller: ClientCaller; readonly use: Use; readonly path: string; code?: string };
 
 export class Broker {
   readonly approvals: Approvals;
+  readonly tokenExchanges: TokenExchanges;
   readonly #deps: BrokerDependencies;
   readonly #upstreamCa: string | null;
   #port: number;
@@ -87,6 +92,7 @@ export class Broker {
   readonly #rules = new Map<string, SessionRules>();
   readonly #permits = new Map<number, PermittedUse>();
   readonly #certificates = new Map<number, (certificate: string | null) => void>();
+  readonly #exchanges = new Map<number, (exchanged: Exchanged) => void>();
   #mostCallers = fewestCallers;
   #count = 0;
   #restartMs = firstRestartMs;
@@ -94,6 +100,10 @@ export class Broker {
 
   private constructor({ port, socket }: BrokerPlace, upstreamCa: string | null, deps: BrokerDependencies) {
     this.approvals = new Approvals(deps.clock);
+    this.tokenExchanges = new TokenExchanges({
+      secrets: deps.vault.secrets,
+      send: (exchange) => this.#exchange(exchange),
+    });
     this.#port = port;
     this.#socket = socket;
     this.#upstreamCa = upstreamCa;
@@ -197,6 +207,7 @@ export class Broker {
   #threadEnded(): void {
     this.#thread = null;
     for (const settle of this.#certificates.values()) settle(null);
+    for (const settle of this.#exchanges.values()) settle(threadEnded);
     this.approvals.cancel();
     for (const permit of this.#permits.keys()) this.#used(permit, 502); // a credential may have gone out
     if (this.#isStopped) return;
@@ -214,6 +225,7 @@ export class Broker {
   #take(thread: Worker, message: FromBroker): void {
     if (message.kind === "used") this.#used(message.permit, message.status);
     else if (message.kind === "certificate") this.#certificates.get(message.id)?.(message.certificate);
+    else if (message.kind === "exchanged") this.#exchanges.get(message.id)?.(message.exchanged);
     else if ("ask" in message) void this.#reply(thread, message.id, message.kind, message.ask);
   }
 
@@ -315,7 +327,10 @@ export class Broker {
     this.#mustBeAllowed(caller);
     const { host: to, port, method, target } = use;
     const request = { host: to, port, method, target, fields, payloadHash };
-    const head = await this.#deps.vault.secrets.render(path, request);
+    const head = await this.tokenExchanges.render(path, request).catch((error: unknown) => {
+      if (error instanceof ExchangeError) found.code = error.code;
+      throw error;
+    });
     this.#deps.audit?.record({ event: "use-begin", token: sessionId(caller), path, host: to, method });
     return { ok: true, head };
   }
@@ -324,9 +339,17 @@ export class Broker {
     const found = this.#permits.get(permit);
     if (found === undefined) return;
     this.#permits.delete(permit);
-    const { caller, path, use } = found;
+    const { caller, path, use, code } = found;
     const { host, method } = use;
-    this.#deps.audit?.record({ event: "use", token: sessionId(caller), path, host, method, status });
+    this.#deps.audit?.record({
+      event: "use",
+      token: sessionId(caller),
+      path,
+      host,
+      method,
+      status,
+      ...(code && { code }),
+    });
   }
 
   #usesOf(caller: Caller): Promise<readonly SecretUse[]> {
@@ -345,11 +368,22 @@ export class Broker {
     throw new VaultError("UNAVAILABLE", "the broker is restarting: try again in a second");
   }
 
+  /** Has the broker's thread send a request for a token. */
+  async #exchange(exchange: ExchangeRequest): Promise<Exchanged> {
+    const id = this.#count++;
+    return new Promise<Exchanged>((resolve) => {
+      if (this.#thread === null) return resolve(threadEnded);
+      this.#exchanges.set(id, resolve);
+      this.#send({ kind: "exchange", id, exchange }, [exchange.request.buffer]);
+    }).finally(() => this.#exchanges.delete(id));
+  }
+
   #send(message: ToBroker, moved: ArrayBuffer[] = []): void {
     this.#thread?.postMessage(message, moved);
   }
 
   #refusal(error: unknown): BrokerRefusal {
+    if (error instanceof ExchangeError) return { ok: false, status: 502, code: error.code, error: error.message };
     if (!(error instanceof VaultError)) {
       this.#deps.log.error({ event: "broker-error", error });
       return { ok: false, status: 502, code: "INTERNAL", error: "the request failed: see the server's log" };
@@ -359,6 +393,8 @@ export class Broker {
     return { ok: false, status, code, error: message, ...(status === 429 && { retryAfter: 300 }) };
   }
 }
+
+const threadEnded: Exchanged = { ok: false, problem: "was not asked: the broker is restarting" };
 
 const rootRefused =
   "the broker does not take the root token: use strongroom agent run, or a client token with the scope use";

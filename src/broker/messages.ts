@@ -88,6 +88,19 @@ export type Questions = {
   };
 };
 
+/** A request for a token: whole, with its body. It holds credentials. */
+export type ExchangeRequest = {
+  readonly host: string;
+  readonly port: number;
+  readonly allowsPrivate: boolean;
+  readonly request: Bytes;
+};
+
+/** `body`: of the endpoint's response, which is JSON. `problem`: what the endpoint did, for the client. */
+export type Exchanged =
+  | { readonly ok: true; readonly status: number; readonly body: Bytes }
+  | { readonly ok: false; readonly problem: string };
+
 export type QuestionKind = keyof Questions;
 export type Ask<K extends QuestionKind> = Questions[K]["ask"];
 export type Answer<K extends QuestionKind> = Questions[K]["answer"] | BrokerRefusal;
@@ -98,11 +111,14 @@ export type FromBroker =
   | { readonly kind: QuestionKind; readonly id: number; readonly ask: Ask<QuestionKind> }
   /** The upstream's status once it is known, or the broker's own; for the audit log. */
   | { readonly kind: "used"; readonly permit: number; readonly status: number }
-  | { readonly kind: "certificate"; readonly id: number; readonly certificate: string };
+  | { readonly kind: "certificate"; readonly id: number; readonly certificate: string }
+  | { readonly kind: "exchanged"; readonly id: number; readonly exchanged: Exchanged };
 
 export type ToBroker =
   | { readonly kind: "answer"; readonly id: number; readonly answer: Answer<QuestionKind> }
   /** Makes the session's authority, or returns the one there is. */
   | { readonly kind: "authority"; readonly id: number; readonly session: string; readonly hosts: readonly string[] }
+  /** Sends a request for a token. */
+  | { readonly kind: "exchange"; readonly id: number; readonly exchange: ExchangeRequest }
   /** The session has ended: its authority goes, and its connections are closed. */
   | { readonly kind: "end"; readonly session: string };

@@ -14,6 +14,9 @@ import { type Resolve, resolveAddresses } from "./egress.js";
 const connectMs = 15_000;
 const keepAliveMs = 60_000;
 
+/** SSL_OP_CLEANSE_PLAINTEXT of OpenSSL 3, which Node does not name: what was received is wiped once it is read. */
+const cleansePlaintext = 2;
+
 export type Target = { readonly host: string; readonly port: number; readonly allowsPrivate: boolean };
 
 /** The upstream could not be reached or did not prove its name. The text is for the client. */
@@ -42,7 +45,7 @@ export class Upstreams {
   constructor(resolve: Resolve, ca: string | null) {
     this.#resolve = resolve;
     const roots = ca === null ? [...rootCertificates] : [...rootCertificates, ca];
-    this.#secureContext = createSecureContext({ ca: roots, minVersion: "TLSv1.2" });
+    this.#secureContext = createSecureContext({ ca: roots, minVersion: "TLSv1.2", secureOptions: cleansePlaintext });
   }
 
   get resolve(): Resolve {

@@ -494,9 +494,31 @@ export interface UseRequest {
   readonly ask?: string;
   /** Whether the host may have a private address. */
   readonly private?: boolean;
+  readonly githubApp?: GithubApp;
+  readonly oauth?: OAuth;
   readonly sigv4?: SigV4;
   /** Name of the route `/r/NAME/` at the broker. */
   readonly name?: string;
+}
+
+/** The secret is the private key of an app of GitHub (RSA, in PEM), which the key worker exchanges for a token of an installation. Requests carry the token in place of the secret. */
+export interface GithubApp {
+  /** The app's id, or its client id. */
+  readonly appId: string;
+  /** The installation's id. */
+  readonly installation: string;
+  /** URL of the API. Default: `https://api.github.com` for `github.com` and `api.github.com`, else the host itself. At most 2048 bytes of UTF-8. */
+  readonly api?: string;
+}
+
+/** The secret is a JSON object with `refreshToken` and perhaps `clientSecret`, which the key worker exchanges for an access token (RFC 6749, section 6). Requests carry the access token in place of the secret. */
+export interface OAuth {
+  /** URL of the token endpoint: https, without user and fragment. At most 2048 bytes of UTF-8. */
+  readonly tokenUrl: string;
+  /** The client's id. At most 256 bytes of UTF-8. */
+  readonly clientId: string;
+  /** Scopes to ask for, separated by spaces. Default: those of the refresh token. At most 1024 bytes of UTF-8. */
+  readonly scope?: string;
 }
 
 /** The secret is an access key of AWS, a JSON object with `accessKeyId`, `secretAccessKey` and perhaps `sessionToken`, and signs the request's head (Signature Version 4). */
@@ -529,6 +551,8 @@ export interface Use {
   readonly ask: string;
   /** Whether the host may have a private address. */
   readonly private: boolean;
+  readonly githubApp?: GithubApp;
+  readonly oauth?: OAuth;
   readonly sigv4?: SigV4;
   /** Name of the route `/r/NAME/` at the broker. */
   readonly name?: string;
@@ -558,6 +582,8 @@ export interface UseSet {
   readonly ask: string;
   /** Whether the host may have a private address. */
   readonly private: boolean;
+  readonly githubApp?: GithubApp;
+  readonly oauth?: OAuth;
   readonly sigv4?: SigV4;
   /** Name of the route `/r/NAME/` at the broker. */
   readonly name?: string;
@@ -1028,6 +1054,8 @@ export interface VaultStatus {
   readonly vaultPort?: number;
   /** The broker's port on 127.0.0.1, if it is on. */
   readonly brokerPort?: number;
+  /** Secrets whose refresh token is not valid, so that a person has to store another one, if there are any. */
+  readonly reauthorize?: readonly string[];
   readonly certificate?: ServerCertificate;
   /** Milliseconds of inactivity after which the vault locks. 0: never. */
   readonly idleTimeoutMs: number;

@@ -22,7 +22,7 @@ export type ServerRecord =
   | { readonly event: "locked"; readonly reason: string }
   | { readonly event: "lockout"; readonly credential: string; readonly address?: string; readonly count?: number }
   | { readonly event: "use-begin"; readonly token: string; readonly path: string; readonly host: string; readonly method: string }
-  | { readonly event: "use"; readonly token: string; readonly path: string; readonly host: string; readonly method: string; readonly status: number }
+  | { readonly event: "use"; readonly token: string; readonly path: string; readonly host: string; readonly method: string; readonly status: number; readonly code?: string }
   | { readonly event: "destroy"; readonly path: string; readonly reason: string }
   | { readonly event: "gap"; readonly count: number; readonly since: string }
   | { readonly event: "checkpoint"; readonly reason: string; readonly from: number; readonly key: string; readonly mac: string }

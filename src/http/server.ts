@@ -71,7 +71,9 @@ async function showStatus({ service, vault, query }: BasicCall & { readonly quer
   const found = await vault.report.status();
   const certificate = { endsAt: new Date(service.certificate.endsAt).toISOString() };
   const ports = { port, ...(vaultPort !== null && { vaultPort }), ...(broker && { brokerPort: broker.port }) };
-  const body = { ...found, serverRunning: !stopSignal.aborted, version, ...ports, certificate };
+  const reauthorize = broker?.tokenExchanges.reauthorize ?? [];
+  const expired = reauthorize.length > 0 && { reauthorize };
+  const body = { ...found, serverRunning: !stopSignal.aborted, version, ...ports, certificate, ...expired };
   return json(body, query === "unlocked" && found.locked ? 503 : 200);
 }
 

@@ -52,7 +52,7 @@ function measuredShared(shared: SharedStore, measure: Measure): Shared {
     currentRun: () => shared.currentRun(), // once a sweep
     foreignOwner: shared.foreignOwner,
     foreignRows: () => shared.foreignRows(), // maintenance alone asks
-    alone: (work) => shared.alone(work), // the work's own calls are measured
+    alone: (work, path) => shared.alone(work, path), // the work's own calls are measured
     commitOn: (...args) => measure("commit", () => shared.commitOn(...args)),
     documentTags: (names) => measure("documentTags", () => shared.documentTags(names)),
     listWithHeads: (...args) => measure("list", () => shared.listWithHeads(...args)),

@@ -81,8 +81,11 @@ export interface SharedStore {
    */
   currentRun(): Promise<string>;
 
-  /** Runs work that one server at a time may run; returns false, without running it, while another server does. */
-  alone(work: () => Promise<void>): Promise<boolean>;
+  /**
+   * Runs work that one server at a time may run, of those for a path where one is given; returns false, without running it, while
+   * another server does.
+   */
+  alone(work: () => Promise<void>, path?: string): Promise<boolean>;
 
   /**
    * Like `commit` if no basis has changed; `refused` numbers the bases after the changes. No path is both changed and

@@ -5,10 +5,12 @@ import type {
   RequestToRender,
   ResultOf,
   SharedBytes,
+  TokenProblem,
   VersionChange,
   Write,
 } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
@@ -18,6 +20,7 @@ import {
   always,
   type Condition,
   conflictAt,
+  expectedAs,
   includesTag,
   isConditional,
   type MaybeResponse,
@@ -36,6 +39,16 @@ import { headBytes, SealedSpace, type SpaceKind, type SpaceParts, type Written }
 import { VaultTrash } from "./trash.js";
 
 export type ReadDecision = Exclude<ResultOf<"readDecision">, { readonly ok: false }>;
+
+/** A binding of a secret, by its host. */
+export type UsePlace = { readonly path: string; readonly host: string; readonly port: number };
+
+export type Rendered = Exclude<ResultOf<"render">, { readonly ok: false }>;
+export type StartedExchange = Exclude<ResultOf<"startExchange">, { readonly ok: false }>;
+
+/** How long a server waits for another one's exchange: longer than it may take. */
+const mostTriesAlone = 150;
+const betweenTriesMs = 100;
 
 export type SecretsOptions = SpaceParts & {
   readonly clock: Clock;
@@ -135,12 +148,69 @@ export class VaultSecrets {
   }
 
   /**
-   * Returns the head of a request with the secret in it: wipe it once it is sent.
+   * Returns the head of a request with the secret in it: wipe it once it is sent. Null: a token is lacking.
    * @throws VaultError FORBIDDEN when the secret may not be used for this request, NOT_FOUND, … as put
    */
-  async render(path: string, request: RequestToRender): Promise<Bytes> {
+  render(path: string, request: RequestToRender): Promise<Rendered> {
     const asked = (found: CachedBlob) => ({ op: "render", path, blob: currentBytes(found), ...request }) as const;
-    return (await this.space.askAbout(path, asked)).head;
+    return this.space.askAbout(path, asked);
+  }
+
+  /**
+   * Returns the request for a token, which holds credentials: it is wiped where it is sent.
+   * @throws VaultError as render
+   */
+  startExchange({ path, ...place }: UsePlace): Promise<StartedExchange> {
+    const op = "startExchange";
+    return this.space.askAbout(path, (found) => ({ op, path, blob: currentBytes(found), ...place }) as const);
+  }
+
+  /**
+   * Takes a token from an endpoint's response, which is wiped. Returns once a rotated refresh token is stored, or with the reason
+   * why there is no token. @throws VaultError as render; UNAVAILABLE where the refresh token is not stored
+   */
+  takeToken(
+    { path, ...place }: UsePlace,
+    response: { readonly etag: string; readonly status: number; readonly body: Bytes },
+  ): Promise<TokenProblem | null> {
+    return this.space.change(
+      path,
+      always,
+      async () => {
+        const { result, previous } = await this.space.make(path, { kind: "takeToken", ...place, ...response });
+        if (result.blob !== null) await this.space.replace(path, result, expectedAs(previous));
+        return result.problem ?? null;
+      },
+      response.body,
+    );
+  }
+
+  /** Stores the refresh token that the key worker holds, where the vault has not got it. @throws VaultError as takeToken */
+  async storeRefreshToken(path: string): Promise<void> {
+    await this.write(path, { kind: "storeRefreshToken" });
+  }
+
+  /** Ends the tokens of a secret that has changed. @throws VaultError VAULT_LOCKED */
+  async reviewTokens(path: string): Promise<void> {
+    await this.space.change(path, always, async () =>
+      this.space.ask({ op: "reviewTokens", path, blob: await this.space.whole(path) }),
+    );
+  }
+
+  /** Runs work that one server at a time may run for this path, once no other one does. @throws VaultError UNAVAILABLE */
+  async alone(path: string, work: () => Promise<void>): Promise<void> {
+    const { shared } = this.#cached.store;
+    if (shared === undefined) return work();
+    for (let tries = 0; tries < mostTriesAlone; tries++) {
+      if (await shared.alone(work, path)) return;
+      await new Promise<void>((resolve) => this.#clock.after(betweenTriesMs, resolve));
+    }
+    throw new VaultError("UNAVAILABLE", `another server is getting a token for ${path}: try again`);
+  }
+
+  /** Returns the etag of the current version; null when there is none. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  etag(path: string): Promise<string | null> {
+    return this.space.whileUnlocked(async () => tagOrNone(await this.space.head(path)));
   }
 
   /** @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE */

@@ -13,6 +13,7 @@ import type {
 } from "../protocol.js";
 import type { TransitState } from "../transit/state.js";
 import type { Turns } from "../turns.js";
+import type { ComputedTokens } from "../uses/tokens.js";
 import type { BodyReaders } from "./request-bodies.js";
 
 export type Context = {
@@ -22,6 +23,7 @@ export type Context = {
   /** Operations that derive a key or change the header take turns. */
   readonly turns: Turns;
   readonly transit: TransitState;
+  readonly computed: ComputedTokens;
   /** When the message was sent, in milliseconds since 1970. */
   readonly now: number;
 };
@@ -32,7 +34,7 @@ type Operate<O extends Operation> = (context: Context, request: RequestOf<O>) =>
 export type OperationTable = { readonly [O in Exclude<Operation, "open">]: Operate<O> };
 
 /** Inputs of a write; `previous` and `reread`: see the operation `write`. */
-export type Writing = Pick<Context, "settings" | "readers" | "now"> & {
+export type Writing = Pick<Context, "settings" | "readers" | "computed" | "now"> & {
   readonly key: SealingKey;
   readonly path: string;
   readonly previous: Uint8Array | null;

@@ -7,7 +7,9 @@ import type { Call, CallResult, RequestOf, Result, SentLocks, WorkerSettings, Wo
 import { unexpected } from "../refusals.js";
 import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
+import { ComputedTokens } from "../uses/tokens.js";
 import { assess } from "./assess.js";
+import { reviewTokens, startExchange } from "./computed-tokens.js";
 import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
 import { kvMetadata, kvRead, kvVersions } from "./kv.js";
@@ -44,7 +46,7 @@ const operations: OperationTable = {
   ...{ kvRead, kvMetadata, kvVersions },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, hashBytes, oneTimeCode },
-  ...{ describeUses, readDecision, render },
+  ...{ describeUses, readDecision, render, startExchange, reviewTokens },
   ...{ signRecords, verifyRecords, resignRecords, signCheckpoint, verifyCheckpoints },
 };
 
@@ -64,8 +66,12 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
 export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
   const readers = bodyReaders(settings.maxValueBytes);
   const transit = new TransitState();
-  const keyring = new Keyring(sentLocks, () => transit.forget());
-  return { settings, keyring, readers, turns: new Turns(), transit, now: 0 };
+  const computed = new ComputedTokens();
+  const keyring = new Keyring(sentLocks, () => {
+    transit.forget();
+    computed.clear();
+  });
+  return { settings, keyring, readers, turns: new Turns(), transit, computed, now: 0 };
 }
 
 /** The responses' bytes are moved, not copied. */

@@ -1,6 +1,13 @@
 /** Operations on uses: the hosts a secret is bound to, and heads of requests to them, the only place that its value goes. */
 import { isComputed, readComputed } from "../binding-members.js";
-import { earlierIn, openMetadata, sealBlob } from "../crypto/blob.js";
+import {
+  earlierIn,
+  etagOfCurrent,
+  type OpenedVersion,
+  openMetadata,
+  type SealingKey,
+  sealBlob,
+} from "../crypto/blob.js";
 import { type JsonValue, readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import { fromLatin1, withScratch } from "../memory.js";
@@ -91,18 +98,38 @@ function approvalDuration(value: JsonValue | undefined): number | "request" | "s
   return typeof text === "number" && Number.isInteger(text) && text > 0 && text <= 31_536_000 ? text : null;
 }
 
-export function render({ keyring, now }: Context, { path, blob, ...request }: RequestOf<"render">): ResultOf<"render"> {
+export function render(
+  { keyring, computed, now }: Context,
+  { path, blob, ...request }: RequestOf<"render">,
+): ResultOf<"render"> {
   return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob, now);
-    if ("ok" in current) return current;
-    const binding = usesIn(readMetadata(current.metadata).attributes).find(
-      ({ host, port }) => host === request.host && port === request.port,
-    );
-    if (binding === undefined) return forbidden(`${path} is not bound to ${request.host}, port ${request.port}`);
+    const use = openUse(key, path, blob, request, now);
+    if ("ok" in use) return use;
+    const { binding, value } = use;
     const reason = new JudgedRequest(request).whyNot(binding);
     if (reason !== null) return forbidden(reason);
     const lines = readHeaderLines(binding, request.fields);
     if ("ok" in lines) return lines;
-    return bindingKind(binding).makeHead({ path, binding, request, lines, value: bytesOfValue(current.value), now });
+    const etag = etagOfCurrent(blob);
+    return bindingKind(binding).makeHead({ path, binding, request, lines, value, now, etag, tokens: computed });
   });
+}
+
+/** A secret and its binding to one host. `value`: in scratch memory. */
+export type OpenedUse = { readonly current: OpenedVersion; readonly binding: Binding; readonly value: Uint8Array };
+
+/** Opens a secret for requests to a host. */
+export function openUse(
+  key: SealingKey,
+  path: string,
+  blob: Uint8Array | null,
+  { host, port }: Pick<Binding, "host" | "port">,
+  now: number,
+): OpenedUse | Refusal {
+  const current = openSecret(key, path, blob, now);
+  if ("ok" in current) return current;
+  const uses = usesIn(readMetadata(current.metadata).attributes);
+  const binding = uses.find((use) => use.host === host && use.port === port);
+  if (binding === undefined) return forbidden(`${path} is not bound to ${host}, port ${port}`);
+  return { current, binding, value: bytesOfValue(current.value) };
 }

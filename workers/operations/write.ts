@@ -1,6 +1,7 @@
 /** Writes of secrets: each makes a new blob of the one before. The functions that do are with their subjects. */
 import { fromLatin1, wipe } from "../memory.js";
 import type { Refusal, RequestOf, ResultOf, WriteKind, WriteOf, WriteResult } from "../protocol.js";
+import { storeRefreshToken, takeToken } from "./computed-tokens.js";
 import type { Context, MakerTable, Writing } from "./context.js";
 import { kvConfigure, kvWrite } from "./kv.js";
 import { changeMetadata, copy, move, put } from "./secrets.js";
@@ -9,16 +10,16 @@ import { changeVersions, prune, undo } from "./versions.js";
 
 const makers: MakerTable = {
   ...{ put, undo, changeMetadata, move, copy },
-  ...{ prune, changeVersions, setUses },
+  ...{ prune, changeVersions, setUses, takeToken, storeRefreshToken },
   ...{ kvWrite, kvConfigure },
 };
 
-export function write({ keyring, settings, readers, now }: Context, request: RequestOf<"write">): ResultOf<"write"> {
+export function write({ keyring, ...shared }: Context, request: RequestOf<"write">): ResultOf<"write"> {
   const { path, previous: given, reread } = request;
   try {
     return keyring.withKey((key) => {
       const previous = typeof given === "string" ? fromLatin1(given) : given;
-      return make({ settings, readers, now, key, path, previous, reread }, request);
+      return make({ ...shared, key, path, previous, reread }, request);
     });
   } finally {
     // A shared body is wiped by its sender, which may ask again.

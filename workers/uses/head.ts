@@ -4,6 +4,7 @@ import type { Binding, Bytes, Refusal, RequestToRender } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { headerName, overrideIn } from "../use-rules.js";
+import type { ComputedTokens } from "./tokens.js";
 
 /** A line of the request's header, its CR LF included. `name`: in lower case, with `-` for `_`, as some servers read it. */
 export type HeaderLine = { readonly name: string; readonly line: Uint8Array };
@@ -18,6 +19,9 @@ export type HeadRequest = {
   readonly value: Uint8Array;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** Of the secret's blob. */
+  readonly etag: string;
+  readonly tokens: ComputedTokens;
 };
 
 /** Splits header lines, each ended by CR LF. Returns why they may not go out with the credential, where they may not. */

@@ -12,11 +12,20 @@ export type CredentialFlags = {
   readonly header?: string;
   readonly format?: string;
   readonly basic?: string;
+  readonly githubApp?: string;
+  readonly installation?: string;
+  readonly api?: string;
+  readonly oauth?: string;
+  readonly clientId?: string;
+  readonly scope?: string;
   readonly sigv4?: { readonly service: string; readonly region: string };
   readonly template?: UseTemplate;
 };
 
-export const credentialFlags = ["bearer", "header", "format", "basic", "sigv4", "template"] as const;
+export const credentialFlags = [
+  ...["bearer", "header", "format", "basic", "template"],
+  ...["githubApp", "installation", "api", "oauth", "clientId", "scope", "sigv4"],
+];
 
 export function withCredential(command: Command): Command {
   return command
@@ -24,6 +33,12 @@ export function withCredential(command: Command): Command {
     .option("--header <name>", "send it in this header")
     .option("--format <text>", "the header's value, with {} for the secret; with --header, the secret alone by default")
     .option("--basic <user>", "send it as the password of this user (Basic authentication)")
+    .option("--github-app <id>", "send a token of this app of GitHub, whose private key it is")
+    .option("--installation <id>", "the app's installation, with --github-app")
+    .option("--api <url>", "the API that issues the token, where it is not the usual one, with --github-app")
+    .option("--oauth <url>", "send an access token that this token endpoint issues for it, a refresh token")
+    .option("--client-id <id>", "the client's id, with --oauth")
+    .option("--scope <list>", "scopes to ask for, separated by spaces, with --oauth")
     .option("--sigv4 <service/region>", "sign requests with it, an access key of AWS, such as s3/us-east-1", readSigV4)
     .option("--template <name>", "bind it as this service needs it, such as github", readTemplate);
 }
@@ -42,31 +57,58 @@ function readTemplate(name: string): UseTemplate {
 }
 
 /** Returns how the secret is sent; of a template also with which methods. @throws CommandFailure usage */
-export function credentialFields({
-  bearer,
-  header,
-  format,
-  basic,
-  sigv4,
-  template,
-}: CredentialFlags): Partial<UseRequest> {
-  if ([bearer, header, basic, sigv4, template].filter((way) => way !== undefined).length > 1) {
-    throw usage("--bearer, --header, --basic, --sigv4 and --template cannot be used together");
-  }
-  if (format !== undefined && header === undefined) throw usage("--format needs --header");
-  if (header !== undefined) return { header, format: format ?? "{}" };
-  if (basic !== undefined) return { basic };
-  if (sigv4 !== undefined) return { sigv4 };
-  if (template === undefined) return {};
+export function credentialFields(flags: CredentialFlags): Partial<UseRequest> {
+  const { sigv4, template } = flags;
+  atMostOne(flags, ["bearer", "header", "basic", "sigv4", "template"]);
+  atMostOne(flags, ["githubApp", "oauth", "sigv4", "template"]);
+  if (template !== undefined) return templateFields(template);
+  return {
+    ...placeFields(flags),
+    ...githubFields(flags),
+    ...oauthFields(flags),
+    ...(sigv4 !== undefined && { sigv4 }),
+  };
+}
+
+function atMostOne(flags: CredentialFlags, names: readonly (keyof CredentialFlags)[]): void {
+  if (names.filter((name) => flags[name] !== undefined).length <= 1) return;
+  const [last, ...others] = names.map((name) => `--${name === "githubApp" ? "github-app" : name}`).reverse();
+  throw usage(`${others.reverse().join(", ")} and ${last} cannot be used together`);
+}
+
+function templateFields(template: UseTemplate): Partial<UseRequest> {
   const methods = [...template.methods];
   return "basic" in template
     ? { basic: template.basic, methods }
     : { header: template.header, format: template.format, methods };
 }
 
-export function credentialText({ header, format, basic, sigv4 }: Omit<Use, "path">): string {
+function placeFields({ header, format, basic }: CredentialFlags): Partial<UseRequest> {
+  if (format !== undefined && header === undefined) throw usage("--format needs --header");
+  if (header !== undefined) return { header, format: format ?? "{}" };
+  return basic === undefined ? {} : { basic };
+}
+
+function githubFields({ githubApp: appId, installation, api }: CredentialFlags): Partial<UseRequest> {
+  if (appId !== undefined && installation !== undefined)
+    return { githubApp: { appId, installation, ...(api !== undefined && { api }) } };
+  if (appId === undefined && installation === undefined && api === undefined) return {};
+  throw usage("--github-app and --installation need each other");
+}
+
+function oauthFields({ oauth: tokenUrl, clientId, scope }: CredentialFlags): Partial<UseRequest> {
+  if (tokenUrl !== undefined && clientId !== undefined)
+    return { oauth: { tokenUrl, clientId, ...(scope !== undefined && { scope }) } };
+  if (tokenUrl === undefined && clientId === undefined && scope === undefined) return {};
+  throw usage("--oauth and --client-id need each other");
+}
+
+/** Returns what a request gets, and where. */
+export function credentialText({ header, format, basic, githubApp, oauth, sigv4 }: Omit<Use, "path">): string {
   if (sigv4 !== undefined) return `signed for ${sigv4.service} in ${sigv4.region}`;
-  return basic === undefined ? `${header}: ${format ?? ""}` : `Basic authentication as ${printable(basic)}`;
+  const place = basic === undefined ? `${header}: ${format ?? ""}` : `Basic authentication as ${printable(basic)}`;
+  if (githubApp !== undefined) return `${place}, with a token of app ${githubApp.appId} of GitHub`;
+  return oauth === undefined ? place : `${place}, with a token of ${oauth.tokenUrl}`;
 }
 
 export function usage(problem: string): CommandFailure {

@@ -1,4 +1,5 @@
 /** Secret store in a PostgreSQL database that any number of servers share. Nothing is cached. */
+import { hash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
@@ -164,8 +165,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     return rows.flatMap(([what]) => what ?? []);
   }
 
-  alone(work: () => Promise<void>): Promise<boolean> {
-    return this.#database.alone(locks.sweeping, work);
+  alone(work: () => Promise<void>, path?: string): Promise<boolean> {
+    return this.#database.alone(path === undefined ? locks.sweeping : lockForPath(path), work);
   }
 
   async read(path: string, first?: number, space: Space = "secrets"): Promise<Bytes | null> {
@@ -239,4 +240,9 @@ export class PostgresStore implements SecretStore, SharedStore {
 
 function commitResult([refused = null]: Row): CommitResult {
   return refused === null ? { committed: true } : { committed: false, refused: Number(refused) };
+}
+
+/** Number of an advisory lock: negative, unlike the others. Two paths may share one, and take turns then. */
+function lockForPath(path: string): number {
+  return -1 - (Number.parseInt(hash("sha256", path).slice(0, 8), 16) >>> 1);
 }

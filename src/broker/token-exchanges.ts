@@ -1,0 +1,134 @@
+/**
+ * Exchanges of secrets for access tokens: one at a time for each secret, however many requests wait for it. Requests and responses
+ * pass as bytes between the key worker, which makes and reads them, and the broker's thread, which sends them.
+ */
+import type { RequestToRender, TokenProblem } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
+import { Semaphore } from "../locks.js";
+import type { StartedExchange, VaultSecrets } from "../vault/secrets.js";
+import type { Bytes, Exchanged, ExchangeRequest } from "./messages.js";
+
+/** Where the token is used: it names the binding. */
+type Place = { readonly path: string; readonly host: string; readonly port: number };
+
+export type TokenExchangeDependencies = {
+  readonly secrets: VaultSecrets;
+  /** Sends a request to an endpoint, and returns its response. The bytes are moved. */
+  readonly send: (request: ExchangeRequest) => Promise<Exchanged>;
+};
+
+/** How often a request waits, for the store of a refresh token and for exchanges: the secret may change after each of them. */
+const mostWaits = 4;
+
+/** Exchanges that hold a connection to a database of several servers. */
+const mostAlone = 2;
+
+/** The token endpoint has issued no token. */
+export class ExchangeError extends Error {
+  override readonly name = "ExchangeError";
+  readonly code: "exchange" | "reauthorize";
+
+  constructor(code: "exchange" | "reauthorize", message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export class TokenExchanges {
+  readonly #deps: TokenExchangeDependencies;
+  readonly #running = new Map<string, Promise<void>>();
+  /** Secrets for which a person has to log in again, with the etags of their blobs. */
+  readonly #refused = new Map<string, string>();
+  /** Secrets that the key worker may hold tokens of. */
+  readonly #known = new Set<string>();
+  readonly #alone = new Semaphore(mostAlone);
+
+  constructor(deps: TokenExchangeDependencies) {
+    this.#deps = deps;
+    deps.secrets.watch((paths) => {
+      for (const path of paths) this.#changed(path);
+    });
+  }
+
+  /** Paths of the secrets whose refresh token the provider does not take. */
+  get reauthorize(): readonly string[] {
+    return [...this.#refused.keys()].sort();
+  }
+
+  /** Returns the head of a request, once there is a token for it. @throws VaultError; ExchangeError */
+  async render(path: string, request: RequestToRender): Promise<Bytes> {
+    const { secrets } = this.#deps;
+    for (let waits = 0; waits < mostWaits; waits++) {
+      const rendered = await secrets.render(path, request);
+      if (rendered.head !== null) return rendered.head;
+      const place = { path, host: request.host, port: request.port };
+      if (rendered.lacks === "store") await this.#join(path, () => secrets.storeRefreshToken(path).catch(notStored));
+      else await this.#join(path, () => this.#exchange(place, rendered.etag));
+    }
+    throw new ExchangeError("exchange", `the token of ${path} ends before it is used: try again`);
+  }
+
+  /** Waits for the work that runs for the secret, or begins it. */
+  #join(path: string, work: () => Promise<void>): Promise<void> {
+    const running = this.#running.get(path);
+    if (running !== undefined) return running;
+    const begun = work().finally(() => this.#running.delete(path));
+    this.#running.set(path, begun);
+    return begun;
+  }
+
+  async #exchange(place: Place, etag: string): Promise<void> {
+    const { path } = place;
+    if (this.#refused.get(path) === etag) throw reauthorize(path);
+    const { secrets } = this.#deps;
+    if (!secrets.space.isShared) return this.#exchangeOnce(place);
+    await this.#alone.run(() => secrets.alone(path, () => this.#exchangeOnce(place)));
+  }
+
+  async #exchangeOnce(place: Place): Promise<void> {
+    const { path } = place;
+    const started = await this.#deps.secrets.startExchange(place);
+    const problem = started.request === null ? "reauthorize" : await this.#take(place, started);
+    if (problem === "reauthorize") {
+      const current = await this.#deps.secrets.etag(path);
+      if (current !== null) this.#refused.set(path, current);
+      throw reauthorize(path);
+    }
+    if (problem !== null) throw new ExchangeError("exchange", `${endpointOf(started)} issued no token for ${path}`);
+  }
+
+  async #take(place: Place, started: StartedExchange): Promise<TokenProblem | null> {
+    if (started.request === null) return "reauthorize";
+    const { request, host, port, allowsPrivate, etag } = started;
+    const exchanged = await this.#deps.send({ host, port, allowsPrivate, request });
+    if (!exchanged.ok) throw new ExchangeError("exchange", `${endpointOf(started)} ${exchanged.problem}`);
+    this.#known.add(place.path);
+    const { status, body } = exchanged;
+    return this.#deps.secrets.takeToken(place, { etag, status, body }).catch(notStored);
+  }
+
+  #changed(path: string): void {
+    this.#refused.delete(path);
+    if (this.#known.has(path)) this.#deps.secrets.reviewTokens(path).catch(() => {}); // a lock has ended them
+  }
+}
+
+function reauthorize(path: string): ExchangeError {
+  return new ExchangeError(
+    "reauthorize",
+    `the refresh token of ${path} is missing or not valid: store one with strongroom put ${path}`,
+  );
+}
+
+function endpointOf(started: StartedExchange): string {
+  return started.request === null
+    ? "the token endpoint"
+    : `the token endpoint at ${started.host}, port ${started.port},`;
+}
+
+/** @throws VaultError UNAVAILABLE for what storage refuses */
+function notStored(error: unknown): never {
+  if (!(error instanceof VaultError) || ["VAULT_LOCKED", "NOT_FOUND", "FORBIDDEN"].includes(error.code)) throw error;
+  const problem = "the new refresh token cannot be stored, and is kept in memory";
+  throw new VaultError("UNAVAILABLE", `${problem}: ${error.message}`, { cause: error });
+}

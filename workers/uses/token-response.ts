@@ -1,0 +1,62 @@
+/** Responses of endpoints that issue tokens. Their words are never repeated. */
+import { readObject } from "../json/json-reader.js";
+import { JsonText } from "../json/json-string.js";
+import type { TokenProblem } from "../protocol.js";
+
+/** Where a token is issued. */
+export type Endpoint = { readonly host: string; readonly port: number; readonly path: string };
+
+/** Tokens that were issued, in scratch memory. `until`: when the access token is used no more, in milliseconds since 1970. */
+export type Issued = {
+  readonly accessToken: Uint8Array;
+  readonly refreshToken: Uint8Array | null;
+  readonly until: number;
+};
+
+export type TokenResponse = { readonly status: number; readonly body: Uint8Array };
+
+const minute = 60_000;
+
+/** When a token is used no more: 5 minutes before its end, or after half its life where that is under 10 minutes. */
+export function endOfUse(now: number, end: number): number {
+  return end - now < 10 * minute ? now + (end - now) / 2 : end - 5 * minute;
+}
+
+const usualLife = 60 * minute;
+
+/** Reads a response of OAuth (RFC 6749, sections 5.1 and 5.2). */
+export function readOAuthResponse({ status, body }: TokenResponse, now: number): Issued | TokenProblem {
+  const found = readObject(body, ["access_token", "token_type", "expires_in", "refresh_token", "error"]);
+  if (found === null) return "exchange";
+  if (status >= 400) return textOf(found.get("error")) === "invalid_grant" ? "reauthorize" : "exchange";
+  const accessToken = credential(found.get("access_token"));
+  const refreshToken = found.has("refresh_token") ? credential(found.get("refresh_token")) : null;
+  if (status !== 200 || accessToken === null || textOf(found.get("token_type")).toLowerCase() !== "bearer")
+    return "exchange";
+  if (found.has("refresh_token") && refreshToken === null) return "exchange";
+  const seconds = found.get("expires_in") ?? usualLife / 1000;
+  if (typeof seconds !== "number" || seconds < 1) return "exchange";
+  return { accessToken, refreshToken, until: endOfUse(now, now + seconds * 1000) };
+}
+
+/** Reads GitHub's response to a request for a token of an installation. */
+export function readGithubResponse({ status, body }: TokenResponse, now: number): Issued | TokenProblem {
+  const found = readObject(body, ["token", "expires_at"]);
+  const accessToken = credential(found?.get("token"));
+  const end = Date.parse(textOf(found?.get("expires_at")));
+  if (status !== 201 || accessToken === null || Number.isNaN(end) || end <= now) return "exchange";
+  return { accessToken, refreshToken: null, until: endOfUse(now, end) };
+}
+
+/** For texts that are not secret. */
+function textOf(value: unknown): string {
+  return value instanceof JsonText && value.bytes.length <= 64 ? value.toString() : "";
+}
+
+const longestCredential = 8 * 1024;
+
+/** Returns a text that can stand in a header; null for any other value. */
+function credential(value: unknown): Uint8Array | null {
+  if (!(value instanceof JsonText) || value.bytes.length === 0 || value.bytes.length > longestCredential) return null;
+  return value.bytes.every((byte) => byte > 0x20 && byte < 0x7f) ? value.bytes : null;
+}
