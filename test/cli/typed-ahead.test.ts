@@ -115,7 +115,7 @@ describe("what is typed before a command asks", () => {
     ["doctor", "--open"],
     ["audit", "verify", "--open"],
     ["prove", "--as-attacker"],
-    ["--non-interactive", "unlock"],
+    ["history", "app/key"],
   ] as const;
 
   it("is neither shown nor left to the shell, after 0.1, 0.3 and 1 s, by 14 commands", async () => {
