@@ -18,6 +18,7 @@ import {
   mustUnlock,
   send,
 } from "../../../tools/rig/test-client.js";
+import { strongroom } from "../../cli/run-command.js";
 import { helperEnvironment, helperRunner } from "../helper-programs.js";
 
 describe("git-credential-strongroom", function () {
@@ -63,9 +64,10 @@ describe("git-credential-strongroom", function () {
     expect((await git("fill", asked)).code).not.to.equal(0);
   });
 
-  const direct = (action: string, input: string | Uint8Array) => execute("git-credential-strongroom", [action], input);
+  const direct = (action: string, input: string | Uint8Array) =>
+    strongroom(server(), ["git-credential", action], { input });
   const runHelper = (action: string, lines: readonly string[], end = "\n") =>
-    execute("git-credential-strongroom", [action], lines.map((each) => `${each}${end}`).join(""));
+    direct(action, lines.map((each) => `${each}${end}`).join(""));
   const attributes: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
     ["CR LF line ends", "\r\n", [], []],
     ["password_expiry_utc", "\n", ["password_expiry_utc=1000000000"], ["password_expiry_utc=1000000000"]],
