@@ -2,7 +2,7 @@
  * Requests through the broker whose credentials are searched for in the server's memory: with bodies of 1 to 200 kB,
  * upstreams that answer slowly, and clients that give up.
  */
-import { randomBytes } from "node:crypto";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import {
@@ -34,28 +34,71 @@ const secrets = bindings.map((binding, i) => ({
   binding,
 }));
 
+const random = () => randomBytes(36).toString("base64url");
+
+/** Tokens that the endpoint has issued. */
+const issued: string[] = [];
+
+/** Secrets whose credential is computed. `hidden`: parts of the value that are in memory only while they are used. */
+function computedSecrets(port: number) {
+  const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const [secretAccessKey, sessionToken, clientSecret, refreshToken] = [random(), random(), random(), random()];
+  issued.push(refreshToken);
+  const tokenUrl = `https://localhost:${port}/token`;
+  const accessKey = { accessKeyId: "AKIDEXAMPLE", secretAccessKey, sessionToken };
+  return [
+    {
+      path: "m/signed",
+      value: JSON.stringify(accessKey),
+      binding: { sigv4: { service: "s3", region: "eu-central-1" } },
+      hidden: [secretAccessKey, sessionToken],
+    },
+    {
+      path: "m/app",
+      value: pem,
+      binding: { githubApp: { appId: "1", installation: "2" } },
+      hidden: [pem.split("\n")[9] ?? "", pem.split("\n")[20] ?? ""],
+    },
+    {
+      path: "m/refreshed",
+      value: JSON.stringify({ refreshToken, clientSecret }),
+      binding: { oauth: { tokenUrl, clientId: "client" } },
+      hidden: [clientSecret],
+    },
+  ];
+}
+
 export async function* throughBroker(requests: number): AsyncGenerator<Look, void> {
   const upstream = await startUpstream(["localhost"], respond);
-  const server = await startWithSecrets(upstream);
+  const computed = computedSecrets(upstream.port);
+  const server = await startWithSecrets(upstream, [...secrets, ...computed]);
   const agents: Agent[] = [];
-  for (const { path } of secrets) agents.push(await startAgent(server, { paths: [path] }));
+  for (const { path } of [...secrets, ...computed]) agents.push(await startAgent(server, { paths: [path] }));
   for (let n = 0; n < requests; n++) await request(agents[n % agents.length], upstream, n);
   const sent = upstream.seen.map(({ headers }) => JSON.stringify(headers)).join();
   for (const { value } of secrets)
     expect(sent.includes(value) || sent.includes(Buffer.from(`ab:${value}`).toString("base64"))).to.equal(true);
-  const gone = Object.fromEntries(secrets.map(({ path, value }) => [path, value]));
+  expect(sent).to.contain("Credential=AKIDEXAMPLE/");
+  expect(issued.filter((token) => sent.includes(token))).to.have.length(2);
+  const hidden = computed.flatMap(({ path, hidden: parts }) => parts.map((part, i) => [`${path} ${i}`, part]));
+  const gone = Object.fromEntries([...secrets.map(({ path, value }) => [path, value]), ...hidden]);
   yield { when: "while unlocked", server, gone, settles: true };
   await mustLock(server);
-  yield { when: "after a lock", server, gone, settles: true };
+  const tokens = Object.fromEntries(issued.map((token, i) => [`token ${i}`, token]));
+  yield { when: "after a lock", server, gone: { ...gone, ...tokens }, settles: true };
 }
 
 /** Another process puts the values: the search is not for what a put leaves. */
-async function startWithSecrets(upstream: Upstream): Promise<ServerProcess> {
+async function startWithSecrets(
+  upstream: Upstream,
+  all: readonly { readonly path: string; readonly value: string; readonly binding: object }[],
+): Promise<ServerProcess> {
   const args = ["--broker-port", "0", "--upstream-ca", trustOf([upstream]).upstreamCa];
   const settings = { STRONGROOM_HOME: emptyHome() };
   const first = await startWithCanary(settings, args);
   await mustInit(first, { passphrase });
-  for (const { path, value, binding } of secrets) {
+  for (const { path, value, binding } of all) {
     await mustPut(first, path, { value });
     await bind(first, path, { host: "localhost", port: upstream.port, private: true, ...binding });
   }
@@ -67,11 +110,23 @@ async function startWithSecrets(upstream: Upstream): Promise<ServerProcess> {
 
 /** Reads slowly, answers slowly, or both, as the request's path says. */
 function respond(req: IncomingMessage, res: ServerResponse): void {
+  if (req.url === "/token" || req.url?.startsWith("/app/") === true) return void issue(req, res);
   const isSlow = req.url?.startsWith("/slow") === true;
   const answer = () => void res.end(randomBytes(20_000));
   req.on("end", () => (isSlow ? setTimeout(answer, 20) : answer()));
   if (isSlow) setTimeout(() => req.resume(), 10);
   else req.resume();
+}
+
+function issue(req: IncomingMessage, res: ServerResponse): void {
+  const [access, refresh] = [random(), random()];
+  const isApp = req.url !== "/token";
+  issued.push(access, ...(isApp ? [] : [refresh]));
+  const body = isApp
+    ? { token: access, expires_at: new Date(Date.now() + 3_600_000).toISOString() }
+    : { access_token: access, token_type: "Bearer", expires_in: 3600, refresh_token: refresh };
+  req.resume();
+  res.writeHead(isApp ? 201 : 200, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
 /** Every third one is slow, and every fourth client gives up: immediately, in its body, or before the response. */
