@@ -26,6 +26,8 @@ export class Vitals implements Observer {
   #requests = 0;
   #gets: number[] = [];
   #roundTrips: number[] = [];
+  #stormGets: number[] = [];
+  #bareRequests: number[] = [];
 
   /** Observes while it is watched. */
   constructor(observers: Observers) {
@@ -56,6 +58,16 @@ export class Vitals implements Observer {
     if (this.#roundTrips.length < mostSamples) this.#roundTrips.push(durationMs);
   }
 
+  /** A get during a storm of the review page took so many milliseconds, from the request to the end of its response. */
+  stormGet(ms: number): void {
+    if (this.#timer !== null) this.#stormGets.push(ms);
+  }
+
+  /** Like `stormGet`, of a bare server beside it. */
+  bareRequest(ms: number): void {
+    if (this.#timer !== null) this.#bareRequests.push(ms);
+  }
+
   #start(): void {
     if (this.#timer !== null) return;
     this.#delay = monitorEventLoopDelay({ resolution: resolutionMs });
@@ -77,6 +89,8 @@ export class Vitals implements Observer {
     this.#requests = 0;
     this.#gets = [];
     this.#roundTrips = [];
+    this.#stormGets = [];
+    this.#bareRequests = [];
     this.#delay?.reset();
   }
 
@@ -98,13 +112,16 @@ export class Vitals implements Observer {
       keyWorkerP99: percentile(this.#roundTrips, 0.99),
       connections,
       rss: process.memoryUsage.rss(),
+      stormGetP99: percentile(this.#stormGets, 0.99),
+      bareP99: percentile(this.#bareRequests, 0.99),
     })}\n`;
     this.#reset();
     for (const watcher of [...this.#watchers]) watcher(line);
   }
 }
 
-function percentile(durations: number[], share: number): number | null {
+/** To microseconds; null where nothing happened. */
+export function percentile(durations: number[], share: number): number | null {
   const sorted = durations.sort((a, b) => a - b);
   const found = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
   return found === undefined ? null : rounded(found);

@@ -127,10 +127,10 @@ export class Credentials {
     return caller === undefined || caller === null || caller === "root" ? null : caller.token;
   }
 
-  /** Makes a token valid that no document has, until it ends; returns the key of `endSession`. */
-  addSession(text: string, token: TokenRecord, until: number): string {
+  /** Makes a token valid that no document has, until it ends; returns the key of `endSession`. `ranges`: its paths. */
+  addSession(text: string, token: TokenRecord, until: number, ranges: readonly NameRange[] = []): string {
     const key = valueKey(text);
-    const caller: ClientCaller = { key, token, ranges: [], until, session: true };
+    const caller: ClientCaller = { key, token, ranges, until, session: true };
     this.#sessions.set(key, { digest: Buffer.from(key, "latin1"), caller, until, ending: "expired" });
     return key;
   }

@@ -6,13 +6,17 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Observer, VaultEvent } from "../observer.js";
+import { scopeRanges } from "../paths/path-scope.js";
 import type { Credentials } from "./credentials.js";
+import type { Scope } from "./scopes.js";
 import type { TokenRecord } from "./token-record.js";
 
 const codeSeconds = 60;
 const tokenMs = 15 * 60_000;
 /** A page must open its stream of figures within this time, by which the server knows that it is open. */
 const unopenedMs = 10_000;
+
+const pageScopes: readonly Scope[] = ["metrics", "audit", "lock"];
 
 /** A space: no client token can have this name. */
 const reviewName = "review page";
@@ -54,10 +58,22 @@ export class ReviewAccess implements Observer {
     this.end();
     const token = `srp_${randomBytes(32).toString("base64url")}`;
     const until = this.#clock.now() + tokenMs;
-    this.#session = { key: this.#credentials.addSession(token, sessionRecord(until), until), until, isOpen: false };
+    this.#session = {
+      key: this.#credentials.addSession(token, sessionRecord(until, pageScopes), until),
+      until,
+      isOpen: false,
+    };
     const { key } = this.#session;
     this.#clock.after(unopenedMs, () => this.#endUnopened(key));
     return { token, expiresAt: new Date(until).toISOString() };
+  }
+
+  /** Makes a token that can list and read, for the server's own gets during a storm; `end` ends it. */
+  createReader(): { readonly token: string; readonly end: () => void } {
+    const token = `srp_${randomBytes(32).toString("base64url")}`;
+    const until = this.#clock.now() + tokenMs;
+    const key = this.#credentials.addSession(token, sessionRecord(until, ["list", "get"]), until, scopeRanges([]));
+    return { token, end: () => this.#credentials.endSession(key) };
   }
 
   /** The page of this token reads the stream of figures. */
@@ -90,8 +106,8 @@ function codeDigest(text: string): Buffer {
   return Buffer.from(hash("sha256", text, "hex"), "hex");
 }
 
-function sessionRecord(expiresAt: number): TokenRecord {
+function sessionRecord(expiresAt: number, can: readonly Scope[]): TokenRecord {
   const now = expiresAt - tokenMs;
   const times = { createdAt: now, ttlSeconds: tokenMs / 1000, expiresAt };
-  return { name: reviewName, can: ["metrics", "audit", "lock"], paths: [], ...times, digest: "", former: [], mac: "" };
+  return { name: reviewName, can, paths: [], ...times, digest: "", former: [], mac: "" };
 }

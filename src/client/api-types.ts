@@ -953,6 +953,12 @@ export interface ReviewStorm {
   readonly ok: true;
   readonly unlocks: number;
   readonly durationMs: number;
+  /** Gets that the server sent itself during the storm; 0 without a Unix socket or a secret. */
+  readonly gets: number;
+  /** Their round trips, 99th percentile, in milliseconds; null without any. */
+  readonly getP99: number | null;
+  /** The same of a server that only answers, in the same process. */
+  readonly bareP99: number | null;
 }
 
 /** What the review page shows. */

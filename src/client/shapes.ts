@@ -355,6 +355,9 @@ export const shapes = {
     ok: "boolean",
     unlocks: "integer",
     durationMs: "integer",
+    gets: "integer",
+    getP99: "number|null",
+    bareP99: "number|null",
   },
   ReviewToken: {
     ok: "boolean",

@@ -44,6 +44,8 @@ export type Service = {
   readonly version: string;
   /** The listening port. */
   readonly port: number;
+  /** Path of the Unix socket; null without one. */
+  readonly socket: string | null;
   /** Port of the API for Vault's clients. Null: it is off. */
   readonly vaultPort: number | null;
   /** Null: the review page is off. */

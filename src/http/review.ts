@@ -13,6 +13,7 @@ import { packageDirectory } from "../program-files.js";
 import { fields, passphrase } from "./body.js";
 import { type BasicCall, endpoint, json, type Lines, none, type Page, type Service, type Whole } from "./endpoint.js";
 import { parseQuery } from "./routes.js";
+import { startGets } from "./storm-gets.js";
 
 /** Scripts and styles of the page's own files only; no markup from text (Trusted Types); requests to this server only. */
 const policy =
@@ -148,17 +149,26 @@ function programFiles(): { readonly name: string; readonly sha256: string }[] {
   });
 }
 
-/** Checks a passphrase 16 times; a wrong one only once. The vault must be unlocked, so nothing is opened by it. */
+/**
+ * Checks a passphrase 16 times, while gets run beside that; a wrong passphrase is checked once. The vault must be unlocked, so
+ * that nothing is opened by it.
+ */
 async function storm({ service, vault, body, permit }: BasicCall & { readonly body: SharedBytes }): Promise<Whole> {
-  mustBeOn(service);
+  const review = mustBeOn(service);
   const copies = Array.from({ length: stormSize }, () => sharedCopy(body));
   try {
     vault.mustBeUnlocked();
     const [first, ...others] = copies;
     const began = performance.now();
     if (first !== undefined) await vault.unlock(first, permit);
-    await Promise.all(others.map((copy) => vault.unlock(copy, () => {})));
-    return json({ ok: true, unlocks: stormSize, durationMs: Math.round(performance.now() - began) });
+    const reader = review.createReader();
+    const endGets = await startGets(service.socket, reader.token, service.vitals);
+    const unlocks = await Promise.allSettled(others.map((copy) => vault.unlock(copy, () => {})));
+    const durationMs = Math.round(performance.now() - began);
+    const figures = await endGets();
+    reader.end();
+    for (const unlock of unlocks) if (unlock.status === "rejected") throw unlock.reason;
+    return json({ ok: true, unlocks: stormSize, durationMs, ...figures });
   } finally {
     for (const copy of copies) copy.fill(0);
   }

@@ -72,7 +72,7 @@ export async function serveStore(
   const stopper = createStopper(() => stopServing(guarded, listeners, [broker, served], observed, opened, around));
   const service = {
     ...parts,
-    ...{ ...lockouts, broker, log, ...ports },
+    ...{ ...lockouts, broker, log, ...ports, socket: place?.path ?? null },
     review: settings.reviewPage === false ? null : createReview(guarded, observed, settings, clock),
     rootRotation: new RootRotation(token, credentials, clock, around.files),
     certificate: served,

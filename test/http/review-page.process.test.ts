@@ -4,30 +4,15 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import puppeteer, { type Browser, type Page } from "puppeteer-core";
-import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import type { Browser, Page } from "puppeteer-core";
+import { chromium, openPage, startBrowser, stormed, waitForState } from "../../tools/rig/browser.js";
+import { later, shared } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { environment, run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { passphrase } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
 
-const chromium = "/usr/bin/chromium";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-type Opened = { readonly page: Page; readonly problems: string[]; readonly token: () => string };
-
-async function startBrowser(): Promise<Browser> {
-  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors"];
-  const browser = await puppeteer.launch({
-    executablePath: chromium,
-    args,
-    userDataDir: temporaryDirectory(),
-    env: environment({}),
-    timeout: 240_000, // on a busy machine, chromium takes minutes to start
-  });
-  later(() => browser.close());
-  return browser;
-}
 
 describe("the review page in chromium", function () {
   this.timeout(300_000);
@@ -44,27 +29,21 @@ describe("the review page in chromium", function () {
   const browser = shared(startBrowser);
 
   it("shows the server at work during a storm, without a violation, an error or a finding of axe", async () => {
-    const { page, problems } = await open(browser(), await urlOf(server()));
+    const { page, problems } = await openPage(browser(), await urlOf(server()));
     await waitForState(page, /^Connected/);
     expect(await page.evaluate("location.hash")).to.equal("");
-    expect(await textOf(page, "#keys")).to.match(/Front end.*0 keys.*Key worker.*1 key/s);
+    expect(await textOf(page, "#holders")).to.match(/^0\s+keys in the front end\s+1\s+key in the key worker/);
     expect(await textOf(page, "#slots")).to.contain("scrypt, N = 2^16");
     expect(await textOf(page, "#tokens")).to.contain("app/\\u{202e}\\u{3164}x");
     expect(await textOf(page, "#audit-verdict")).to.match(
       /has checked all \d+ records from 1 on\. The chain is unbroken/,
     );
-    await page.type("#passphrase", passphrase);
-    await page.keyboard.press("Enter");
-    await page.waitForFunction("/waiting\\s*[1-9]/.test(document.querySelector('#vitals').innerText)", {
-      timeout: 60_000,
-    });
-    await page.waitForFunction("/16 unlocks took/.test(document.querySelector('#storm-result').innerText)", {
-      timeout: 60_000,
-    });
-    const image = process.env["STRONGROOM_SCREENSHOT"];
-    await page.setViewport({ width: 960, height: 1000 });
-    await page.evaluate("scrollTo(0, 0)");
-    if (image) await page.screenshot({ path: image as `${string}.png` });
+    await stormed(page);
+    expect(await textOf(page, "#storm-result")).to.match(
+      /^16 unlocks took .* s\. \d+ gets beside them, p99: get .* ms, bare/,
+    );
+    expect(await textOf(page, "#last-prove")).to.match(/^Not proven yet/);
+    expect(await textOf(page, "#slots")).to.match(/\d{4}, (?:now|\d+ minutes? ago)/);
     await page.setViewport({ width: 360, height: 740 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).to.be.at.most(360);
     expect(problems).to.deep.equal([]);
@@ -77,9 +56,9 @@ describe("the review page in chromium", function () {
 
   it("takes a code once, and its token ends with the page", async () => {
     const url = await urlOf(server());
-    const { page, token } = await open(browser(), url);
+    const { page, token } = await openPage(browser(), url);
     await waitForState(page, /^Connected/);
-    const again = await open(browser(), url);
+    const again = await openPage(browser(), url);
     await waitForState(again.page, /wrong, used or expired/);
     await again.page.close();
     expect(await statusWith(server(), token())).to.equal(200);
@@ -88,11 +67,13 @@ describe("the review page in chromium", function () {
   });
 
   it("locks the vault by keyboard, which ends its token", async () => {
-    const { page, token } = await open(browser(), await urlOf(server()));
+    const { page, token } = await openPage(browser(), await urlOf(server()));
     await waitForState(page, /^Connected/);
     await page.focus("#lock");
     await page.keyboard.press("Enter");
     await waitForState(page, /^The vault is locked/);
+    expect(await textOf(page, "#holders")).to.match(/^0\s+keys in the front end\s+0\s+keys in the key worker/);
+    expect(await textOf(page, "#vitals")).to.match(/^Figures\s+ended at \d\d:\d\d: locked$/);
     expect((await mustStatus(server()))["locked"]).to.equal(true);
     expect(await statusWith(server(), token())).to.equal(401);
     await page.close();
@@ -123,27 +104,6 @@ async function urlOf(server: ServerProcess): Promise<string> {
   const { stdout } = await run(["review", "--print-url"], { STRONGROOM_HOME: server.home });
   expect(stdout).to.match(/^https:\/\/localhost:\d+\/review\/#[\w-]{43}\n$/);
   return stdout.trim();
-}
-
-/** `problems`: errors of scripts and on the console, where violations of the policy are reported as well. */
-async function open(browser: Browser, url: string): Promise<Opened> {
-  const page = await browser.newPage();
-  const problems: string[] = [];
-  let token = "";
-  page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warn") problems.push(message.text());
-  });
-  page.on("pageerror", (error) => problems.push(String(error)));
-  page.on("response", async (response) => {
-    if (!response.url().endsWith("/v1/review/token") || !response.ok()) return;
-    token = String(((await response.json()) as { token: string }).token);
-  });
-  await page.goto(url, { timeout: 0 });
-  return { page, problems, token: () => token };
-}
-
-async function waitForState(page: Page, state: RegExp): Promise<void> {
-  await page.waitForFunction(`${state}.test(document.querySelector("#state").innerText)`, { timeout: 60_000 });
 }
 
 async function textOf(page: Page, selector: string): Promise<string> {

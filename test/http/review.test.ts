@@ -158,7 +158,7 @@ describe("the review page's token", () => {
     const { line, close } = await watch(server, second);
     expect(Object.keys(JSON.parse(line))).to.deep.equal([
       ...["time", "requests", "getP50", "getP99", "eventLoopP99", "derivationsRunning", "derivationsWaiting"],
-      ...["keyWorkerP99", "connections", "rss"],
+      ...["keyWorkerP99", "connections", "rss", "stormGetP99", "bareP99"],
     ]);
     close();
     while (!(await isDead(second))) await new Promise((resolve) => setImmediate(resolve));
@@ -220,6 +220,57 @@ describe("the review page's token", () => {
     mustRefuse(await storm("wrong"), 401, "UNAUTHORIZED");
     mustRefuse(await storm(passphrase), 429, "RATE_LIMITED");
   });
+});
+
+describe("the gets beside a storm", () => {
+  /** Storms until one lasted long enough for a get, and the stream has shown it; returns both. */
+  async function stormWithGets(server: TestServer): Promise<{ readonly storm: Json; readonly line: Json }> {
+    let line: Json | undefined;
+    const request = get(`${server.url}/v1/vitals`, {
+      ...{ ca: server.certificate, agent: false },
+      headers: { authorization: `Bearer ${server.token}` },
+    });
+    request.on("error", () => {});
+    request.on("response", (response) => {
+      response.on("data", (text: Buffer) => {
+        const found = JSON.parse(text.toString()) as Json;
+        if (found["stormGetP99"] !== null) line = found;
+      });
+    });
+    for (;;) {
+      const storm = mustSucceed(await send(server, { method: "POST", path: "/v1/review/storm", body: { passphrase } }));
+      if (storm["gets"] === 0 || line === undefined) continue;
+      request.destroy();
+      return { storm, line };
+    }
+  }
+
+  it("are real ones, in the storm's response and in the stream, with a bare server's round trips", async () => {
+    const server = await startTestServer({ ...page, socket: join(temporaryDirectory(), "s"), audit: "all" });
+    await mustInit(server);
+    await mustPut(server, "ä b/c", "value");
+    const { storm, line } = await stormWithGets(server);
+    expect(
+      [storm["getP99"], storm["bareP99"], line["stormGetP99"], line["bareP99"]].map((each) => typeof each),
+    ).to.deep.equal(Array(4).fill("number"));
+    const { records } = mustSucceed(await send(server, { path: "/v1/audit?limit=1000" }));
+    const read = (records as Json[]).filter(({ event, path }) => event === "get" && path === "ä b/c");
+    expect(read.length).to.be.at.least(Number(storm["gets"]));
+    expect(read[0]).to.include({ token: "review page" });
+  });
+
+  for (const [what, settings, hasSecret] of [
+    ["a secret", { socket: null }, false],
+    ["a socket", { socket: "off" }, true],
+  ] as const) {
+    it(`do not run without ${what}`, async () => {
+      const server = await startTestServer({ ...page, ...settings });
+      await mustInit(server);
+      if (hasSecret) await mustPut(server, "a", "value");
+      const storm = mustSucceed(await send(server, { method: "POST", path: "/v1/review/storm", body: { passphrase } }));
+      expect(storm).to.include({ unlocks: 16, gets: 0, getP99: null, bareP99: null });
+    });
+  }
 });
 
 describe("the stream of figures", () => {

@@ -1,6 +1,10 @@
 /** The review page: trades its code for a token, and shows what the server says. No markup is made from text. */
 
-const secondsShown = 300;
+/** What the chart shows: one minute while there is no more, then five. */
+const spans = [
+  { seconds: 60, ticks: [60, 45, 30, 15, 0], label: (seconds) => `−${seconds} s` },
+  { seconds: 300, ticks: [300, 240, 180, 120, 60, 0], label: (seconds) => `−${seconds / 60} min` },
+];
 const signs = [];
 let token = null;
 
@@ -56,22 +60,33 @@ function showTable(id, titles, rows) {
   element(id).replaceChildren(head, body);
 }
 
+/** Numbers that are not known any more must not stay on the page. */
+function showKeys({ frontEnd, keyWorker }) {
+  element("front-end").textContent = frontEnd;
+  element("key-worker").textContent = keyWorker;
+  element("key-worker-name").textContent = keyWorker === 1 ? "key in the key worker" : "keys in the key worker";
+}
+
 function showFacts(facts) {
-  showList("keys", [
-    ["Front end", `${facts.keys.frontEnd} keys`],
-    ["Key worker", `${facts.keys.keyWorker} key`],
+  showKeys(facts.keys);
+  showSeal(facts.lastProve);
+  const slots = facts.slots.map(({ id, kind, label, createdAt, cost }) => [
+    id,
+    kind,
+    label,
+    dayAndAge(createdAt),
+    cost,
   ]);
-  element("last-prove").textContent = textOfProve(facts.lastProve);
-  const slots = facts.slots.map(({ id, kind, label, createdAt, cost }) => [id, kind, label, createdAt, cost]);
   showTable("slots", ["Id", "Kind", "Label", "Created", "Cost of a guess"], slots);
   const tokens = facts.tokens.map((each) => [
     each.name,
     each.can.join(", "),
     each.paths.join(", ") || "all paths",
-    each.expiresAt ?? "never",
-    each.lastUsedAt ?? "never",
+    each.expiresAt ? dayAndAge(each.expiresAt) : "never",
+    each.lastUsedAt ? dayAndAge(each.lastUsedAt) : "never",
   ]);
-  showTable("tokens", ["Name", "Scopes", "Paths", "Expires", "Last used"], tokens);
+  if (tokens.length > 0) showTable("tokens", ["Name", "Scopes", "Paths", "Expires", "Last used"], tokens);
+  else element("tokens").replaceWith(make("p", "There is none: only the root token gives access."));
   const weaknesses = facts.weaknesses.length > 0 ? facts.weaknesses : ["No protection is missing."];
   element("weaknesses").replaceChildren(...weaknesses.map((text) => make("li", text)));
   element("version").textContent = `Strongroom ${facts.version} on Node ${facts.node}`;
@@ -82,21 +97,37 @@ function showFacts(facts) {
   );
 }
 
-function textOfProve(last) {
-  if (last === null) return "No strongroom prove has run on this server yet.";
-  const minutes = Math.max(0, Math.round((Date.now() - Date.parse(last.at)) / 60_000));
-  const age =
-    minutes < 120
-      ? `${minutes} minutes`
-      : minutes < 2880
-        ? `${Math.round(minutes / 60)} hours`
-        : `${Math.round(minutes / 1440)} days`;
+const units = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+];
+
+/** "3 minutes ago", "in 12 days", "now". */
+function age(time) {
+  const ms = Date.parse(time) - Date.now();
+  const [unit, size] = units.find(([, each]) => Math.abs(ms) >= each) ?? ["minute", 0];
+  if (size === 0) return "now";
+  return new Intl.RelativeTimeFormat("en").format(Math.round(ms / size), unit);
+}
+
+/** "28 November 2026, 3 minutes ago". */
+function dayAndAge(time) {
+  const day = new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
+  return `${day}, ${age(time)}`;
+}
+
+/** The result of the last prove, which only users who can write in the home can change. */
+function showSeal(last) {
   const verdicts = {
-    holds: `every one of its ${last.checks} checks held`,
-    fails: `${last.failed} of its ${last.checks} checks failed`,
-    unknown: "it could not check everything",
+    holds: ["Proven", `every one of ${last?.checks} checks held`],
+    fails: ["Not proven", `${last?.failed} of ${last?.checks} checks failed`],
+    unknown: ["No verdict", "not everything could be checked"],
   };
-  return `The last strongroom prove ran ${age} ago: ${verdicts[last.verdict]}.`;
+  const [title, text] = last === null ? ["Not proven yet", "run  strongroom prove"] : verdicts[last.verdict];
+  element("seal").className = `seal ${last?.verdict ?? "none"}`;
+  const when = last === null ? "" : `strongroom prove, ${age(last.at)}: `;
+  element("last-prove").replaceChildren(make("strong", title), make("span", `${when}${text}`));
 }
 
 function verdictOf({ records, firstSeq, covered, problemCount }) {
@@ -123,52 +154,118 @@ async function showAudit(verdict) {
   }
 }
 
-const ms = (value) => (value === null ? "none" : `${value.toFixed(2)} ms`);
+const ms = (value) => (value === null ? "none" : `${value.toFixed(value < 10 ? 2 : 0)} ms`);
 
 function showSigns(latest) {
   signs.push(latest);
-  if (signs.length > secondsShown) signs.shift();
+  if (signs.length > 300) signs.shift();
+  const storm =
+    latest.stormGetP99 === null ? [] : [["In the storm, p99", stormText(latest.stormGetP99, latest.bareP99)]];
   showList("vitals", [
     ["Requests in the last second", String(latest.requests)],
-    ["Get, p50 and p99", `${ms(latest.getP50)}, ${ms(latest.getP99)}`],
+    ["Get, p50 and p99", latest.getP99 === null ? "no gets" : `${ms(latest.getP50)}, ${ms(latest.getP99)}`],
+    ...storm,
     ["Event-loop delay, p99", ms(latest.eventLoopP99)],
-    ["Key worker, p99", ms(latest.keyWorkerP99)],
-    ["Derivations running, waiting", `${latest.derivationsRunning}, ${latest.derivationsWaiting}`],
+    ["Key worker, p99", latest.keyWorkerP99 === null ? "idle" : ms(latest.keyWorkerP99)],
+    ["Derivations", `${latest.derivationsRunning} running, ${latest.derivationsWaiting} waiting`],
     ["Connections", String(latest.connections)],
     ["Memory", `${Math.round(latest.rss / 2 ** 20)} MiB`],
   ]);
   draw();
 }
 
-/** Latencies on a scale up to the highest, at least 20 ms; derivations as bars behind them. */
+const stormText = (get, bare) => `get ${ms(get)}, bare server ${ms(bare)}`;
+
+/** Sides of the chart's area, in the units of its view box. */
+const area = { left: 56, right: 856, top: 40, bottom: 240 };
+const most = 17; // of derivations: a storm has 16
+
+function drawn(name, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+/** The next of 20, 50, 100, 200 … above the highest latency, so that the scale seldom changes. */
+function scaleFor(highest) {
+  for (let power = 10; ; power *= 10) for (const step of [2, 5, 10]) if (step * power >= highest) return step * power;
+}
+
+const series = [
+  ["delay", ({ eventLoopP99 }) => eventLoopP99],
+  ["bare", ({ bareP99 }) => bareP99],
+  ["get", ({ stormGetP99, getP99 }) => stormGetP99 ?? getP99],
+];
+
+function timeSpan() {
+  return spans.find(({ seconds }) => signs.length <= seconds) ?? spans.at(-1);
+}
+
+function x(secondsAgo) {
+  return area.right - (secondsAgo * (area.right - area.left)) / timeSpan().seconds;
+}
+
+const ago = (i) => signs.length - 1 - i;
+
+/** Axes in milliseconds, derivations and minutes; lines have a gap where nothing was measured. */
 function draw() {
-  const canvas = element("strip");
-  const context = canvas.getContext("2d");
-  const { width, height } = canvas;
-  const step = width / secondsShown;
-  const x = (i) => width - (signs.length - i) * step;
-  const highest = Math.max(20, ...signs.flatMap(({ eventLoopP99, getP99 }) => [eventLoopP99, getP99 ?? 0]));
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
-  const paint = getComputedStyle(document.querySelector("#legend .derivation")).color;
-  context.clearRect(0, 0, width, height);
-  context.fillStyle = paint || colour("--derivation");
-  for (const [i, { derivationsRunning, derivationsWaiting }] of signs.entries()) {
-    const bar = (height / 17) * (derivationsRunning + derivationsWaiting);
-    context.globalAlpha = 0.4;
-    context.fillRect(x(i), height - bar, step, bar);
-  }
-  context.globalAlpha = 1;
-  for (const [name, value] of [
-    ["delay", (each) => each.eventLoopP99],
-    ["get", (each) => each.getP99],
-  ]) {
-    context.strokeStyle = getComputedStyle(document.querySelector(`#legend .${name}`)).color;
-    context.lineWidth = 2;
-    context.beginPath();
-    for (const [i, each] of signs.entries())
-      context.lineTo(x(i), height - ((value(each) ?? 0) / highest) * (height - 4) - 2);
-    context.stroke();
-  }
+  const values = signs.flatMap((each) => series.map(([, read]) => read(each) ?? 0));
+  const scale = scaleFor(Math.max(0, ...values));
+  const y = (value, highest) => area.bottom - (value / highest) * (area.bottom - area.top);
+  const grid = [0, 0.5, 1].flatMap((part) => {
+    const at = y(part, 1);
+    const line = { x1: area.left, x2: area.right, y1: at, y2: at, class: "grid" };
+    const left = drawn("text", { x: area.left - 8, y: at + 4, "text-anchor": "end" }, String(part * scale));
+    const right = drawn("text", { x: area.right + 8, y: at + 4 }, String(Math.round(part * 16)));
+    return [drawn("line", line), left, ...(part === 0 ? [left] : [right])];
+  });
+  const { ticks, label } = timeSpan();
+  const times = ticks.map((seconds, i) => {
+    const anchor = i === 0 ? "start" : seconds === 0 ? "end" : "middle";
+    const at = { x: x(seconds), y: area.bottom + 28, "text-anchor": anchor };
+    return drawn("text", at, seconds === 0 ? "now" : label(seconds));
+  });
+  const titles = [
+    drawn("text", { x: area.left - 8, y: 22, "text-anchor": "end" }, "ms"),
+    drawn("text", { x: area.right + 40, y: 22, "text-anchor": "end" }, "derivations"),
+  ];
+  const bars = signs.map(({ derivationsRunning, derivationsWaiting }, i) => {
+    const top = y(Math.min(most, derivationsRunning + derivationsWaiting), 16);
+    const width = (area.right - area.left) / timeSpan().seconds;
+    return drawn("rect", { x: x(ago(i)) - width, y: top, width, height: area.bottom - top, class: "derivation" });
+  });
+  const paths = series.map(([name, read]) =>
+    drawn("path", { d: pathThrough(read, (value) => y(value, scale)), class: name }),
+  );
+  element("chart").replaceChildren(element("chart-name"), ...grid, ...times, ...titles, ...bars, ...paths);
+}
+
+/** A value alone between two gaps is a dot. */
+function pathThrough(read, y) {
+  let isOpen = false;
+  return signs
+    .map((each, i) => {
+      const value = read(each);
+      const wasOpen = isOpen;
+      isOpen = value !== null;
+      if (value === null) return "";
+      const at = `${x(ago(i)).toFixed(1)} ${y(value).toFixed(1)}`;
+      return wasOpen ? `L${at}` : `M${at}h0.5L${at}`;
+    })
+    .join("");
+}
+
+/** The figures end here: what was true before is not known any more, or is known to be over. */
+function endFigures(why) {
+  const line = { x1: area.right, x2: area.right, y1: area.top, y2: area.bottom, class: "ended" };
+  const text = drawn("text", { x: area.right - 8, y: area.top + 24, "text-anchor": "end", class: "ended" }, why);
+  element("chart").append(drawn("line", line), text);
+  showList("vitals", [["Figures", `ended at ${clockTime(Date.now())}: ${why}`]]);
+}
+
+function clockTime(time) {
+  return new Date(time).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
 /** Reads lines until the stream ends, which ends the token as well. */
@@ -193,10 +290,12 @@ function end(text) {
 
 async function lock() {
   await call("POST", "/v1/lock");
-  showList("keys", [
-    ["Front end", "0 keys"],
-    ["Key worker", "0 keys"],
-  ]);
+  showLocked();
+}
+
+function showLocked() {
+  showKeys({ frontEnd: 0, keyWorker: 0 });
+  endFigures("locked");
   end("The vault is locked. This page has ended.");
 }
 
@@ -208,8 +307,12 @@ async function storm(event) {
   const result = element("storm-result");
   result.textContent = "16 unlocks are running…";
   try {
-    const { unlocks, durationMs } = await call("POST", "/v1/review/storm", { passphrase });
-    result.textContent = `${unlocks} unlocks took ${(durationMs / 1000).toFixed(1)} s.`;
+    const { unlocks, durationMs, gets, getP99, bareP99 } = await call("POST", "/v1/review/storm", { passphrase });
+    const beside =
+      gets === 0
+        ? "No get ran beside them: the vault has no secret, or the server no Unix socket."
+        : `${gets} gets beside them, p99: ${stormText(getP99, bareP99)}.`;
+    result.textContent = `${unlocks} unlocks took ${(durationMs / 1000).toFixed(1)} s. ${beside}`;
   } catch (error) {
     result.textContent = error.message;
   }
@@ -219,17 +322,23 @@ async function start() {
   const code = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
   if (code === "") return end("This page needs a code: run  strongroom review");
-  ({ token } = await call("POST", "/v1/review/token", { code }));
+  const granted = await call("POST", "/v1/review/token", { code });
+  const { expiresAt } = granted;
+  token = granted.token;
   const watching = watch();
   element("lock").disabled = false;
   element("lock").addEventListener("click", () => lock().catch((error) => say(error.message)));
   element("storm").addEventListener("submit", storm);
   const facts = await call("GET", "/v1/review");
   showFacts(facts);
+  setInterval(() => showSeal(facts.lastProve), 60_000);
   await showAudit(facts.audit);
-  say("Connected. This page ends after 15 minutes.");
+  say(`Connected. This page ends at ${clockTime(Date.parse(expiresAt))}.`);
   await watching;
-  if (token !== null) end("The server has ended this page: run  strongroom review  again.");
+  if (token === null) return;
+  showKeys({ frontEnd: 0, keyWorker: "–" });
+  endFigures("ended");
+  end("The server has ended this page, as a lock does: run  strongroom review  again.");
 }
 
 start().catch((error) => end(error.message));
