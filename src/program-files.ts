@@ -15,6 +15,9 @@ export const keyWorkerFile = new URL("workers/key-worker.cjs", dist).href;
 /** The broker's thread; CommonJS for the same reason. */
 export const brokerThreadFile = new URL("program/broker-thread.cjs", dist);
 
+/** The thread of `strongroom credentials`. */
+export const credentialsThreadFile = new URL("program/socket-thread.cjs", dist);
+
 /** The `strongroom` command. */
 export const entryFile = fileURLToPath(new URL("program/entry.cjs", dist));
 

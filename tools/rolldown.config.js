@@ -3,6 +3,7 @@
  * An installed package then needs no other one. CommonJS, since Node takes longer to load an ES module than our programs
  * take to run.
  */
+import { existsSync } from "node:fs";
 import { defineConfig } from "rolldown";
 
 /** Packages that others use where they are installed, and that are not: native code, and colours of a debug log. */
@@ -38,7 +39,12 @@ export default defineConfig([
     output: { dir: "dist/program", cleanDir: true, format: "cjs", entryFileNames: "[name].cjs" },
   },
   {
-    input: ["dist/src/cli/entry.cjs", "dist/src/cli/kit/output/clipboard-clear.js", "dist/src/broker/broker-thread.js"],
+    input: [
+      "dist/src/cli/entry.cjs",
+      "dist/src/cli/kit/output/clipboard-clear.js",
+      "dist/src/broker/broker-thread.js",
+      ...["dist/src/extras/credentials/socket-thread.js"].filter((file) => existsSync(file)), // an extra may be left out
+    ],
     platform: "node",
     external: absent,
     plugins: [piscinaThread],

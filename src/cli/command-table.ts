@@ -65,6 +65,7 @@ export const commands: readonly CommandRow[] = [
     { name: "approve", summary: "approve requests of programs that run under agent run", example: "approve", load: () => import("./commands/approve.js") },
     { name: "mcp", summary: "serve coding agents: they use secrets and never see them", example: "mcp --use app/", load: () => import("../extras/mcp/mcp.js") },
     { name: "git-credential", summary: "give git its passwords and tokens", example: "git-credential get", load: () => import("../extras/git-credential/git-credential.js") },
+    { name: "credentials", summary: "serve secrets on Unix sockets, for systemd", example: "credentials --dir creds app/db/password", load: () => import("../extras/credentials/credentials.js") },
     { name: "docker-credential", summary: "give docker the logins of its registries", example: "docker-credential list", load: () => import("../extras/docker-credential/docker-credential.js") },
     { name: "keyring", summary: "serve the vault as the keyring of programs", example: "keyring -- gh auth login", load: () => import("../extras/keyring/keyring.js") },
     { name: "audit", summary: "show and verify the record of who did what", example: "audit show --path app/ --since 2h", load: () => import("./commands/audit.js") },
