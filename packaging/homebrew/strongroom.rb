@@ -13,7 +13,7 @@ class Strongroom < Formula
     libexec.install Dir["*"]
     program = %Q("#{Formula["node"].opt_bin}/node" -- "#{libexec}/dist/program/entry.cjs")
     (bin/"strongroom").write %Q(#!/bin/sh\nexec #{program} "$@"\n)
-    %w[git-credential docker-credential age-plugin].each do |helper|
+    %w[git-credential docker-credential age-plugin cargo-credential terraform-credentials].each do |helper|
       (bin/"#{helper}-strongroom").write %Q(#!/bin/sh\nexec #{program} #{helper} "$@"\n)
     end
     man1.install libexec/"dist/share/man/strongroom.1"

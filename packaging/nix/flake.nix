@@ -39,7 +39,7 @@
               cp -r . $out/lib/strongroom
               makeWrapper ${pkgs.nodejs}/bin/node $out/bin/strongroom \
                 --add-flags "-- $out/lib/strongroom/dist/program/entry.cjs"
-              for helper in git-credential docker-credential age-plugin; do
+              for helper in git-credential docker-credential age-plugin cargo-credential terraform-credentials; do
                 makeWrapper ${pkgs.nodejs}/bin/node $out/bin/$helper-strongroom \
                   --add-flags "-- $out/lib/strongroom/dist/program/entry.cjs $helper"
               done

@@ -29,6 +29,8 @@ describe("a release", function () {
       "git-credential-strongroom",
       "docker-credential-strongroom",
       "age-plugin-strongroom",
+      "cargo-credential-strongroom",
+      "terraform-credentials-strongroom",
     ]) {
       const command = realpathSync(join(root, "usr/lib/strongroom/bin", name));
       expect(execFileSync(command, ["version"], { encoding: "utf8" })).to.equal(`${version}\n`);
