@@ -130,6 +130,7 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
 
 /** Help that says flags where other programs say options, as errors do. */
 const helpFormat: Partial<Help> = {
+  minWidthToWrap: 16, // of the summaries, so that a help of 40 columns breaks at spaces
   styleTitle: (title) => (title === "Options:" ? "flags:" : title.toLowerCase()),
   commandUsage(command) {
     const names = command.parent === null ? [] : [command.name()];

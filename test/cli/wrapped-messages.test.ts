@@ -1,11 +1,22 @@
 /** Messages on a terminal that is narrower than they are. */
 import { expect } from "chai";
+import { runCommandLine } from "../../src/cli/command-line.js";
 import { wrapped } from "../../src/cli/kit/output.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
+import { stringIo } from "../../tools/rig/string-io.js";
 import { hasPython, runProgramOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
 
 const terminal = { isTTY: true, columns: 40 };
+
+describe("the list of commands on a terminal of 40 columns", () => {
+  it("breaks summaries at spaces, below their beginning", async () => {
+    const io = stringIo();
+    Object.assign(io.stdout, { columns: 40 });
+    await runCommandLine(["help"], io);
+    expect(io.printed().stdout).to.contain("  get                print the values of\n                     secrets\n");
+  });
+});
 
 describe("messages on a terminal", () => {
   it("break at spaces, and continue two columns further right", () => {
