@@ -3,6 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import {
   FoundFields,
+  JsonObject,
   type JsonValue,
   type ListElement,
   readElements,
@@ -39,6 +40,7 @@ function read(bytes: Uint8Array, field: string): unknown {
   if (fields === null) return undefined;
   const value: JsonValue | undefined = fields.get(field);
   if (value === undefined) return { text: "absent" };
+  if (value instanceof JsonObject) return typeof JSON.parse(Buffer.from(value.bytes).toString());
   if (!(value instanceof JsonText)) return value;
   return value.wellFormed ? { text: value.toString() } : "lone surrogate";
 }

@@ -6,7 +6,7 @@ import { createHash, createHmac } from "node:crypto";
 import { withoutQuerySignature } from "../binding-members.js";
 import { readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
-import { asBuffer, scratchOf, textOf, utf8, wipe } from "../memory.js";
+import { asBuffer, fromLatin1, scratchOf, textOf, utf8, wipe } from "../memory.js";
 import type { Refusal, ResultOf } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { authority, type HeaderLine, type HeadRequest, joinHead } from "./head.js";
@@ -166,7 +166,7 @@ function compare(a: string, b: string): number {
 
 function decode(text: string): Uint8Array {
   const latin1 = text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
-  return Uint8Array.from(latin1, (character) => character.charCodeAt(0));
+  return fromLatin1(latin1);
 }
 
 /** Escapes all but unreserved characters and those in `plain`. */
