@@ -56,8 +56,9 @@ describe("programs that commands start", () => {
       writeFileSync(file, `#!/bin/sh\nenv > ${shown}\n`);
       chmodSync(file, 0o755);
       const environment = {
-        ...{ PATH: `${directory}:/usr/bin:/bin`, KEPT: "kept", STRONGROOM_TOKEN: server().token },
-        ...{ VAULT_TOKEN: server().token, BAO_TOKEN: token, HEADER: `Authorization: Bearer ${server().token}\n` },
+        ...{ PATH: `${directory}:/usr/bin:/bin`, EDITOR: "vi", KEPT: "kept" },
+        ...{ STRONGROOM_TOKEN: server().token, VAULT_TOKEN: server().token, BAO_TOKEN: token },
+        ...{ HEADER: `Authorization: Bearer ${server().token}\n` },
       };
       await strongroom(server(), args, { environment });
       const found = readFileSync(shown, "utf8").split("\n");

@@ -216,7 +216,7 @@ describe("a vault in a database", () => {
       const text = must(await doctor());
       expect(text).to.contain(`its server keeps the vault in ${servedPath()}, 3 secrets\n`);
       expect(text).to.contain(
-        "no problems found in the home; check the database with  strongroom doctor --store URL\n",
+        `no problems found in the home; check the database with  strongroom --home ${first.home} doctor --store URL\n`,
       );
       const found = JSON.parse(must(await doctor("--json")));
       const vault = { vaultPath: servedPath(), initialized: true, secrets: 3, problem: null };
@@ -320,10 +320,12 @@ describe("a vault in a database", () => {
       const { name, url } = await emptyDatabase();
       await (await databaseEngine.open(url, null, { creates: true })).close();
       await postgres().sql(name, "UPDATE strongroom.schema_version SET version = version - 1");
-      const { code, stderr } = await doctor(url);
+      const home = temporaryDirectory();
+      const { code, stderr } = await run(["doctor", "--store", url, "--home", home]);
       expect([code, stderr]).to.deep.equal([
         1,
-        "strongroom: the database belongs to an earlier strongroom: start a server of this version on it, or run strongroom doctor --fix\n",
+        "strongroom: the database belongs to an earlier strongroom: start a server of this version on it, " +
+          `or run strongroom --home ${home} doctor --fix\n`,
       ]);
     });
 

@@ -142,6 +142,7 @@ describe("the Unix socket", () => {
 
   it("can be turned off by flag or variable: commands then use TCP", async () => {
     for (const server of [await startProcess(["--no-socket"]), await startProcess([], tcpOnly)]) {
+      await mustInit(server);
       expect(existsSync(join(server.home, "strongroom.sock"))).to.equal(false);
       expect((await strongroom(server, ["lock"])).code).to.equal(0);
     }
@@ -150,6 +151,7 @@ describe("the Unix socket", () => {
   it("is found in another place by commands that know only the home", async () => {
     const socket = join(temporaryDirectory(), "elsewhere.sock");
     const server = await startLocalServer({ socket });
+    await mustInit(server);
     expect(existsSync(join(server.home, "strongroom.sock"))).to.equal(false);
     await lockOutLoopback(server);
     expect((await strongroom(server, ["lock"])).code).to.equal(0);
@@ -158,6 +160,7 @@ describe("the Unix socket", () => {
   it("is off, with a warning, in a home whose path is too long", async () => {
     const home = join(temporaryDirectory(), "long".repeat(30));
     const server = await startProcess([], { STRONGROOM_HOME: home });
+    await mustInit(server);
     expect(server.logged()).to.contain('"event":"no-socket"').and.to.contain("--socket");
     expect((await strongroom(server, ["lock"])).code).to.equal(0);
     const named = await run(["serve", "--socket", join(home, "socket")], { STRONGROOM_HOME: home });
@@ -191,6 +194,7 @@ describe("a client of the Unix socket", () => {
 
   it("uses TCP when an address is named", async () => {
     const server = await startLocalServer();
+    await mustInit(server);
     await lockOutLoopback(server);
     expect((await strongroom(server, ["lock", "--address", server.url])).code).to.equal(6);
     expect((await strongroom(server, ["lock"], { STRONGROOM_ADDRESS: server.url })).code).to.equal(6);
@@ -198,6 +202,7 @@ describe("a client of the Unix socket", () => {
 
   it("ignores a socket that other users could have made or can use, and uses TCP", async () => {
     const server = await startLocalServer({ socket: "off" });
+    await mustInit(server);
     const shared = join(temporaryDirectory(), "shared");
     mkdirSync(shared);
     chmodSync(shared, 0o777);
