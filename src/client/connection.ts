@@ -7,7 +7,8 @@ import { Lifetime } from "./lifetime.js";
 import type { CallOptions, ClientOptions } from "./options.js";
 import type { ApiRequest } from "./request.js";
 import { decodeText, type Received, responseDecoder } from "./response.js";
-import { decodeSecretBytes, type SecretBytes } from "./secret-bytes.js";
+import type { SecretBytes } from "./secret-bytes.js";
+import { decodeSecretBytes } from "./secret-bytes-response.js";
 import type { Shaped } from "./shape-check.js";
 import { SocketUnavailable, Transport } from "./transport.js";
 
