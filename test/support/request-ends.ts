@@ -93,7 +93,7 @@ const excused = new Set(["GET /v1/vitals", "POST /v1/auth/token/revoke-self", "P
 
 /** All changes but those of the memory alone, or of a vault that is unlocked already. */
 function mustWait(sample: ApiRequest): boolean {
-  return sample.isPath || (isChange(sample) && !/^POST \S+\/(?:unseal|review)$/.test(sample.at));
+  return sample.isPath || (isChange(sample) && !/^POST \S+\/(?:unlock|unseal|review)$/.test(sample.at));
 }
 
 /** Versions of the secret and the key, and numbers of other things: each change adds at most one to each. */
