@@ -9,7 +9,7 @@ import type { Command } from "commander";
 import { nonEmpty } from "../../cli/kit/args/args.js";
 import { mustBePath } from "../../cli/kit/args/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
-import { CommandFailure, exits, reasonOf, systemCode } from "../../cli/kit/errors.js";
+import { CommandFailure, failureOf, reasonOf, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable, say } from "../../cli/kit/output.js";
 import { holdingSignals } from "../../cli/kit/programs/held-signals.js";
@@ -40,7 +40,7 @@ export function define(command: Command, io: Io): void {
 }
 
 /** How often connections are looked for, and the server is asked for its state, in milliseconds. */
-const [roundMs, statusMs, listMs] = [200, 1000, 5000];
+const [roundMs, statusMs, checkMs] = [200, 1000, 5000];
 
 async function credentials(io: Io, given: readonly string[], flags: Flags): Promise<void> {
   const paths = parseSecrets(given, flags.dir);
@@ -87,19 +87,30 @@ function parseSecrets(given: readonly string[], directory: string): ReadonlyMap<
 /** Limit of the kernel for the path of a Unix socket. */
 const mostPathBytes = 107;
 
-/** @throws CommandFailure notFound, locked … */
+/** @throws CommandFailure notFound, forbidden, locked … */
 async function mustExist(token: ShortToken, paths: ReadonlyMap<string, string>): Promise<void> {
-  const found = await existing(token);
-  const missing = [...paths.values()].find((path) => !found.has(path));
-  if (missing !== undefined) throw new CommandFailure("notFound", `there is no secret at ${printable(missing)}`);
+  for (const path of paths.values()) {
+    if (!(await exists(token, path))) throw new CommandFailure("notFound", `there is no secret at ${printable(path)}`);
+  }
 }
 
-/** Returns the paths of the secrets that the token may see; it reads no value, and does not keep the vault unlocked. */
-async function existing(token: ShortToken): Promise<ReadonlySet<string>> {
-  const found = new Set<string>();
-  for await (const { entries } of (await token.client()).pages({ background: true }))
-    for (const { path } of entries) found.add(path);
-  return found;
+/** The token can read these secrets and nothing else: to know that one is there, it must be read. */
+async function exists(token: ShortToken, path: string): Promise<boolean> {
+  const value = await read(token, path);
+  value?.fill(0);
+  return value !== null;
+}
+
+/** Returns the value's bytes, or null where there is no secret. @throws CommandFailure */
+async function read(token: ShortToken, path: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  const client = await token.client();
+  try {
+    return (await client.getBytes(path)).reveal();
+  } catch (error) {
+    if (!(error instanceof StrongroomError)) throw error;
+    if (error.code === "NOT_FOUND") return null;
+    throw await failureOf(error, client);
+  }
 }
 
 async function untilSignal(io: Io, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
@@ -124,9 +135,9 @@ class Handout {
   #isOpen: boolean;
   /** Whether all secrets were there at some time. */
   #isChecked: boolean;
-  /** State of the vault when its secrets were last listed. */
-  #listed = "";
-  #listedAt = Number.NEGATIVE_INFINITY;
+  /** State of the vault after the secrets were last looked for. */
+  #known = "";
+  #checkedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     io: Io,
@@ -173,36 +184,33 @@ class Handout {
 
   /** Asks for the vault's state, and where something has changed for the secrets that are left. */
   async #look(): Promise<void> {
-    const status = await withClient(this.#io, this.#flags, (client) => client.status());
+    const status = await this.#status();
     this.#isOpen = !status.locked;
     if (!this.#isOpen) return;
     if (!this.#isChecked) await mustExist(this.#token, this.#paths);
     this.#isChecked = true;
-    const [state, now] = [stateText(status), this.#io.clock.elapsed()];
-    if (state === this.#listed || now - this.#listedAt < listMs) return;
-    const found = await existing(this.#token);
-    for (const name of this.#sockets.names) if (!found.has(this.#paths.get(name) ?? "")) this.#close(name);
-    this.#listed = state;
-    this.#listedAt = now;
+    const now = this.#io.clock.elapsed();
+    if (stateText(status) === this.#known || now - this.#checkedAt < checkMs) return;
+    for (const name of this.#sockets.names)
+      if (!(await exists(this.#token, this.#paths.get(name) ?? ""))) this.#close(name);
+    this.#checkedAt = now;
+    const after = await this.#status();
+    // These reads are activity in the vault themselves, after which the secrets need not be read again.
+    if (after.secretCount === status.secretCount) this.#known = stateText(after);
+  }
+
+  #status(): Promise<VaultStatus> {
+    return withClient(this.#io, this.#flags, (client) => client.status());
   }
 
   async #handOut(names: readonly string[]): Promise<void> {
     const values = new Map<string, Uint8Array<ArrayBuffer>>();
     for (const name of names) {
-      const value = await this.#valueOrGone(this.#paths.get(name) ?? "");
+      const value = await read(this.#token, this.#paths.get(name) ?? "");
       if (value === null) this.#close(name);
       else values.set(name, value);
     }
     this.#sockets.serve(values);
-  }
-
-  async #valueOrGone(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
-    try {
-      return (await (await this.#token.client()).getBytes(path)).reveal();
-    } catch (error) {
-      if (error instanceof StrongroomError && error.code === "NOT_FOUND") return null;
-      throw error;
-    }
   }
 
   #close(name: string): void {
@@ -218,9 +226,8 @@ function stateText({ secretCount, lastActivity }: VaultStatus): string {
 
 /** Whether connections wait until it is over: the vault is locked, or its server does not answer. */
 function waits(error: unknown): boolean {
-  const exit =
-    error instanceof StrongroomError ? exits[error.code] : error instanceof CommandFailure ? error.exit : null;
-  return exit === "locked" || exit === "unreachable" || exit === "rateLimited" || exit === "unexpected";
+  if (!(error instanceof CommandFailure)) return false;
+  return ["locked", "unreachable", "rateLimited", "unexpected"].includes(error.exit);
 }
 
 /** @throws CommandFailure conflict, for a directory that others may write */

@@ -52,7 +52,7 @@ export class ShortToken {
         return;
       }
       const name = `credentials-${randomBytes(6).toString("hex")}`;
-      const rights = { can: ["get", "list"], paths: [...this.#paths], ttlSeconds: ttlMs / 1000 } as const;
+      const rights = { can: ["get"], paths: [...this.#paths], ttlSeconds: ttlMs / 1000 } as const;
       const { token } = await given.createToken(name, rights);
       this.#client = new StrongroomClient({ ...place, token });
       this.#name = name;
