@@ -29,13 +29,13 @@ export class Printout {
     const [passphrase, key, afterLock] = naive;
     const end = `naive: passphrase ${passphrase} times, key ${key}, after lock still ${afterLock}; ours ${ours.join(", ")}`;
     return [
-      this.#paint("bold", "Copies in memory, found by prove's scanner"),
+      ...folded("Copies in memory, found by prove's scanner", this.#width).map((line) => this.#paint("bold", line)),
       ...folded(text, this.#width),
       ...table.head(),
       ...cells.flatMap((row) => table.row(row)),
       ...folded(end, this.#width),
       "",
-      this.#paint("bold", "Attacks: what each tried, and what it got"),
+      ...folded("Attacks: what each tried, and what it got", this.#width).map((line) => this.#paint("bold", line)),
       "",
     ].join("\n");
   }

@@ -22,7 +22,7 @@ type Flags = ConnectionFlags & { readonly dir: string; readonly group?: string }
 const details = `
 Each secret is a socket DIR/NAME; NAME is the path's last segment unless given:
   strongroom credentials --dir ~/.cache/creds app/db/password smtp=mail/password
-A program that connects gets the value's bytes and the end. In a unit of systemd:
+A program that connects gets the value's bytes and the end. In a systemd unit:
   LoadCredential=password:%h/.cache/creds/password
 
 The command runs in the foreground and starts while the vault is locked, too:
