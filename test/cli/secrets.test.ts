@@ -176,7 +176,7 @@ describe("get, ls, find and put", () => {
       ["keeps the end of several lines", [], "a\nb\n", "a\nb\n"],
       ["keeps CR LF of several lines", [], "a\r\nb\r\n", "a\r\nb\r\n"],
       ["keeps a CR alone", [], "a\r", "a\r"],
-      ["keeps a byte order mark", [], "\ufeffvalue\r\n", "\ufeffvalue"],
+      ["keeps a byte order mark with --raw", ["--raw"], "\ufeffvalue\r\n", "\ufeffvalue\r\n"],
       ["keeps all with --raw", ["--raw"], "value\n", "value\n"],
       ["accepts - for standard input", ["-"], "value\n", "value"],
       ["accepts --from-file - for standard input", ["--from-file", "-"], "value", "value"],
@@ -186,6 +186,15 @@ describe("get, ls, find and put", () => {
       ["accepts a single byte", [], "v", "v"],
       ["accepts an empty value with --allow-empty", ["--allow-empty"], "", ""],
     ];
+    it("put leaves out a byte order mark, and says so", async () => {
+      const { code, stderr } = await strongroom(here(), ["put", "put/marked"], "\ufeffvalue\n");
+      expect({ code, stderr }).to.deep.equal({
+        code: 0,
+        stderr: "note: standard input begins with a byte order mark, which is left out; --raw keeps it\n",
+      });
+      expect((await mustGet(server(), "put/marked"))["value"]).to.equal("value");
+    });
+
     it("put stores bytes unchanged, except for a newline that ends a single line", async () => {
       const store = async ([what, flags, input, want]: (typeof stored)[number]) => {
         const path = `put/${what}`;

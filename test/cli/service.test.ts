@@ -46,7 +46,9 @@ describe("strongroom service", () => {
     const user = newUser();
     const { code, stdout } = await user.run("install", "--home", "somewhere");
     expect(code, stdout).to.equal(0);
-    expect(stdout).to.contain(user.file).and.contain("strongroom unlock");
+    expect(stdout)
+      .to.contain(user.file)
+      .and.match(/strongroom --home \S*somewhere unlock/);
     const unit = readFileSync(user.file, "utf8");
     expect(unit).to.contain(`ExecStart="${node}" "${mainFile}" "serve"\n`);
     expect(unit).to.match(/^Environment="STRONGROOM_HOME=\/.*\/somewhere"$/m);

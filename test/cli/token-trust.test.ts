@@ -75,8 +75,8 @@ describe("strongroom token", () => {
     const token = readFileSync(own.tokenSource, "utf8").trim();
     expect(token).not.to.equal(own.token);
     expect(said).to.contain("new root token").and.not.to.contain(token);
-    await must(home, ["lock"]);
-    await must({ ...home, STRONGROOM_TOKEN: own.token }, ["lock"]);
+    await must(home, ["token", "whoami"]);
+    await must({ ...home, STRONGROOM_TOKEN: own.token }, ["token", "whoami"]);
   });
 
   testRows(here, {
@@ -162,8 +162,8 @@ describe("strongroom token", () => {
     expect(said).to.contain(first.tokenSource).and.to.contain("strongroom serve").and.not.to.contain(token);
     expect(statSync(first.tokenSource).mode & 0o777).to.equal(0o600);
     await startProcess([], home);
-    await must(home, ["lock"]);
-    const old = await strongroom({ ...home, STRONGROOM_TOKEN: first.token }, ["lock"]);
+    await must(home, ["token", "whoami"]);
+    const old = await strongroom({ ...home, STRONGROOM_TOKEN: first.token }, ["token", "whoami"]);
     expect(old.code).to.equal(5);
   });
 });
@@ -219,7 +219,7 @@ describe("strongroom trust", () => {
     "a home without a certificate": {
       args: ["trust", "--home", "/nowhere/home"],
       exit: 10,
-      err: /strongroom up/,
+      err: /strongroom --home \/nowhere\/home up/,
     },
   });
 });

@@ -85,7 +85,8 @@ describe("strongroom doctor", () => {
       writeFileSync(join(damaged, "vault", "odd\u001b[31m\n"), "?", { mode: 0o600 });
       const first = await run(["doctor", "--home", damaged, "--passphrase-file", fileWith(passphrase)]);
       expect(first.code).to.equal(12);
-      expect(first.stdout).to.contain(stray).and.to.contain("(stray-temp)").and.to.contain("strongroom doctor --fix");
+      expect(first.stdout).to.contain(stray).and.to.contain("(stray-temp)");
+      expect(first.stdout).to.contain(`strongroom --home ${damaged} doctor --fix`);
       expect(first.stdout, "a name cannot control the terminal").to.contain("odd\\u{1b}[31m\\u{a}");
       expect(first.stdout).not.to.contain("\u001b");
       const second = await run(["doctor", "--home", damaged, "--fix"]);

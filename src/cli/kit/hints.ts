@@ -1,5 +1,6 @@
 /** Commands that messages advise: they carry the connection flags of this call, without which they act on the default vault. */
 import { quoted } from "../../files/home.js";
+import { printable } from "./output.js";
 
 /** Takes a message; returns it with the flags in every command that it names. */
 export type Hints = (message: string) => string;
@@ -15,11 +16,21 @@ const flagNames = ["--home", "--address", "--token-file", "--cacert"] as const;
 export function createHints(args: readonly string[], names: readonly string[]): Hints {
   const given = flagNames.map((flag) => [flag, givenValue(args, flag)] as const);
   const words = given.flatMap(([flag, value]) =>
-    value === undefined ? [] : [[flag, ` ${flag} ${quoted(value)}`] as const],
+    value === undefined ? [] : [[flag, ` ${flag} ${shellWord(value)}`] as const],
   );
   if (words.length === 0) return (message) => message;
   const advised = new RegExp(`(?<=^|[\\s("'])strongroom (?=(${names.join("|")})(?![\\w-]))`, "gm");
   return (message) => message.replace(advised, (_, name: string) => `strongroom${flagsFor(name, words)} `);
+}
+
+/** Quotes a word; characters that could mislead on a terminal are escaped as shells take them in $'…'. */
+function shellWord(text: string): string {
+  if (printable(text) === text) return quoted(text);
+  const escaped = [...text].map((character) => {
+    const isPlain = printable(character) === character && !"'\\".includes(character);
+    return isPlain ? character : `\\U${(character.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`;
+  });
+  return `$'${escaped.join("")}'`;
 }
 
 function flagsFor(name: string, words: readonly (readonly [flag: string, text: string])[]): string {

@@ -1,5 +1,6 @@
 /**
- * `strongroom keyring`: the Secret Service of desktops, for programs that keep their logins there, with the vault behind it.
+ * `strongroom keyring`: the Secret Service of desktops, for programs that keep their logins there.
+ * The logins are secrets of the vault, under a prefix that its token alone may use.
  * It runs for as long as a command, in the foreground, in the background, or on the user's own session bus.
  */
 import { randomBytes } from "node:crypto";
