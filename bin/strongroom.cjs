@@ -5,7 +5,7 @@
 ":" //; STRONGROOM_INHERITED= _block=; [ ! -r /proc/$$/status ] || while read -r _k _v; do [ "$_k" != SigIgn: ] || STRONGROOM_INHERITED=$_v; done </proc/$$/status
 ":" //; for _f in /proc/$$/fd/*; do [ ! -e "$_f" ] || [ "$_f" -ef "$0" ] || STRONGROOM_INHERITED="$STRONGROOM_INHERITED ${_f##*/}"; done
 ":" //; export STRONGROOM_INHERITED
-":" //; [ -z "$_quiet" ] || { node -- "$0" "$@" <&0 & _p=$!; trap : INT QUIT; trap 'kill -TERM $_p' TERM; trap 'kill -HUP $_p' HUP; while wait $_p; _s=$?; kill -0 $_p 2>/dev/null; do :; done; stty "$_tty" 2>/dev/null; trap - INT QUIT TERM HUP; case $_s in 129|130|131|143) kill -$((_s-128)) $$;; esac; exit $_s; }
+":" //; [ -z "$_quiet" ] || { node -- "$0" "$@" </dev/tty & _p=$!; trap : INT QUIT; trap 'kill -TERM $_p' TERM; trap 'kill -HUP $_p' HUP; while wait $_p; _s=$?; kill -0 $_p 2>/dev/null; do :; done; stty "$_tty" 2>/dev/null; trap - INT QUIT TERM HUP; case $_s in 129|130|131|143) kill -$((_s-128)) $$;; esac; exit $_s; }
 ":" //; [ -z "$_hup" ] || [ "$1" != run ] || ! env --block-signal=HUP true 2>/dev/null || _block="env --block-signal=HUP"
 ":" //; exec $_block node -- "$0" "$@"
 /*
@@ -16,7 +16,8 @@
  * command's name as its own: `run --env-file FILE` then sets NODE_OPTIONS from it.
  *
  * A command that may ask for a secret gets a terminal without echo before Node begins, which takes long enough to type in, and
- * this shell stays to give the echo back, however Node ends. It does not do so for what gives the terminal to another program,
+ * this shell stays to give the echo back, however Node ends; Node gets the terminal by name, since a shell gives what it starts
+ * with & no standard input of its own. It does not do so for what gives the terminal to another program,
  * nor in the background, where a change of the terminal would stop it.
  */
 try {

@@ -1,9 +1,6 @@
 /** Commands that messages advise: they carry the connection flags of this call, without which they act on the default vault. */
 import { quoted } from "../../files/home.js";
-import { printable } from "./output.js";
-
-/** Takes a message; returns it with the flags in every command that it names. */
-export type Hints = (message: string) => string;
+import { type Hints, printable } from "./output.js";
 
 /** Commands of a home: they take `--home`, and no address. */
 const ofHome = new Set(["serve", "up", "config", "doctor", "prove", "restore"]);

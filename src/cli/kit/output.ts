@@ -3,8 +3,10 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import widthOf from "fast-string-width";
 import type { VaultStatus } from "../../client/client.js";
-import type { Hints } from "./hints.js";
 import type { Io } from "./io.js";
+
+/** Takes a message; returns it with the connection flags of the call in every command that it names. */
+export type Hints = (message: string) => string;
 
 /** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };

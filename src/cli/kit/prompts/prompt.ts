@@ -1,7 +1,7 @@
 /**
  * Questions on the terminal: they go to /dev/tty whatever standard input is, echo nothing unless told to, always restore
- * the terminal's mode, and leave nothing of a paste for the shell. Lines that were typed before a question answer the questions in
- * their order; see bin/strongroom.cjs for their echo. What is left of them at the command's end is discarded.
+ * the terminal's mode, and leave nothing of a paste for the shell. Lines that were typed before a hidden question answer the
+ * questions in their order; see bin/strongroom.cjs for their echo. What is left of them at the command's end is discarded.
  */
 import { closeSync, constants, readFileSync, readSync, writeSync } from "node:fs";
 import type { ConnectOpts, SocketConstructorOpts } from "node:net";
@@ -42,9 +42,9 @@ export function askHidden(io: Io, question: HiddenQuestion): Promise<Bytes | nul
   return ask(io, question, () => {});
 }
 
-/** The same, and echoes what is typed. */
+/** The same, and echoes what is typed. Input from before the question is discarded: it may be a passphrase, and would be shown. */
 function askShown(io: Io, question: HiddenQuestion): Promise<Bytes | null> {
-  return ask(io, question, echo);
+  return ask(io, { ...question, discardsEarly: true }, echo);
 }
 
 /** Shows what has changed since the line was `before` bytes long. */
