@@ -66,9 +66,10 @@ export async function judgeEnds(
 async function sendHeld(rig: Rig, sample: ApiRequest, { hold }: HeldFiles) {
   const tokens = await passingTokens(rig, sample, `end-${Math.random()}`);
   const isRotation = sample.at === rootRotation; // ends the token itself
-  const { release } = hold(isRotation ? "/.tmp-" : "/vault/");
+  const { reached, release } = hold(isRotation ? "/.tmp-" : "/vault/");
   const before = isChange(sample) ? ask(rig, sample.isChecked ? passphraseChange : sample) : null;
   await settle(rig);
+  if (before !== null && sample.isChecked) await reached; // derivations take long, and the change must be there first
   const waiting = new Set(tokens.keys());
   const late = tokens.map((token, n) =>
     ask(rig, sample, { token, ...otherValue(sample) }).finally(() => waiting.delete(n)),
@@ -93,7 +94,7 @@ const excused = new Set(["GET /v1/vitals", "POST /v1/auth/token/revoke-self", "P
 
 /** All changes but those of the memory alone, or of a vault that is unlocked already. */
 function mustWait(sample: ApiRequest): boolean {
-  return sample.isPath || (isChange(sample) && !/^POST \S+\/(?:unlock|unseal|review)$/.test(sample.at));
+  return sample.isPath || (isChange(sample) && !/^POST \S+\/(?:unseal|review)$/.test(sample.at));
 }
 
 /** Versions of the secret and the key, and numbers of other things: each change adds at most one to each. */
