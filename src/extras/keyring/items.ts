@@ -5,7 +5,13 @@
 import { isUtf8 } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
 import type { Io } from "../../cli/kit/io.js";
-import { type SecretEntry, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import {
+  type SecretEntry,
+  type Stored,
+  type StrongroomClient,
+  StrongroomError,
+  type VaultStatus,
+} from "../../client/client.js";
 import { BusError } from "./bus.js";
 import { own } from "./wire.js";
 
@@ -46,17 +52,22 @@ const [text, binary] = ["text/plain", "application/octet-stream"];
 /** How long a locked vault, or a server that restarts, is waited for. */
 const patienceMs = 20_000;
 const pollMs = 100;
-/** Age from which an index is loaded again after it was used. */
+/** Age from which an index is loaded again after it was used, unless nothing has changed. */
 const freshMs = 2_000;
+/** Age up to which an index counts as complete while the vault's state says that nothing has changed. */
+const completeMs = 60_000;
+/** Longer than the unit of `lastActivity`. */
+const tickMs = 2;
 const mostInBatch = 1_000;
 
 type Filling = Collection & { readonly items: Map<string, Item> };
-type Index = { readonly collections: Map<string, Filling>; readonly loadedAt: number };
+/** `state`: the vault's, up to which the index has all changes; null: it may lack some. */
+type Index = { collections: Map<string, Filling>; readonly loadedAt: number; state: VaultStatus | null };
 type Edit = (collections: Map<string, Filling>) => void;
 
 /** `client`: has a token for the prefix; asked again after its token has ended. */
 export type VaultAccess = {
-  readonly status: () => Promise<boolean>;
+  readonly status: () => Promise<VaultStatus>;
   readonly client: (isRefused: boolean) => Promise<StrongroomClient>;
 };
 
@@ -66,6 +77,8 @@ export class VaultItems {
   readonly #prefix: string;
   readonly #memory = new Map<string, { readonly item: Item; readonly value: Bytes }>();
   #index: Index | null = null;
+  /** The index that is being loaded. */
+  #partial: Index | null = null;
   #loading: Promise<Index> | null = null;
   #next: Promise<Index> | null = null;
   /** Changes since the last load began, which it may have missed. */
@@ -82,9 +95,15 @@ export class VaultItems {
 
   /** Whether the vault is locked now, or cannot be reached. */
   async isLocked(): Promise<boolean> {
-    const isLocked = await this.#access.status().catch(() => true);
-    if (isLocked) this.#index = null;
-    return isLocked;
+    return (await this.#unlockedState()) === null;
+  }
+
+  /** Returns null while the vault is locked or cannot be reached, and drops the index. */
+  async #unlockedState(): Promise<VaultStatus | null> {
+    const status = await this.#access.status().catch(() => null);
+    if (status?.locked === false) return status;
+    this.#index = null;
+    return null;
   }
 
   /** Loads the index, so that the first search need not. */
@@ -95,12 +114,22 @@ export class VaultItems {
   /** Returns the collections, by name. @param isMissed the caller did not find what it wants in those of before */
   async collections(isMissed = false): Promise<ReadonlyMap<string, Collection>> {
     return this.#waiting(async () => {
-      if (await this.isLocked()) throw new StrongroomError("VAULT_LOCKED", "the vault is locked");
-      const known = this.#index;
-      if (known === null || isMissed) return this.#withMemory(await this.#load());
-      if (this.#io.clock.now() - known.loadedAt > freshMs) this.warm();
-      return this.#withMemory(known);
+      if (isMissed) await this.#loading?.catch(() => {}); // its index may be complete
+      const state = await this.#unlockedState();
+      if (state === null) throw new StrongroomError("VAULT_LOCKED", "the vault is locked");
+      return this.#withMemory(await this.#indexAt(state, isMissed));
     });
+  }
+
+  /** Returns the index, of which a caller that missed something gets one with all changes up to the vault's state. */
+  async #indexAt(state: VaultStatus, isMissed: boolean): Promise<Index> {
+    const known = this.#index;
+    if (known === null) return this.#loading ?? this.#load();
+    const age = this.#io.clock.now() - known.loadedAt;
+    if (isUnchanged(known.state, state) && age < completeMs) return known;
+    if (isMissed) return this.#load();
+    if (age > freshMs) this.warm();
+    return known;
   }
 
   /** Returns the value, which the caller wipes. @throws BusError */
@@ -108,7 +137,7 @@ export class VaultItems {
     const held = this.#memory.get(id);
     if (collection === session && held !== undefined) return copy(held.value);
     const path = this.#path(collection, id);
-    return this.#found(collection, id, async (client) => (await client.getBytes(path)).reveal());
+    return this.#found(collection, id, 0, async (client) => (await client.getBytes(path)).reveal());
   }
 
   /** Stores a new item, or with `replace` a new version of the item with equal attributes that was changed last. */
@@ -140,7 +169,7 @@ export class VaultItems {
       const { collection, id, entry } = item;
       const custom = customOf(changed, entry);
       const change = (client: StrongroomClient) => client.changeMetadata(this.#path(collection, id), { custom });
-      return this.#learn(collection, id, await this.#found(collection, id, change), entry);
+      return this.#learn(collection, id, await this.#found(collection, id, 0, change), entry);
     });
   }
 
@@ -148,7 +177,7 @@ export class VaultItems {
   remove({ collection, id }: Item): Promise<void> {
     return this.#inTurn(async () => {
       const path = this.#path(collection, id);
-      if (collection !== session) await this.#found(collection, id, (client) => client.trash(path));
+      if (collection !== session) await this.#found(collection, id, -1, (client) => client.trash(path));
       this.#forget(collection, id);
     });
   }
@@ -259,7 +288,8 @@ export class VaultItems {
     const options = { ...metadata, custom: customOf(made, entry), ...condition };
     const put = (client: StrongroomClient) =>
       isUtf8(value) ? client.put(path, value, options) : client.putBytes(path, value, options);
-    return this.#learn(collection, id, await this.#waiting(put), entry, isUtf8(value) ? undefined : "base64");
+    const stored = await this.#carrying(entry === null ? 1 : 0, put);
+    return this.#learn(collection, id, stored, entry, isUtf8(value) ? undefined : "base64");
   }
 
   #remember(id: string, { value, ...described }: NewItem): Item {
@@ -331,14 +361,18 @@ export class VaultItems {
     this.#edits = [];
     const loadedAt = this.#io.clock.now();
     const client = await this.#access.client(false);
+    const index: Index = { collections: new Map(), loadedAt, state: await this.#unlockedState() };
+    this.#partial = index;
     const listed: SecretEntry[] = [];
     for await (const { entries } of client.pages({ prefix: this.#prefix, limit: 1000, background: true })) {
       for (const entry of entries) listed.push(entry);
     }
-    const collections = collectionsIn(listed, this.#prefix);
-    for (const edit of this.#edits) edit(collections);
-    this.#index = { collections, loadedAt };
-    return this.#index;
+    const state = await this.#unlockedState();
+    if (!isUnchanged(index.state, state)) index.state = null;
+    index.collections = collectionsIn(listed, this.#prefix);
+    for (const edit of this.#edits) edit(index.collections);
+    this.#index = index;
+    return index;
   }
 
   #withMemory({ collections }: Index): ReadonlyMap<string, Collection> {
@@ -361,15 +395,38 @@ export class VaultItems {
     return made;
   }
 
-  /** Like `#waiting`, for an item; one that is missing there is forgotten. */
-  async #found<T>(collection: string, id: string, work: (client: StrongroomClient) => Promise<T>): Promise<T> {
+  /** Like `#carrying`, for an item; one that is missing there is forgotten. */
+  async #found<T>(
+    collection: string,
+    id: string,
+    added: number,
+    work: (client: StrongroomClient) => Promise<T>,
+  ): Promise<T> {
     try {
-      return await this.#waiting(work);
+      return await this.#carrying(added, work);
     } catch (error) {
       if (!isCode(error, "NOT_FOUND")) throw error;
       this.#forget(collection, id);
       throw noSuchObject();
     }
+  }
+
+  /**
+   * Like `#waiting`, for a request that counts as activity in the vault: an index that was complete before it stays so.
+   * @param added by how many secrets the vault grows; any other growth is another program's
+   */
+  #carrying<T>(added: number, work: (client: StrongroomClient) => Promise<T>): Promise<T> {
+    return this.#waiting(async (client) => {
+      const before = await this.#unlockedState();
+      const result = await work(client);
+      await this.#io.sleep(tickMs); // later activity must differ from this request's
+      const after = await this.#unlockedState();
+      if (before === null || after?.secretCount !== before.secretCount + added) return result;
+      for (const index of [this.#index, this.#partial]) {
+        if (index !== null && isUnchanged(index.state, before)) index.state = after;
+      }
+      return result;
+    });
   }
 
   /** Runs the work; waits for a locked vault, and for a server that restarts. @throws BusError, StrongroomError */
@@ -401,6 +458,12 @@ export function isLocked(message: string): BusError {
 
 export function noSuchObject(): BusError {
   return new BusError("org.freedesktop.Secret.Error.NoSuchObject", "there is no such object");
+}
+
+/** Whether no program has used the vault between two states. */
+function isUnchanged(before: VaultStatus | null, after: VaultStatus | null): boolean {
+  if (before === null || after === null || after.storageAvailable === false) return false;
+  return before.secretCount === after.secretCount && before.lastActivity === after.lastActivity;
 }
 
 function isCode(error: unknown, code: string): boolean {

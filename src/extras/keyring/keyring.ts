@@ -27,7 +27,7 @@ import type { Bytes, Io } from "../../cli/kit/io.js";
 import { say } from "../../cli/kit/output.js";
 import { canStart } from "../../cli/kit/programs/find-program.js";
 import { holdingSignals, type Release } from "../../cli/kit/programs/held-signals.js";
-import { StrongroomClient, StrongroomError } from "../../client/client.js";
+import { StrongroomClient, StrongroomError, type VaultStatus } from "../../client/client.js";
 import { Bus } from "./bus.js";
 import { VaultItems } from "./items.js";
 import { SecretService } from "./service.js";
@@ -185,7 +185,7 @@ class KeyringAccess {
     this.user = new StrongroomClient({ ...place, tokenFile });
   }
 
-  readonly status = async (): Promise<boolean> => (await this.user.status()).locked;
+  readonly status = (): Promise<VaultStatus> => this.user.status();
 
   /** In the background, the keyring ends with its token. */
   readonly client = async (hasEnded: boolean): Promise<StrongroomClient> => {

@@ -236,6 +236,64 @@ describe("the keyring", () => {
   });
 });
 
+describe("the keyring's index", () => {
+  const server = shareLocalServer({ audit: "all" }, mustInit);
+  /** Returns how often keyrings have listed their items. */
+  const lists = async () => {
+    const { records } = mustSucceed(await send(server(), { path: "/v1/audit?limit=1000" }));
+    const all = records as readonly { readonly event: string; readonly token?: string }[];
+    return all.filter(({ event, token = "" }) => event === "list" && token.startsWith("keyring-")).length;
+  };
+  const nothing = [[], []];
+  const missing = { service: "unknown" };
+  const storeAs = (attribute: string) => ({ value: "v", custom: { "attr:service": attribute } });
+
+  /** Returns a session whose keyring has just found that there is no such item. */
+  async function missed(): Promise<TestSession> {
+    const { socket } = await startKeyring(server());
+    const session = await TestSession.open(await BusClient.to(socket), "plain");
+    await session.create({ service: "known" }, Buffer.from("v"));
+    expect(await session.search(missing)).to.deep.equal(nothing);
+    return session;
+  }
+
+  it("is not loaded again by searches that find nothing, after the keyring's own reads and changes as well", async () => {
+    const session = await missed();
+    const before = await lists();
+    for (let n = 0; n < 3; n++) expect(await session.search(missing)).to.deep.equal(nothing);
+    const path = await session.create({ service: "new" }, Buffer.from("v"));
+    expect(await session.search(missing)).to.deep.equal(nothing);
+    await session.get(path);
+    expect(await session.search(missing)).to.deep.equal(nothing);
+    await session.client.call(path, `${item}.Delete`, "", []);
+    expect(await session.search({ service: "new" })).to.deep.equal(nothing);
+    expect(await lists()).to.equal(before);
+  });
+
+  it("is loaded again for what another program stores, and for attributes that it changes", async () => {
+    const session = await missed();
+    const path = `${loginPath}/other`;
+    for (const attribute of ["stored", "changed"]) {
+      expect(await session.search({ service: attribute })).to.deep.equal(nothing);
+      await mustPut(server(), "keyring/login/other", storeAs(attribute));
+      expect(await session.search({ service: attribute })).to.deep.equal([[path], []]);
+    }
+    expect((await session.get(path)).toString()).to.equal("v");
+    await mustPut(server(), "keyring/login/another", storeAs("after a read"));
+    expect((await session.search({ service: "after a read" }))[0]).to.have.length(1);
+  });
+
+  it("is loaded again after a lock, and no search is answered before", async () => {
+    const session = await missed();
+    const before = await lists();
+    await mustLock(server());
+    const waiting = session.search(missing);
+    await mustUnlock(server());
+    expect(await waiting).to.deep.equal(nothing);
+    expect(await lists()).to.be.above(before);
+  });
+});
+
 describe("hostile peers of the keyring", () => {
   const server = shareLocalServer({}, mustInit);
   let socket = "";
