@@ -120,7 +120,7 @@ class Message {
 /** Longest message that the bus may send, in bytes. */
 const maxMessage = 1024 * 1024;
 
-/** What comes from the bus, read line by line and then message by message. */
+/** Reader of the bus: lines first, then messages. */
 class Input {
   readonly #pieces: AsyncIterator<Buffer>;
   #bytes = Buffer.alloc(0);
