@@ -1,11 +1,13 @@
 #!/bin/sh
 ":" //; _c= _skip= _quiet=; for _a; do case $_skip$_a in 1*) _skip=;; --home|--address|--token-file|--cacert|--timeout) _skip=1;; -*) ;; *) _c=$_a; break;; esac; done
-":" //; case $_c in get|put|set|otp|generate|describe|ls|find|mv|cp|rm|trash|history|undo|import|export|transit|init|unlock|lock|passphrase|key|rotate-key|token|use|approve|audit|doctor|prove|backup|restore|migrate|shutdown) [ ! -t 0 ] || ! read -r _ _ _ _ _g _ _ _t _ </proc/$$/stat || [ "$_g" != "$_t" ] || ! _tty=$(stty -g) || ! stty -echo || _quiet=1;; esac 2>/dev/null
+":" //; _front() { read -r _ _ _ _ _g _ _ _t _ </proc/$$/stat && [ "$_g" = "$_t" ]; }
+":" //; _stop() { stty "$_tty"; trap - TSTP; kill -TSTP $$; trap _stop TSTP; }
+":" //; case $_c in get|put|set|otp|generate|describe|ls|find|mv|cp|rm|trash|history|undo|import|export|transit|init|unlock|lock|passphrase|key|rotate-key|token|use|approve|audit|doctor|prove|backup|restore|migrate|shutdown) [ ! -t 0 ] || [ -p /proc/$$/fd/1 ] || ! _front || ! _tty=$(stty -g) || ! stty -echo || _quiet=1;; esac 2>/dev/null
 ":" //; _hup=ignored; trap _hup= HUP; kill -HUP $$; trap - HUP; [ -z "$_hup" ] || export STRONGROOM_SIGHUP=ignored
 ":" //; STRONGROOM_INHERITED= _block=; [ ! -r /proc/$$/status ] || while read -r _k _v; do [ "$_k" != SigIgn: ] || STRONGROOM_INHERITED=$_v; done </proc/$$/status
 ":" //; for _f in /proc/$$/fd/*; do [ ! -e "$_f" ] || [ "$_f" -ef "$0" ] || STRONGROOM_INHERITED="$STRONGROOM_INHERITED ${_f##*/}"; done
 ":" //; export STRONGROOM_INHERITED
-":" //; [ -z "$_quiet" ] || { node -- "$0" "$@" </dev/tty & _p=$!; trap : INT QUIT; trap 'kill -TERM $_p' TERM; trap 'kill -HUP $_p' HUP; while wait $_p; _s=$?; kill -0 $_p 2>/dev/null; do :; done; stty "$_tty" 2>/dev/null; trap - INT QUIT TERM HUP; case $_s in 129|130|131|143) kill -$((_s-128)) $$;; esac; exit $_s; }
+":" //; [ -z "$_quiet" ] || { node -- "$0" "$@" </dev/tty & _p=$!; trap : INT QUIT; trap 'kill -TERM $_p' TERM; trap 'kill -HUP $_p' HUP; trap _stop TSTP; while wait $_p; _s=$?; kill -0 $_p 2>/dev/null; do :; done; ! _front || stty "$_tty" 2>/dev/null; trap - INT QUIT TERM HUP TSTP; case $_s in 129|130|131|143) kill -$((_s-128)) $$;; esac; exit $_s; }
 ":" //; [ -z "$_hup" ] || [ "$1" != run ] || ! env --block-signal=HUP true 2>/dev/null || _block="env --block-signal=HUP"
 ":" //; exec $_block node -- "$0" "$@"
 /*
@@ -16,9 +18,10 @@
  * command's name as its own: `run --env-file FILE` then sets NODE_OPTIONS from it.
  *
  * A command that may ask for a secret gets a terminal without echo before Node begins, which takes long enough to type in, and
- * this shell stays to give the echo back, however Node ends; Node gets the terminal by name, since a shell gives what it starts
- * with & no standard input of its own. It does not do so for what gives the terminal to another program,
- * nor in the background, where a change of the terminal would stop it.
+ * this shell stays to give the echo back, when Node ends or both are suspended; Node gets the terminal by name, since a shell
+ * gives what it starts with & no standard input of its own. It does not do so for what gives the terminal to another program,
+ * nor before a pipe, whose reader, such as a pager, may have the terminal, nor in the background, where a change of the terminal
+ * would stop it.
  */
 try {
 	require("../dist/program/entry.cjs");

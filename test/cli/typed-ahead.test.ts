@@ -3,16 +3,18 @@
  * it is left to the shell.
  */
 import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { packageDirectory } from "../../src/program-files.js";
+import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { collect, environment, isInstalled } from "../../tools/rig/process.js";
 import { pythonFile } from "../../tools/rig/python.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
-import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
-import { hasPython } from "../support/pseudo-terminal.js";
+import { mustGet, mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
+import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 
 /**
  * Each order starts a command on a terminal of its own, types the keys after the delay, and ends it by Ctrl-C, as often as it
@@ -97,6 +99,7 @@ describe("what is typed before a command asks", () => {
     await mustLock(started);
   });
   const empty = shareLocalServer();
+  const unlocked = shareLocalServer({}, async (started) => void (await mustInit(started)));
   before(function () {
     needs(this, hasPython(), "Python");
     needs(this, process.platform === "linux" && !isInstalled, "Linux and a build");
@@ -136,5 +139,56 @@ describe("what is typed before a command asks", () => {
       expect(left, what).to.equal("");
       expect(echoes, what).to.equal(true);
     }
+  });
+
+  it("is the value that put stores, where it is typed at the question", async () => {
+    const { home } = unlocked();
+    const value = { question: "Value", keys: "typed value\r" };
+    const ended = await runProgramOnTerminal([launcher, "put", "app/typed"], value, { STRONGROOM_HOME: home });
+    expect(ended.code, ended.shown).to.equal(0);
+    expect(ended.shown).not.to.contain("typed value");
+    expect(await mustGet(unlocked(), "app/typed")).to.include({ value: "typed value" });
+  });
+});
+
+describe("the launcher's terminal", () => {
+  before(function () {
+    needs(this, hasPython(), "Python");
+    needs(this, process.platform === "linux" && !isInstalled, "Linux and a build");
+  });
+
+  /** Runs a line of shell on a terminal, where $0 is the launcher and Node is a script. */
+  async function runWithNode(node: string, line: string) {
+    const programs = temporaryDirectory();
+    writeFileSync(join(programs, "node"), `#!/bin/sh\n${node}\n`, { mode: 0o755 });
+    const path = `${programs}:${environment({})["PATH"] ?? ""}`;
+    return runProgramOnTerminal(["bash", "-c", line, launcher], [], { PATH: path });
+  }
+
+  const showsEcho = "stty -a < /dev/tty | grep -o '.echo ' >&2";
+  const rows = [
+    ["does not echo while a command runs", '"$0" ls', "-echo"],
+    ["does not echo while a command's output goes to a file", '"$0" ls > /dev/null', "-echo"],
+    ["echoes before a pipe, whose reader may be a pager", '"$0" ls | cat', " echo"],
+    ["echoes for two commands at the same time", 'cat <("$0" ls) <("$0" ls)', " echo"],
+    ["echoes for a command that gives the terminal to a program", '"$0" run', " echo"],
+  ] as const;
+  for (const [rule, line, echo] of rows) {
+    it(rule, async () => {
+      const { shown, echoesAfter } = await runWithNode(showsEcho, line);
+      expect([...new Set(shown.trimEnd().split(/ *\r\n/))].map((each) => each.padStart(5))).to.deep.equal([echo]);
+      expect(echoesAfter).to.equal(true);
+    });
+  }
+
+  it("echoes while the command is suspended", async () => {
+    const suspends = "kill -TSTP 0; echo continued >&2";
+    const line = `set -m; "$0" ls; ${showsEcho}; fg > /dev/null; ${showsEcho}`;
+    const { shown } = await runWithNode(suspends, line);
+    expect(shown.split(/ *\r\n/).filter((each) => /^(?: echo|-echo|continued)$/.test(each))).to.deep.equal([
+      " echo",
+      "continued",
+      " echo",
+    ]);
   });
 });
