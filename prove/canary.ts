@@ -79,15 +79,14 @@ async function deleteValue(server: Server, path: string): Promise<void> {
 
 /** Uses a transit key of its own, which is deleted afterwards. */
 async function followPlaintext(server: Server, name: string, plaintext: string): Promise<void> {
-  const post = (root: string, body: object) =>
-    server.must("POST", target(`/v1/transit/${root}`, name), Buffer.from(JSON.stringify(body)));
+  const post = (root: string, body: object) => server.must("POST", target(`/v1/transit/${root}`, name), json(body));
   await post("keys", { type: "aes256-gcm96" });
   try {
     const { ciphertext } = await post("encrypt", { plaintext: Buffer.from(plaintext).toString("base64") });
     await post("decrypt", { ciphertext });
   } finally {
     const key = target("/v1/transit/keys", name);
-    await server.send("POST", `${key}/config`, Buffer.from('{"deletionAllowed":true}'));
+    await server.send("POST", `${key}/config`, json({ deletionAllowed: true }));
     await server.send("DELETE", key);
   }
 }

@@ -32,7 +32,7 @@ const reportStall = () => {
 process.once("beforeExit", reportStall);
 
 const args = process.argv.slice(2);
-/** What is typed after their start is most likely a secret, although they may end before they ask for it. */
+/** Commands that ask for a secret: what is typed while one runs is most likely that, and is discarded if it ends before it asks. */
 const asking = new Set(["init", "unlock", "passphrase", "key", "rotate-key", "put", "set", "doctor", "audit", "prove"]);
 if (isatty(0) && asking.has(commandFirst(args)[0] ?? "")) discardAtEnd(processIo);
 const unreadable = argumentNotUtf8(args);

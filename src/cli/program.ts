@@ -130,7 +130,7 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
 
 /** Help that says flags where other programs say options, as errors do. */
 const helpFormat: Partial<Help> = {
-  minWidthToWrap: 16, // of the summaries, so that a help of 40 columns breaks at spaces
+  minWidthToWrap: 16, // columns for a summary: at the default of 40, a terminal of 40 columns would break words
   styleTitle: (title) => (title === "Options:" ? "flags:" : title.toLowerCase()),
   commandUsage(command) {
     const names = command.parent === null ? [] : [command.name()];

@@ -22,7 +22,7 @@ export function readCheckedPassphrase(
   });
 }
 
-/** An unlocked vault's server checks it; a locked one's would unlock. Of a vault elsewhere, only the command itself can. */
+/** The server of an unlocked vault checks it. A locked one would unlock: the home's header is read instead, where there is one. */
 async function check(io: Io, flags: ConnectionFlags, passphrase: Bytes): Promise<void> {
   const quiet = { ...flags, nonInteractive: true } as const;
   const { locked } = await withClient(io, quiet, (client) => client.status());

@@ -64,8 +64,9 @@ async function restart(
   pid: number,
   differences: Differences | null,
 ): Promise<void> {
-  if (differences !== null && differences.restartedBy !== null)
-    throw ofManager(pid, differences.restartedBy, differences);
+  if (differences !== null && differences.restartedBy !== null) {
+    throw managedServerFailure(pid, differences.restartedBy, differences);
+  }
   const lost = differences === null ? [] : differences.onlyThatStart;
   const without = lost.length === 0 ? "" : `; without ${list(lost.map(({ name, running }) => `${name} ${running}`))}`;
   say(io, `restarting the server (pid ${pid}), which locks the vault${without}\n`);
@@ -78,14 +79,14 @@ async function restart(
 
 function withOtherSettings(pid: number, flags: GivenFlags, differences: Differences): CommandFailure {
   const { given, restartedBy } = differences;
-  if (restartedBy !== null) return ofManager(pid, restartedBy, differences);
+  if (restartedBy !== null) return managedServerFailure(pid, restartedBy, differences);
   const again = `strongroom up --restart${flagWords(flags)}`;
   const problem = `a server is already running (pid ${pid}), and not with ${list(given.map(asDifference))}`;
   return new CommandFailure("conflict", printable(`${problem}: ${again}  applies that and locks the vault`));
 }
 
 /** A server that stops by itself would be started again, or not at all, by the manager with its own variables. */
-function ofManager(pid: number, restartedBy: string, { given, inFile }: Differences): CommandFailure {
+function managedServerFailure(pid: number, restartedBy: string, { given, inFile }: Differences): CommandFailure {
   const problem = `a service manager runs the server (pid ${pid})`;
   const writes = given.map(({ name, wanted }) => `strongroom config set ${name} ${quoted(wanted)}`);
   const changed = [...given, ...inFile].map(asDifference);

@@ -300,12 +300,7 @@ export async function confirm(io: Io, question: string): Promise<boolean | null>
  */
 export async function choose(io: Io, question: string, letters: readonly string[]): Promise<string | null> {
   for (;;) {
-    const typed = await askShown(io, {
-      text: question,
-      limit: maxBytes,
-      trailingInput: severalLines,
-      discardsEarly: true,
-    });
+    const typed = await askShown(io, { text: question, limit: maxBytes, trailingInput: severalLines });
     if (typed === null) return null;
     const letter = Buffer.from(typed).toString("latin1").trim().toLowerCase()[0] ?? "";
     if (letters.includes(letter)) return letter;
