@@ -95,6 +95,7 @@ describe("custom metadata", () => {
     ["a list", ["a"]],
     ["a number", { a: 1 }],
     ["an object in it", { a: {} }],
+    ["an object in it that has no text", { a: { toString: 1, valueOf: 1 } }],
     ["null in it", { a: null }],
     ["an empty name", { "": "a" }],
     ["a name of 129 bytes", { ["n".repeat(129)]: "a" }],

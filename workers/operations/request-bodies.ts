@@ -245,17 +245,19 @@ const maxCustomJsonBytes = 8 * maxCustomBytes;
 export function readCustom(json: unknown): Readonly<Record<string, string>> | null {
   if (!(json instanceof JsonObject) || json.bytes.length > maxCustomJsonBytes) return null;
   const custom = JSON.parse(textOf(json.bytes)) as Readonly<Record<string, unknown>>;
+  if (!areTexts(custom)) return null;
   const members = Object.entries(custom);
-  const bytes = members.reduce((sum, [name, text]) => sum + byteLength(name) + byteLength(String(text)), 0);
-  const isValid = ([name, text]: readonly [string, unknown]) =>
-    name !== "" && byteLength(name) <= maxCustomNameBytes && isWellFormed(name) && isWellFormed(text);
-  return members.length <= mostCustom && bytes <= maxCustomBytes && members.every(isValid)
-    ? (custom as Readonly<Record<string, string>>)
-    : null;
+  const isName = (name: string) => name !== "" && byteLength(name) <= maxCustomNameBytes;
+  const bytes = members.flat().reduce((sum, text) => sum + byteLength(text), 0);
+  const fits = members.length <= mostCustom && bytes <= maxCustomBytes;
+  return fits && members.every(([name]) => isName(name)) ? custom : null;
 }
 
-function isWellFormed(text: unknown): boolean {
-  return typeof text === "string" && !/\p{Surrogate}/u.test(text);
+/** Whether all members are strings, and these and their names are well-formed. */
+function areTexts(members: Readonly<Record<string, unknown>>): members is Readonly<Record<string, string>> {
+  return Object.entries(members)
+    .flat()
+    .every((text) => typeof text === "string" && !/\p{Surrogate}/u.test(text));
 }
 
 const timeForm = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
