@@ -183,7 +183,7 @@ interface Operations {
           readonly allowsPrivate: boolean;
           readonly etag: string;
         }
-      | { readonly ok: true; readonly request: null }
+      | { readonly ok: true; readonly request: null; readonly etag: string }
       | Refusal;
   };
   reviewTokens: {

@@ -87,11 +87,11 @@ export class TokenExchanges {
 
   async #exchangeOnce(place: Place): Promise<void> {
     const { path } = place;
+    this.#known.add(path);
     const started = await this.#deps.secrets.startExchange(place);
     const problem = started.request === null ? "reauthorize" : await this.#take(place, started);
     if (problem === "reauthorize") {
-      const current = await this.#deps.secrets.etag(path);
-      if (current !== null) this.#refused.set(path, current);
+      if ((await this.#deps.secrets.etag(path)) === started.etag) this.#refused.set(path, started.etag);
       throw reauthorize(path);
     }
     if (problem !== null) throw new ExchangeError("exchange", `${endpointOf(started)} issued no token for ${path}`);
@@ -102,7 +102,6 @@ export class TokenExchanges {
     const { request, host, port, allowsPrivate, etag } = started;
     const exchanged = await this.#deps.send({ host, port, allowsPrivate, request });
     if (!exchanged.ok) throw new ExchangeError("exchange", `${endpointOf(started)} ${exchanged.problem}`);
-    this.#known.add(place.path);
     const { status, body } = exchanged;
     return this.#deps.secrets.takeToken(place, { etag, status, body }).catch(notStored);
   }

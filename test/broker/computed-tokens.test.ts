@@ -221,6 +221,33 @@ describe("an access token that is computed from a secret", () => {
       expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
     });
 
+    it("that is stored while an exchange refuses the one before is used, and no person is asked", async () => {
+      const { server, provider } = rig();
+      const agent = await prepare("oauth/replaced", secret({ refreshToken: "old" }), { oauth: oauth() });
+      provider.lie = (_req, _body, res) => {
+        provider.lie = null;
+        const put = mustPut(server, "oauth/replaced", { value: secret() });
+        void put.finally(() => json(res, 400, { error: "invalid_grant" }));
+      };
+      expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
+      expect(provider.requests).to.have.length(2);
+      expect(mustSucceed(await send(server, { path: "/v1/status" }))["reauthorize"]).to.equal(undefined);
+    });
+
+    it("that is issued while the vault locks and unlocks is a version of the secret", async () => {
+      const { server, provider } = rig();
+      const agent = await prepare("oauth/locked", secret(), { oauth: oauth() });
+      provider.lie = (_req, _body, res) => {
+        provider.lie = null;
+        const locked = mustLock(server).then(() => mustUnlock(server));
+        const issued = { access_token: "access", token_type: "bearer", refresh_token: "issued-during-a-lock" };
+        void locked.finally(() => json(res, 200, issued));
+      };
+      expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
+      expect(provider.requests).to.have.length(1);
+      expect(await stored("oauth/locked")).to.include({ refreshToken: "issued-during-a-lock", version: 2 });
+    });
+
     it("is missing until one is stored, which the answer says without an exchange", async () => {
       const agent = await prepare("oauth/missing", "{}", { oauth: oauth() });
       expect(await call(agent)).to.contain('"code":"reauthorize"');

@@ -23,9 +23,9 @@ export function startExchange(
     const { exchange } = bindingKind(binding);
     if (exchange === null) return badRequest(`the binding of ${path} to ${host} exchanges nothing for a token`);
     const asked = exchange.ask({ path, binding, value, now });
-    if (asked === "reauthorize") return { ok: true, request: null };
-    if ("ok" in asked) return asked;
     const etag = etagOfCurrent(blob);
+    if (asked === "reauthorize") return { ok: true, request: null, etag };
+    if ("ok" in asked) return asked;
     const refreshToken = exchange.refreshToken(value);
     const held = computed.current(path, etag, refreshToken);
     wipe(held.used);
@@ -46,15 +46,17 @@ export function takeToken(
   if ("ok" in use || previous === null) return "ok" in use ? use : { ok: true, blob: null };
   const { exchange } = bindingKind(use.binding);
   if (exchange === null) return { ok: true, blob: null };
+  const refreshToken = exchange.refreshToken(use.value);
+  const current = etagOfCurrent(previous);
+  const held = computed.current(path, current, refreshToken);
+  // Where the secret has changed, the response belongs to the one before. A lock has ended `used`, and leaves the secret as it is.
+  if (current !== etag && !isEqual(held.used, refreshToken)) return { ok: true, blob: null };
   const issued = exchange.read({ status, body }, now);
   if (typeof issued === "string") return { ok: true, blob: null, problem: issued };
-  const refreshToken = exchange.refreshToken(use.value);
-  const held = computed.current(path, etagOfCurrent(previous), refreshToken);
-  const isSame = refreshToken === null ? held.used === null && held.etag === etag : isEqual(held.used, refreshToken);
-  if (!isSame) return { ok: true, blob: null }; // the secret has changed: what was issued belongs to the one before
   putAccessToken(held, exchangeId(use.binding, exchange), issued.accessToken, issued.until);
   if (issued.refreshToken === null || isEqual(refreshToken, issued.refreshToken)) return { ok: true, blob: null };
   wipe(held.next);
+  held.used ??= refreshToken && keptCopy(refreshToken);
   held.next = keptCopy(issued.refreshToken);
   return sealRefreshToken(writing, use, held.next);
 }
