@@ -320,14 +320,14 @@ export class Broker {
     throw new VaultError("FORBIDDEN", `${whyNotApproved[outcome]}: run strongroom approve, then try again`);
   }
 
-  async #render({ permit, fields, payloadHash }: Ask<"render">): Promise<Answer<"render">> {
-    const found = this.#permits.get(permit);
+  async #render({ permit: id, fields, payloadHash }: Ask<"render">): Promise<Answer<"render">> {
+    const found = this.#permits.get(id);
     if (found === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
     const { caller, use, path } = found;
-    this.#mustBeAllowed(caller);
     const { host: to, port, method, target } = use;
     const request = { host: to, port, method, target, fields, payloadHash };
-    const head = await this.tokenExchanges.render(path, request).catch((error: unknown) => {
+    const permit = () => this.#mustBeAllowed(caller);
+    const head = await this.tokenExchanges.render(path, request, permit).catch((error: unknown) => {
       if (error instanceof ExchangeError) found.code = error.code;
       throw error;
     });
@@ -372,7 +372,10 @@ export class Broker {
   async #exchange(exchange: ExchangeRequest): Promise<Exchanged> {
     const id = this.#count++;
     return new Promise<Exchanged>((resolve) => {
-      if (this.#thread === null) return resolve(threadEnded);
+      if (this.#thread === null) {
+        exchange.request.fill(0);
+        return resolve(threadEnded);
+      }
       this.#exchanges.set(id, resolve);
       this.#send({ kind: "exchange", id, exchange }, [exchange.request.buffer]);
     }).finally(() => this.#exchanges.delete(id));

@@ -36,7 +36,7 @@ export class ExchangeError extends Error {
 
 export class TokenExchanges {
   readonly #deps: TokenExchangeDependencies;
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, { readonly host: string; readonly work: Promise<void> }>();
   /** Secrets for which a person has to log in again, with the etags of their blobs. */
   readonly #refused = new Map<string, string>();
   /** Secrets that the key worker may hold tokens of. */
@@ -55,26 +55,31 @@ export class TokenExchanges {
     return [...this.#refused.keys()].sort();
   }
 
-  /** Returns the head of a request, once there is a token for it. @throws VaultError; ExchangeError */
-  async render(path: string, request: RequestToRender): Promise<Bytes> {
+  /**
+   * Returns the head of a request, once there is a token for it.
+   * @param permit throws where the request is no longer permitted: an exchange may take seconds
+   * @throws VaultError; ExchangeError
+   */
+  async render(path: string, request: RequestToRender, permit: () => void): Promise<Bytes> {
     const { secrets } = this.#deps;
     for (let waits = 0; waits < mostWaits; waits++) {
+      permit();
       const rendered = await secrets.render(path, request);
       if (rendered.head !== null) return rendered.head;
       const place = { path, host: request.host, port: request.port };
-      if (rendered.lacks === "store") await this.#join(path, () => secrets.storeRefreshToken(path).catch(notStored));
-      else await this.#join(path, () => this.#exchange(place, rendered.etag));
+      if (rendered.lacks === "store") await this.#join(place, () => secrets.storeRefreshToken(path).catch(notStored));
+      else await this.#join(place, () => this.#exchange(place, rendered.etag));
     }
     throw new ExchangeError("exchange", `the token of ${path} ends before it is used: try again`);
   }
 
-  /** Waits for the work that runs for the secret, or begins it. */
-  #join(path: string, work: () => Promise<void>): Promise<void> {
+  /** Waits for the work that runs for the secret, or begins it. A failure for another host says nothing about this one. */
+  #join({ path, host }: Place, begin: () => Promise<void>): Promise<void> {
     const running = this.#running.get(path);
-    if (running !== undefined) return running;
-    const begun = work().finally(() => this.#running.delete(path));
-    this.#running.set(path, begun);
-    return begun;
+    if (running !== undefined) return running.host === host ? running.work : running.work.catch(() => {});
+    const work = begin().finally(() => this.#running.delete(path));
+    this.#running.set(path, { host, work });
+    return work;
   }
 
   async #exchange(place: Place, etag: string): Promise<void> {

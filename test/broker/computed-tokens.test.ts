@@ -248,6 +248,21 @@ describe("an access token that is computed from a secret", () => {
       expect(await stored("oauth/locked")).to.include({ refreshToken: "issued-during-a-lock", version: 2 });
     });
 
+    it("that the endpoint of one host refuses is sent to the endpoint of another", async () => {
+      const { provider } = rig();
+      const refused = { host: "127.0.0.1", oauth: { ...oauth(), scope: "refused" } };
+      const agent = await prepare("oauth/hosts", secret(), { oauth: oauth() }, refused);
+      const waiting = new Promise<string>((resolve) => {
+        provider.lie = (_req, _body, res) => {
+          provider.lie = null;
+          resolve(call(agent));
+          setTimeout(() => json(res, 500, {}), 200);
+        };
+      });
+      expect(await call(agent, "127.0.0.1")).to.match(/^HTTP\/1\.1 502 /);
+      expect(await waiting).to.match(/^HTTP\/1\.1 200 /);
+    });
+
     it("is missing until one is stored, which the answer says without an exchange", async () => {
       const agent = await prepare("oauth/missing", "{}", { oauth: oauth() });
       expect(await call(agent)).to.contain('"code":"reauthorize"');
