@@ -234,7 +234,7 @@ async function serveWithCredential(
     const upstream = await connection.open(bound);
     if (client.socket.destroyed) return false; // it gave up while a person or the upstream took their time
     const payloadHash = body && createHash("sha256").update(body).digest("hex");
-    const sent = body === null ? head : { ...head, body: body.length, hasBody: head.hasBody };
+    const sent = body === null ? head : { ...head, body: body.length };
     const dropped = body === null ? tokenHeaders : new Set([...tokenHeaders, "expect"]);
     // Only now, so that the credential is in memory for the shortest time, and never waits for a handshake.
     const rendered = await granted(deps, "render", { permit, fields: fieldsFor(sent, dropped), payloadHash });
