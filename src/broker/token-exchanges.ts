@@ -2,14 +2,16 @@
  * Exchanges of secrets for access tokens: one at a time for each secret, however many requests wait for it. Requests and responses
  * pass as bytes between the key worker, which makes and reads them, and the broker's thread, which sends them.
  */
-import type { RequestToRender, TokenProblem } from "../../workers/protocol.js";
+import type { RequestToRender } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { Semaphore } from "../locks.js";
-import type { StartedExchange, VaultSecrets } from "../vault/secrets.js";
+import type { VaultSecrets } from "../vault/secrets.js";
 import type { Bytes, Exchanged, ExchangeRequest } from "./messages.js";
 
 /** Where the token is used: it names the binding. */
 type Place = { readonly path: string; readonly host: string; readonly port: number };
+
+type SentExchange = ExchangeRequest & { readonly etag: string };
 
 export type TokenExchangeDependencies = {
   readonly secrets: VaultSecrets;
@@ -99,16 +101,17 @@ export class TokenExchanges {
       if ((await this.#deps.secrets.etag(path)) === started.etag) this.#refused.set(path, started.etag);
       throw reauthorize(path);
     }
-    if (problem !== null) throw new ExchangeError("exchange", `${endpointOf(started)} issued no token for ${path}`);
   }
 
-  async #take(place: Place, started: StartedExchange): Promise<TokenProblem | null> {
-    if (started.request === null) return "reauthorize";
-    const { request, host, port, allowsPrivate, etag } = started;
+  /** Sends a request for a token, and has the key worker take the token from the response. @throws VaultError; ExchangeError */
+  async #take(place: Place, { etag, request, host, port, allowsPrivate }: SentExchange) {
+    const endpoint = `the token endpoint at ${host}, port ${port},`;
     const exchanged = await this.#deps.send({ host, port, allowsPrivate, request });
-    if (!exchanged.ok) throw new ExchangeError("exchange", `${endpointOf(started)} ${exchanged.problem}`);
+    if (!exchanged.ok) throw new ExchangeError("exchange", `${endpoint} ${exchanged.problem}`);
     const { status, body } = exchanged;
-    return this.#deps.secrets.takeToken(place, { etag, status, body }).catch(notStored);
+    const problem = await this.#deps.secrets.takeToken(place, { etag, status, body }).catch(notStored);
+    if (problem === "exchange") throw new ExchangeError("exchange", `${endpoint} issued no token for ${place.path}`);
+    return problem;
   }
 
   #changed(path: string): void {
@@ -122,12 +125,6 @@ function reauthorize(path: string): ExchangeError {
     "reauthorize",
     `the refresh token of ${path} is missing or not valid: store one with strongroom put ${path}`,
   );
-}
-
-function endpointOf(started: StartedExchange): string {
-  return started.request === null
-    ? "the token endpoint"
-    : `the token endpoint at ${started.host}, port ${started.port},`;
 }
 
 /** @throws VaultError UNAVAILABLE for what storage refuses */

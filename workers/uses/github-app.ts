@@ -3,18 +3,17 @@ import { createSign } from "node:crypto";
 import { asBuffer, scratchOf, scrubFreed, takeOver, utf8, wipe } from "../memory.js";
 import type { Binding } from "../protocol.js";
 import { fromGoBase64, toBase64 } from "../transit/base64.js";
-import type { Endpoint } from "./token-response.js";
+import { authority } from "./head.js";
+import { type Endpoint, urlEndpoint } from "./token-response.js";
 
 const [secondsBefore, secondsAfter] = [60, 480];
 
 /** `github.com` has its API at another host, and other servers at their own. */
 export function githubEndpoint({ githubApp, host, port }: Binding): Endpoint {
   const { api, installation } = githubApp ?? {};
-  const own =
-    host === "github.com" ? "https://api.github.com" : `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const { hostname, port: apiPort, pathname } = new URL(api ?? own);
-  const path = `${pathname.replace(/\/$/, "")}/app/installations/${installation ?? ""}/access_tokens`;
-  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: apiPort === "" ? 443 : Number(apiPort), path };
+  const own = host === "github.com" ? "https://api.github.com" : `https://${authority(host, port)}`;
+  const url = new URL(api ?? own);
+  return urlEndpoint(url, `${url.pathname.replace(/\/$/, "")}/app/installations/${installation ?? ""}/access_tokens`);
 }
 
 /** Returns the request's header lines that prove the app, in scratch memory; null when the value is no RSA key. */

@@ -1,4 +1,5 @@
 /** Heads of requests that carry a credential: the program's header lines, and those that the key worker adds. */
+import { JsonText } from "../json/json-string.js";
 import { concat, scratchOf } from "../memory.js";
 import type { Binding, Bytes, Refusal, RequestToRender } from "../protocol.js";
 import { badRequest } from "../refusals.js";
@@ -11,7 +12,7 @@ export type HeaderLine = { readonly name: string; readonly line: Uint8Array };
 
 /** Inputs of a head: a request that the binding covers, and the secret's value, in scratch memory. */
 export type HeadRequest = {
-  /** The secret's. */
+  /** Path of the secret. */
   readonly path: string;
   readonly binding: Binding;
   readonly request: RequestToRender;
@@ -19,7 +20,7 @@ export type HeadRequest = {
   readonly value: Uint8Array;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** Of the secret's blob. */
+  /** Etag of the secret's blob. */
   readonly etag: string;
   readonly tokens: ComputedTokens;
 };
@@ -58,6 +59,12 @@ function placeCredential({ format, basic }: Binding, credential: Uint8Array): Ui
   if (credential.some((byte) => byte < 0x20 || byte === 0x7f)) return null;
   const [before = "", after = ""] = format.split("{}");
   return scratchOf(before, credential, after);
+}
+
+/** Returns a text of visible ASCII characters, which can stand in a header; null for any other value. */
+export function visibleText(value: unknown): Uint8Array | null {
+  if (!(value instanceof JsonText) || value.bytes.length === 0) return null;
+  return value.bytes.every((byte) => byte > 0x20 && byte < 0x7f) ? value.bytes : null;
 }
 
 /** @param added the lines that carry the credential, each ended by CR LF */

@@ -4,7 +4,7 @@ import { JsonText, writeString } from "../json/json-string.js";
 import { scratch, scratchOf, textOf, utf8 } from "../memory.js";
 import type { Binding } from "../protocol.js";
 import { toBase64 } from "../transit/base64.js";
-import type { Endpoint } from "./token-response.js";
+import { type Endpoint, urlEndpoint } from "./token-response.js";
 
 /** The secret's value; a client without a secret is public. In scratch memory. */
 export type Grant = { readonly refreshToken: Uint8Array | null; readonly clientSecret: Uint8Array | null };
@@ -18,7 +18,7 @@ export function readGrant(value: Uint8Array): Grant | null {
   return { refreshToken, clientSecret };
 }
 
-/** Undefined for what is no text. */
+/** Returns null for a text that is missing or empty, undefined for a value that is no text. */
 function nonEmpty(value: unknown): Uint8Array | null | undefined {
   if (value === undefined) return null;
   if (!(value instanceof JsonText) || !value.wellFormed) return undefined;
@@ -33,17 +33,16 @@ export function withRefreshToken(value: Uint8Array, refreshToken: Uint8Array): U
 }
 
 export function oauthEndpoint({ oauth }: Binding): Endpoint {
-  const { hostname, port, pathname, search } = new URL(oauth?.tokenUrl ?? "");
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  return { host, port: port === "" ? 443 : Number(port), path: `${pathname}${search}` };
+  const url = new URL(oauth?.tokenUrl ?? "");
+  return urlEndpoint(url, `${url.pathname}${url.search}`);
 }
 
 /** Parameters of a request, as bytes. */
 type Parameters = readonly (readonly [name: string, value: Uint8Array])[];
 
 /**
- * Returns the header lines and the body of a refresh (RFC 6749, section 6), in scratch memory. A client with a secret authenticates by Basic, with both of its
- * parts form-encoded (section 2.3.1); another one names itself in the body.
+ * Returns the header lines and the body of a refresh (RFC 6749, section 6), in scratch memory. A client with a secret
+ * authenticates by Basic, with both of its parts form-encoded (section 2.3.1); another one names itself in the body.
  */
 export function tokenRequest({ oauth }: Binding, { clientSecret }: Grant, refreshToken: Uint8Array) {
   const { clientId: id = "", scope } = oauth ?? {};

@@ -5,11 +5,10 @@
 import { createHash, createHmac } from "node:crypto";
 import { withoutQuerySignature } from "../binding-members.js";
 import { readObject } from "../json/json-reader.js";
-import { JsonText } from "../json/json-string.js";
 import { asBuffer, fromLatin1, scratchOf, textOf, utf8, wipe } from "../memory.js";
 import type { Refusal, ResultOf } from "../protocol.js";
 import { badRequest } from "../refusals.js";
-import { authority, type HeaderLine, type HeadRequest, joinHead } from "./head.js";
+import { authority, type HeaderLine, type HeadRequest, joinHead, visibleText } from "./head.js";
 
 const algorithm = "AWS4-HMAC-SHA256";
 const hashHeader = "x-amz-content-sha256";
@@ -51,19 +50,14 @@ export function signHead(use: HeadRequest): ResultOf<"render"> | Refusal {
   return { ok: true, head: joinHead(request, target, kept, credential) };
 }
 
-/** Reads the secret's value; null when it is none of an access key. The parts are in scratch memory. */
+/** Reads the secret's value; null when it is no access key. The parts are in scratch memory. */
 function readAccessKey(value: Uint8Array): AccessKey | null {
   const found = readObject(value, ["accessKeyId", "secretAccessKey", "sessionToken"]);
-  const id = printable(found?.get("accessKeyId"));
-  const secret = printable(found?.get("secretAccessKey"));
-  const sessionToken = printable(found?.get("sessionToken"));
+  const id = visibleText(found?.get("accessKeyId"));
+  const secret = visibleText(found?.get("secretAccessKey"));
+  const sessionToken = visibleText(found?.get("sessionToken"));
   if (id === null || secret === null || (sessionToken === null && found?.has("sessionToken"))) return null;
   return { id, secret, sessionToken };
-}
-
-function printable(value: unknown): Uint8Array | null {
-  if (!(value instanceof JsonText) || value.bytes.length === 0) return null;
-  return value.bytes.every((byte) => byte > 0x20 && byte < 0x7f) ? value.bytes : null;
 }
 
 /**

@@ -2,11 +2,17 @@
 import { readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import type { TokenProblem } from "../protocol.js";
+import { visibleText } from "./head.js";
 
 /** Where a token is issued. */
 export type Endpoint = { readonly host: string; readonly port: number; readonly path: string };
 
-/** Tokens that were issued, in scratch memory. `until`: when the access token is used no more, in milliseconds since 1970. */
+/** Returns the endpoint at the host and port of an https URL. */
+export function urlEndpoint({ hostname, port }: URL, path: string): Endpoint {
+  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? 443 : Number(port), path };
+}
+
+/** Tokens that were issued, in scratch memory. `until`: when the use of the access token ends, in milliseconds since 1970. */
 export type Issued = {
   readonly accessToken: Uint8Array;
   readonly refreshToken: Uint8Array | null;
@@ -17,7 +23,7 @@ export type TokenResponse = { readonly status: number; readonly body: Uint8Array
 
 const minute = 60_000;
 
-/** When a token is used no more: 5 minutes before its end, or after half its life where that is under 10 minutes. */
+/** Returns when the use of a token ends: 5 minutes before its end, or after half its life where that is under 10 minutes. */
 export function endOfUse(now: number, end: number): number {
   return end - now < 10 * minute ? now + (end - now) / 2 : end - 5 * minute;
 }
@@ -48,15 +54,14 @@ export function readGithubResponse({ status, body }: TokenResponse, now: number)
   return { accessToken, refreshToken: null, until: endOfUse(now, end) };
 }
 
-/** For texts that are not secret. */
+/** Returns a short text that is not secret; empty for any other value. */
 function textOf(value: unknown): string {
   return value instanceof JsonText && value.bytes.length <= 64 ? value.toString() : "";
 }
 
 const longestCredential = 8 * 1024;
 
-/** Returns a text that can stand in a header; null for any other value. */
 function credential(value: unknown): Uint8Array | null {
-  if (!(value instanceof JsonText) || value.bytes.length === 0 || value.bytes.length > longestCredential) return null;
-  return value.bytes.every((byte) => byte > 0x20 && byte < 0x7f) ? value.bytes : null;
+  const text = visibleText(value);
+  return text === null || text.length > longestCredential ? null : text;
 }

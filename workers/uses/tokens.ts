@@ -2,20 +2,20 @@
 import { concat, equal, mapped, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
-/** `until`: when it is used no more, in milliseconds since 1970. */
+/** `until`: when its use ends, in milliseconds since 1970. */
 type AccessToken = { readonly bytes: Bytes; readonly until: number };
 
 /** What is held for one secret. */
 type Held = {
-  /** Of the blob to which the tokens belong. */
+  /** Etag of the blob to which the tokens belong. */
   etag: string;
-  /** Of the blob before a refresh token was stored: a request may have read it still. */
+  /** Etag of the blob before a refresh token was stored: a request may still have read that one. */
   before: string | null;
   /** The refresh token of the last exchange. */
   used: Bytes | null;
   /** The refresh token that the provider has issued for it, until the vault has it. */
   next: Bytes | null;
-  /** By the exchange that issues them. */
+  /** Access tokens by the exchange that issues them. */
   readonly access: Map<string, AccessToken>;
 };
 
@@ -25,7 +25,7 @@ export class ComputedTokens {
   /**
    * Returns what is held for a secret in this state. A put, or a change of its bindings, has ended it; where that was the store of a
    * refresh token, it stays.
-   * @param refreshToken the value's
+   * @param refreshToken the one in the secret's value
    */
   current(path: string, etag: string, refreshToken: Uint8Array | null): Held {
     const held = this.#held.get(path);
