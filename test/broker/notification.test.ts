@@ -1,5 +1,4 @@
 /** `strongroom approve --notify`: the message that the desktop gets, as programs of the session bus read it. */
-import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,10 +8,11 @@ import { findSessionBus, notify } from "../../src/cli/kit/programs/notification.
 import { bind, sendThrough, startAgent, startUpstream, startWithBroker, value } from "../../tools/rig/broker-rig.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { collect, environment } from "../../tools/rig/process.js";
+import { environment } from "../../tools/rig/process.js";
 import { realScryptCost } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
 import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { hasProgram, startSessionBus } from "../support/session-bus.js";
 
 /** A bus that accepts the user, and sends these messages once it was told to begin. */
 async function startBus(...messages: readonly Uint8Array[]): Promise<string> {
@@ -80,17 +80,8 @@ describe("a notification", () => {
 
   it("has the facts of the request, escaped, as dbus-monitor reads it", async function () {
     this.timeout(120_000);
-    const have = (program: string) => spawnSync(program, ["--version"], { stdio: "ignore" }).error === undefined;
-    needs(this, have("dbus-daemon") && have("dbus-monitor"), "dbus-daemon and dbus-monitor");
-    const address = `unix:path=${join(temporaryDirectory(), "bus")}`;
-    const env = environment({ DBUS_SESSION_BUS_ADDRESS: address });
-    const run = (...[program = "", ...args]: readonly string[]) => {
-      const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"], timeout: 110_000 });
-      later(() => void child.kill("SIGKILL"));
-      return collect(child);
-    };
-    const daemon = run("dbus-daemon", "--session", "--nofork", "--print-address=1", `--address=${address}`);
-    while (daemon.stdout() === "") await sleep(20);
+    needs(this, hasProgram("dbus-daemon") && hasProgram("dbus-monitor"), "dbus-daemon and dbus-monitor");
+    const { address, run } = await startSessionBus();
     const monitor = run("dbus-monitor", "--session", "member='Notify'");
     while (!monitor.stdout().includes("NameLost")) await sleep(20);
     const upstream = await startUpstream();

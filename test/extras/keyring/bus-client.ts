@@ -25,15 +25,25 @@ export const loginPath = `${root}/collection/login`;
 /** Starts the command in the tests' process; returns its socket. */
 export async function startKeyring(server: TestServer, ...flags: readonly string[]) {
   const socket = join(temporaryDirectory(), "bus");
-  const io = stringIo({ env: environment({ STRONGROOM_HOME: server.home }) });
-  const ended = runToItsEnd(["keyring", "--foreground", "--socket", socket, ...flags], io);
+  return { socket, ...(await start(server, ["--foreground", "--socket", socket, ...flags])) };
+}
+
+/** Starts the command on the session bus of this address, in the tests' process. */
+export function startOnSessionBus(server: TestServer, address: string, ...flags: readonly string[]) {
+  return start(server, ["--session", ...flags], { DBUS_SESSION_BUS_ADDRESS: address });
+}
+
+async function start(server: TestServer, flags: readonly string[], more: Readonly<Record<string, string>> = {}) {
+  const io = stringIo({ env: environment({ STRONGROOM_HOME: server.home, ...more }) });
+  const ended = runToItsEnd(["keyring", ...flags], io);
   const stop = async () => {
     io.events.emit("SIGTERM");
     await ended;
   };
   later(stop);
-  while (io.printed().stdout === "" && io.exitCode === 0) await Promise.race([ended, sleep(5)]);
-  return { socket, stop, io };
+  const hasPrinted = () => Object.values(io.printed()).some(({ length }) => length > 0);
+  while (!hasPrinted() && io.exitCode === 0) await Promise.race([ended, sleep(5)]);
+  return { stop, io, ended };
 }
 
 /** An error that a call got. */
@@ -56,7 +66,7 @@ export class BusClient {
     later(() => void socket.destroy());
     await once(socket, "connect");
     socket.on("error", () => {});
-    socket.write(`\0AUTH EXTERNAL ${Buffer.from("0").toString("hex")}\r\n`);
+    socket.write(`\0AUTH EXTERNAL ${Buffer.from(String(process.getuid?.() ?? 0)).toString("hex")}\r\n`);
     await once(socket, "data");
     socket.write("BEGIN\r\n");
     const client = new BusClient(socket);
