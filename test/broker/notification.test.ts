@@ -14,15 +14,16 @@ import { stringIo } from "../../tools/rig/string-io.js";
 import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasProgram, startSessionBus } from "../support/session-bus.js";
 
-/** A bus that accepts the user, and sends these messages once it was told to begin. */
-async function startBus(...messages: readonly Uint8Array[]): Promise<string> {
+/** A bus that accepts the user, and sends these messages as it gets the first call, and those as it gets the second. */
+async function startBus(first: readonly Uint8Array[], second: readonly Uint8Array[] = []): Promise<string> {
   const path = join(temporaryDirectory(), "bus");
   const server = createServer((socket) => {
     socket
       .on("error", () => {})
       .on("data", (piece: Buffer) => {
         if (piece.includes("AUTH EXTERNAL")) socket.write("OK 0123456789abcdef\r\n");
-        if (piece.includes("BEGIN\r\n")) socket.write(Buffer.concat(messages));
+        if (piece.includes("Hello")) socket.write(Buffer.concat(first));
+        if (piece.includes("susssasa{sv}i")) socket.write(Buffer.concat(second));
       });
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
@@ -30,36 +31,56 @@ async function startBus(...messages: readonly Uint8Array[]): Promise<string> {
   return path;
 }
 
-/** A message without a body, which refers to the call 1. `order`: `l` or `B`. */
-function message(order: "l" | "B", type: number): Buffer {
-  const number = (value: number) => {
-    const bytes = Buffer.alloc(4);
-    if (order === "l") bytes.writeUInt32LE(value);
-    else bytes.writeUInt32BE(value);
-    return bytes;
-  };
-  const field = Buffer.concat([Buffer.from("\x05\x01u\0"), number(1)]);
-  return Buffer.concat([Buffer.from(order), Buffer.of(type, 1, 1), number(0), number(9), number(field.length), field]);
+type Order = "l" | "B";
+
+function uint32(order: Order, value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  if (order === "l") bytes.writeUInt32LE(value);
+  else bytes.writeUInt32BE(value);
+  return bytes;
 }
 
-const [methodReturn, error, signal] = [2, 3, 4];
+/** A field of a message's header, of 8 bytes or padded to them. */
+function field(order: Order, code: number, type: string, value: number | string): Buffer {
+  const head = Buffer.concat([Buffer.of(code, 1), Buffer.from(`${type}\0`)]);
+  if (typeof value === "number") return Buffer.concat([head, uint32(order, value)]);
+  const bytes = Buffer.concat([head, uint32(order, value.length), Buffer.from(`${value}\0`)]);
+  return Buffer.concat([bytes, Buffer.alloc((8 - (bytes.length % 8)) % 8)]);
+}
+
+/** A message without a body. The last field is not padded: it has 8 bytes. */
+function message(order: Order, type: number, ...fields: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(fields);
+  const head = Buffer.concat([Buffer.from(order), Buffer.of(type, 1, 1), uint32(order, 0), uint32(order, 9)]);
+  return Buffer.concat([head, uint32(order, content.length), content]);
+}
+
+const returned = (order: Order, call: number) => message(order, 2, field(order, 5, "u", call));
+const refused = (order: Order, call: number) =>
+  message(order, 3, field(order, 4, "s", "x.Unknown"), field(order, 5, "u", call));
+const signal = (order: Order) =>
+  message(
+    order,
+    4,
+    ...[field(order, 1, "o", "/x"), field(order, 2, "s", "x.Y"), field(order, 3, "s", "M"), field(order, 5, "u", 2)],
+  );
 
 describe("a notification", () => {
   it("is shown when the desktop says so, whatever else the bus sends before", async () => {
     for (const order of ["l", "B"] as const) {
-      const bus = await startBus(message(order, methodReturn), message(order, signal), message(order, methodReturn));
+      const bus = await startBus([signal(order), returned(order, 1)], [signal(order), returned(order, 2)]);
       await notify(bus, stringIo(), "summary", "body");
     }
   });
 
   it("that is not shown says why", async () => {
     const missing = join(temporaryDirectory(), "none");
-    const refused = await startBus(message("l", methodReturn), message("l", error));
-    const huge = message("l", methodReturn);
+    const refusing = await startBus([returned("l", 1)], [signal("l"), refused("l", 2)]);
+    const huge = returned("l", 1);
     huge.writeUInt32LE(0x7fffffff, 4);
     for (const [bus, says] of [
-      [refused, "no program shows notifications"],
-      [await startBus(huge), "too long a message"],
+      [refusing, "no program shows notifications"],
+      [await startBus([huge]), "the connection to the session bus has ended"],
       [missing, "ENOENT"],
     ] as const) {
       const shown = await notify(bus, stringIo(), "summary", "body").then(() => "shown", String);

@@ -4,22 +4,16 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
+import { Stream } from "../../cli/kit/dbus/stream.js";
 import {
-  MalformedMessage,
+  busName,
+  busPath,
   type Message,
-  messageLength,
   messageTypes,
   noReplyExpected,
-  own,
-  prefixBytes,
-  readMessage,
   type Value,
   Variant,
-  writeMessage,
-} from "./wire.js";
-
-export const busName = "org.freedesktop.DBus";
-const busPath = "/org/freedesktop/DBus";
+} from "../../cli/kit/dbus/wire.js";
 
 /** An error that a client gets by its name. */
 export class BusError extends Error {
@@ -46,91 +40,11 @@ export interface Service {
   emit: (signal: Signal) => void;
 }
 
-/** Larger than any secret that a server takes by default. */
-const mostMessageBytes = 8 * 2 ** 20;
-/** Of messages that have not arrived as a whole, on all connections. */
-const mostHeldBytes = 64 * 2 ** 20;
-/** Of replies that a client has not read. */
-const mostUnreadBytes = 8 * 2 ** 20;
 const mostConnections = 512;
 const mostCalls = 64;
 const mostRules = 256;
 const mostLineBytes = 1024;
 const helloMs = 10_000;
-
-let heldBytes = 0;
-
-/** Messages of one connection: an authenticated stream in either role. Whatever is malformed ends it. */
-export class Stream {
-  readonly socket: Socket;
-  readonly #take: (message: Message, bytes: Uint8Array) => void;
-  #held = own(0);
-  #length = 0;
-  #serial = 0;
-
-  /** `take` gets each message and its bytes, to wipe when it is done. */
-  constructor(socket: Socket, take: (message: Message, bytes: Uint8Array) => void) {
-    this.socket = socket;
-    this.#take = take;
-    socket.on("error", () => socket.destroy()).once("end", () => socket.destroy());
-    socket.once("close", () => this.#drop());
-  }
-
-  /** Takes what has come, which is wiped. */
-  receive(bytes: Uint8Array): void {
-    try {
-      this.#hold(bytes);
-      for (let whole = this.#next(); whole !== null; whole = this.#next()) this.#take(readMessage(whole), whole);
-    } catch (error) {
-      if (!(error instanceof MalformedMessage)) throw error;
-      this.socket.destroy();
-    } finally {
-      bytes.fill(0);
-    }
-  }
-
-  send(message: Omit<Message, "serial">): number {
-    const serial = ++this.#serial;
-    if (this.socket.destroyed) return serial;
-    const bytes = writeMessage({ ...message, serial });
-    this.socket.write(bytes, () => bytes.fill(0));
-    if (this.socket.writableLength > mostUnreadBytes) this.socket.destroy();
-    return serial;
-  }
-
-  #hold(bytes: Uint8Array): void {
-    const length = this.#length + bytes.length;
-    if (length > this.#held.length) {
-      const larger = own(Math.max(4096, 2 * length));
-      heldBytes += larger.length - this.#held.length;
-      larger.set(this.#held);
-      this.#held.fill(0);
-      this.#held = larger;
-    }
-    this.#held.set(bytes, this.#length);
-    this.#length = length;
-    if (heldBytes > mostHeldBytes) throw new MalformedMessage();
-  }
-
-  /** Returns the first message in memory of its own, or null. */
-  #next(): Uint8Array<ArrayBuffer> | null {
-    const length = this.#length < prefixBytes ? null : messageLength(this.#held, mostMessageBytes);
-    if (length === null || length > this.#length) return null;
-    const message = own(length);
-    message.set(this.#held.subarray(0, length));
-    this.#held.copyWithin(0, length, this.#length).fill(0, this.#length - length, this.#length);
-    this.#length -= length;
-    if (this.#length === 0 && this.#held.length > 4096) this.#drop();
-    return message;
-  }
-
-  #drop(): void {
-    heldBytes -= this.#held.length;
-    this.#held.fill(0);
-    this.#held = own(0);
-    this.#length = 0;
-  }
-}
 
 /** Members that a message must have. */
 type Rule = ReadonlyMap<string, string>;

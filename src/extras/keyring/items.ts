@@ -4,6 +4,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
+import { own } from "../../cli/kit/dbus/wire.js";
 import type { Io } from "../../cli/kit/io.js";
 import {
   type SecretEntry,
@@ -13,7 +14,6 @@ import {
   type VaultStatus,
 } from "../../client/client.js";
 import { BusError } from "./bus.js";
-import { own } from "./wire.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 export type Attributes = Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 /** Sessions of the Secret Service: how the value of a secret is written in messages, plain or encrypted. */
 import { createCipheriv, createDecipheriv, createHmac, getDiffieHellman, randomBytes } from "node:crypto";
+import { own, Variant } from "../../cli/kit/dbus/wire.js";
 import { BusError } from "./bus.js";
-import { own, Variant } from "./wire.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 

@@ -12,7 +12,7 @@ import {
   type Value,
   Variant,
   writeMessage,
-} from "../../../src/extras/keyring/wire.js";
+} from "../../../src/cli/kit/dbus/wire.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { environment } from "../../../tools/rig/process.js";
 import type { TestServer } from "../../../tools/rig/server.js";

@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { expect } from "chai";
-import { type Value, Variant } from "../../../src/extras/keyring/wire.js";
+import { type Value, Variant } from "../../../src/cli/kit/dbus/wire.js";
 import { later } from "../../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import {
@@ -339,7 +339,7 @@ describe("hostile peers of the keyring", () => {
   }
 
   it("are dropped, and others served, when one calls before it says hello", async () => {
-    const { writeMessage } = await import("../../../src/extras/keyring/wire.js");
+    const { writeMessage } = await import("../../../src/cli/kit/dbus/wire.js");
     const early = { type: 1, flags: 0, serial: 1, path: root, member: "LockService", interface: service };
     const peer = await raw(
       Buffer.concat([Buffer.from(`${auth}BEGIN\r\n`), writeMessage({ ...early, signature: "", body: [] })]),

@@ -22,6 +22,9 @@ export class Variant {
 /** What has come is no message: its sender is dropped. */
 export class MalformedMessage extends Error {}
 
+/** Name and object of the bus itself. */
+export const [busName, busPath] = ["org.freedesktop.DBus", "/org/freedesktop/DBus"];
+
 export const messageTypes = { call: 1, reply: 2, error: 3, signal: 4 } as const;
 export const noReplyExpected = 1;
 

@@ -9,7 +9,7 @@ import {
   type Value,
   Variant,
   writeMessage,
-} from "../../../src/extras/keyring/wire.js";
+} from "../../src/cli/kit/dbus/wire.js";
 
 const call = { type: 1, flags: 0, serial: 1, path: "/a/b", member: "M", interface: "x.Y", destination: "d.E" } as const;
 
