@@ -19,6 +19,7 @@ import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { nonEmpty, onlyForActions } from "../kit/args/args.js";
+import { folderPrefix } from "../kit/args/paths.js";
 import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../kit/args/settings-flags.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../kit/errors.js";
@@ -340,7 +341,7 @@ export function matches(record: AuditRecord, { token, path, since }: Filter): bo
 
 function isWithin(path: string | undefined, wanted: string): boolean {
   if (path === undefined) return false;
-  return wanted.endsWith("/") ? path.startsWith(wanted) : path === wanted;
+  return wanted.endsWith("/") ? path.startsWith(folderPrefix(wanted)) : path === wanted;
 }
 
 /** Prints a record as one line. */

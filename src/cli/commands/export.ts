@@ -81,7 +81,7 @@ const refusal =
 
 async function writeAll(io: Io, client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
   const entries = await listSecrets(client, flags.prefix);
-  if (entries.length === 0 && flags.prefix !== undefined) {
+  if (entries.length === 0 && flags.prefix !== undefined && folderPrefix(flags.prefix) !== "") {
     throw new CommandFailure("notFound", await explainEmptyFolder(client, flags.prefix));
   }
   const content =

@@ -2,12 +2,13 @@
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
+import { folderPrefix } from "../kit/args/paths.js";
 import { explainEmptyFolder, pagesOf } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { asPaths, asTree, type ListingFlags, printList, withListing } from "../kit/output/listing.js";
-import { say } from "../kit/output.js";
+import { sayIfEmpty } from "../kit/output.js";
 
 type Flags = ListingFlags & ConnectionFlags & { readonly expiring?: number };
 
@@ -26,7 +27,9 @@ async function ls(io: Io, folder = "", flags: Flags): Promise<void> {
   await withClient(io, flags, async (client) => {
     if (flags.expiring !== undefined) return listExpiring(io, client, folder, flags.expiring, flags);
     const count = await printList(io, pagesOf(client, folder), () => true, asTree, flags);
-    if (count === 0 && folder !== "") throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
+    if (count > 0) return;
+    if (folderPrefix(folder) !== "") throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
+    sayIfEmpty(io, count, await explainEmptyFolder(client, folder), flags);
   });
 }
 
@@ -43,6 +46,5 @@ async function listExpiring(
     expiresAt !== undefined && Date.parse(expiresAt) <= limit;
   const shown = io.stdout.isTTY ? { ...flags, long: true as const } : flags;
   const count = await printList(io, pagesOf(client, folder), expires, asPaths, shown);
-  const isSaid = count === 0 && io.stdout.isTTY && flags.json !== true;
-  if (isSaid) say(io, "nothing has expired or expires within this time\n");
+  sayIfEmpty(io, count, "nothing has expired or expires within this time", flags);
 }

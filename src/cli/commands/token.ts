@@ -28,6 +28,7 @@ import {
   printLine,
   report,
   say,
+  sayIfEmpty,
   withDryRun,
   withResult,
 } from "../kit/output.js";
@@ -248,6 +249,7 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
     const row = `${token.name.padEnd(width)}  ${formatScope(token)}, ${end}, ${used}${parent}`;
     io.stdout.write(`${isOver ? paint("red", row) : row}\n`);
   }
+  sayIfEmpty(io, tokens.length, "no client tokens: strongroom token create  makes one", flags);
 }
 
 export async function showSelf(io: Io, flags: ServedFlags): Promise<void> {

@@ -16,6 +16,7 @@ import {
   printJson,
   printLine,
   report,
+  sayIfEmpty,
   widthOf,
   withResult,
 } from "../kit/output.js";
@@ -109,6 +110,7 @@ async function list(io: Io, flags: Flags): Promise<void> {
   for (const { name, type, latestVersion } of keys) {
     printLine(io, io.stdout.isTTY ? `${padded(printable(name), width)}  ${type}  version ${latestVersion}` : name);
   }
+  sayIfEmpty(io, keys.length + (damaged?.length ?? 0), "no transit keys: strongroom transit create  makes one", flags);
   if (damaged === undefined) return;
   throw new CommandFailure("findings", `damaged keys: ${damaged.map(printable).join(", ")}; see  strongroom doctor`);
 }

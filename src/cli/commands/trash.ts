@@ -16,6 +16,7 @@ import {
   printJson,
   printLine,
   report,
+  sayIfEmpty,
   widthOf,
   withResult,
 } from "../kit/output.js";
@@ -48,13 +49,16 @@ async function trash(io: Io, action: string, paths: readonly string[], flags: Fl
   return action === "rm" ? remove(io, paths.map(mustBePath), flags) : empty(io, flags);
 }
 
-async function list(io: Io, [prefix = "", another]: readonly string[], flags: Flags): Promise<void> {
+async function list(io: Io, [start = "", another]: readonly string[], flags: Flags): Promise<void> {
   if (another !== undefined) throw new CommandFailure("usage", "ls takes one prefix");
+  const prefix = start === "/" ? "" : start;
   const { entries, damaged } = await withClient(io, flags, (client) => trashIn(client, prefix));
   if (flags.json) return printJson(io, { entries, ...(damaged.length > 0 && { damaged }) });
   const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
   for (const { path, deletedAt } of entries)
     printLine(io, `${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}`);
+  const empty = prefix === "" ? "the trash is empty" : `nothing in the trash begins with ${printable(prefix)}`;
+  sayIfEmpty(io, entries.length + damaged.length, empty, flags);
   if (damaged.length === 0) return;
   throw new CommandFailure("findings", `damaged: ${damaged.map(printable).join(", ")}; see  strongroom doctor --open`);
 }

@@ -7,7 +7,7 @@ import { mustBePath } from "../kit/args/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
+import { type OutputFlags, printable, printJson, report, sayIfEmpty, withResult } from "../kit/output.js";
 import {
   type CredentialFlags,
   credentialFields,
@@ -150,11 +150,12 @@ function templateLine(template: UseTemplate): string {
 
 async function listUses(io: Io, prefix: string, extra: string | undefined, flags: Flags): Promise<void> {
   if (extra !== undefined) throw usage("ls takes at most the beginning of paths");
-  const { uses } = await withClient(io, flags, (client) => client.listUses({ prefix }));
+  const { uses } = await withClient(io, flags, (client) => client.listUses({ prefix: prefix === "/" ? "" : prefix }));
   if (flags.json) return printJson(io, { uses });
   const width = Math.max(0, ...uses.map((each) => printable(each.path).length));
   for (const each of uses)
     io.stdout.write(`${printable(each.path).padEnd(width)}  ${formatHost(each)}  ${sentAs(each)}\n`);
+  sayIfEmpty(io, uses.length, "no secret is bound to a host: strongroom use add  binds one", flags);
 }
 
 function formatHost({ host, port }: Use): string {

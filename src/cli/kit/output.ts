@@ -48,6 +48,11 @@ export function say(io: Io, message: string): void {
   io.stderr.write(wrapped(printableLines(withHints(io, message)), io.stderr));
 }
 
+/** Says on a terminal that a list is empty; a script gets the empty list alone. */
+export function sayIfEmpty(io: Io, count: number, message: string, { json, quiet }: OutputFlags): void {
+  if (count === 0 && io.stdout.isTTY && !json && !quiet) say(io, `${message}\n`);
+}
+
 type Columns = { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Returns the text with its lines broken at spaces where a terminal is too narrow for them; for a file or pipe as it is. */

@@ -3,8 +3,10 @@
  * The server judges the values, so that none leaves it; a list of breached passwords is compared by hashes of one call.
  * `scan` is its other half: values where they should not be.
  */
+
 import { type Command, Option } from "commander";
 import { duration, nonEmpty } from "../../cli/kit/args/args.js";
+import { folderPrefix } from "../../cli/kit/args/paths.js";
 import { explainEmptyFolder, listSecrets } from "../../cli/kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure, exitCodes } from "../../cli/kit/errors.js";
@@ -71,7 +73,7 @@ async function check(io: Io, folder = "", flags: Flags): Promise<void> {
   const bar = progressBar(io, "checking");
   const { verdicts, damaged } = await withClient(io, flags, async (client) => {
     const listed = await listSecrets(client, folder);
-    if (listed.length === 0 && folder !== "")
+    if (listed.length === 0 && folderPrefix(folder) !== "")
       throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
     const uses = unusedMs === null ? new Map<string, string>() : await usesSince(client, limits.now - unusedMs);
     const parts = ["strength", "reuse", ...(file === undefined ? [] : ["breach" as const])] as const;

@@ -165,6 +165,7 @@ const elsewhere = "; strongroom ls  lists all secrets";
 /** Returns what to say of a folder in which there is no secret. */
 export async function explainEmptyFolder(client: StrongroomClient, name: string): Promise<string> {
   const folder = folderPrefix(name);
+  if (folder === "") return "the vault has no secrets: store one with  strongroom put PATH";
   const path = folder.slice(0, -1);
   const nothing = `nothing under ${printable(folder)}`;
   if (name.startsWith("/")) {
