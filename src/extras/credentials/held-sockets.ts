@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chownSync, linkSync, lstatSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
+import { removeStaleSocket } from "../../cli/kit/agents/stale-socket.js";
 import { CommandFailure, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
@@ -47,7 +47,7 @@ export class HeldSockets {
       path: join(directory, name),
       bound: join(directory, `.${i}-${mark}`),
     }));
-    for (const { path } of places) await removeStale(path);
+    for (const { path } of places) if ((await removeStaleSocket(path)) !== null) throw inUse(path);
     const wake = new Int32Array(new SharedArrayBuffer(4));
     const start: ThreadStart = { wake, sockets: places.map(({ name, bound }) => ({ name, path: bound })) };
     const before = io.umask(group === null ? 0o177 : 0o117);
@@ -136,22 +136,6 @@ function linked(place: Place, group: number | null): HeldSocket {
     throw error;
   }
   return { ...place, inode: lstatSync(path).ino };
-}
-
-/** @throws CommandFailure conflict, where a file is no socket, or a program listens on it */
-async function removeStale(path: string): Promise<void> {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return;
-  if (!found.isSocket()) throw inUse(path);
-  const socket = connect(path);
-  try {
-    await once(socket, "connect");
-  } catch (error) {
-    if (systemCode(error) === "ECONNREFUSED") return rmSync(path, { force: true });
-  } finally {
-    socket.destroy();
-  }
-  throw inUse(path);
 }
 
 function inUse(path: string): CommandFailure {

@@ -4,8 +4,8 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { lstatSync, mkdtempSync, rmdirSync, rmSync, statSync } from "node:fs";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { mkdtempSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { keepsNames } from "../../../client/ownership.js";
 import { wipingSocket } from "../../../wiping-socket.js";
@@ -18,6 +18,7 @@ import type { Release } from "../programs/held-signals.js";
 import { readableEnvironment, spawnInheriting } from "../programs/inherited.js";
 import { withoutTokens } from "../programs/without-tokens.js";
 import { confirm } from "../prompts/prompt.js";
+import { removeStaleSocket } from "./stale-socket.js";
 
 export type AgentFlags = ConnectionFlags & {
   readonly socket?: string;
@@ -32,7 +33,7 @@ export type SocketAgent = {
   readonly name: string;
   /** Beginning of the name of the socket's directory. */
   readonly directory: string;
-  /** What clients need in their environment. */
+  /** Variables that clients need in their environment. */
   readonly variables: (path: string, pid: number) => Readonly<Record<string, string>>;
 };
 
@@ -158,7 +159,13 @@ async function runWith(io: Io, command: readonly string[], variables: Readonly<R
 
 /** Only its owner can connect to the socket. */
 async function listen(io: Io, server: Server, path: string): Promise<void> {
-  await removeStale(path);
+  const found = await removeStaleSocket(path);
+  if (found === "file") throw new CommandFailure("conflict", `${printable(path)} is not a socket: name another one`);
+  if (found === "listening")
+    throw new CommandFailure(
+      "conflict",
+      `another agent listens on ${printable(path)}: end it, or name another --socket`,
+    );
   const before = io.umask(0o177);
   try {
     server.listen(path);
@@ -171,23 +178,6 @@ async function listen(io: Io, server: Server, path: string): Promise<void> {
   } finally {
     io.umask(before);
   }
-}
-
-/** Removes a socket without a listener. @throws CommandFailure conflict */
-async function removeStale(path: string): Promise<void> {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return;
-  if (!found.isSocket()) throw new CommandFailure("conflict", `${printable(path)} is not a socket: name another one`);
-  const socket = connect(path);
-  try {
-    await once(socket, "connect");
-  } catch (error) {
-    if (systemCode(error) === "ECONNREFUSED") rmSync(path, { force: true });
-    return;
-  } finally {
-    socket.destroy();
-  }
-  throw new CommandFailure("conflict", `another agent listens on ${printable(path)}: end it, or name another --socket`);
 }
 
 function socketPath(
