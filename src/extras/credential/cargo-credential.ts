@@ -6,11 +6,10 @@ import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { isObject } from "../../cli/kit/prompts/input.js";
+import { isObject, parseJsonObject, type UnknownObject } from "../../cli/kit/prompts/input.js";
 import type { StrongroomClient } from "../../client/client.js";
 
 type Flags = ConnectionFlags & { readonly cargoPlugin?: true };
-type Members = Readonly<Record<string, unknown>>;
 
 const details = `
 cargo runs it; set it up in ~/.cargo/config.toml:
@@ -42,7 +41,7 @@ const notSupported = { Err: { kind: "operation-not-supported" } };
 
 /** Returns cargo's form of a result or an error. */
 async function answer(io: Io, flags: Flags, line: string): Promise<object> {
-  const request = parseRequest(line);
+  const request = parseJsonObject(line);
   const registry = request?.["registry"];
   const index = isObject(registry) ? registry["index-url"] : null;
   if (request === null || typeof index !== "string") return failure("the request is not of cargo's protocol");
@@ -56,7 +55,7 @@ async function answer(io: Io, flags: Flags, line: string): Promise<object> {
   }
 }
 
-async function act(io: Io, client: StrongroomClient, request: Members, secret: Login): Promise<object> {
+async function act(io: Io, client: StrongroomClient, request: UnknownObject, secret: Login): Promise<object> {
   const { kind, token } = request;
   if (kind === "get") return get(io, client, secret.path);
   if (kind === "logout") {
@@ -82,16 +81,6 @@ async function get(io: Io, client: StrongroomClient, path: string): Promise<obje
   const time = Date.parse(expiresAt);
   if (time <= io.clock.now()) return failure(`the token at ${printable(path)} has expired: store a new one`);
   return { Ok: { ...answer, cache: "expires", expiration: Math.floor(time / 1000) } };
-}
-
-/** DANGER: the parser's own error would quote the token. */
-function parseRequest(line: string): Members | null {
-  try {
-    const parsed: unknown = JSON.parse(line);
-    return isObject(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
 }
 
 function failure(message: string): object {

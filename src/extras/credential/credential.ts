@@ -9,7 +9,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { isObject } from "../../cli/kit/prompts/input.js";
+import { parseJsonObject, type UnknownObject } from "../../cli/kit/prompts/input.js";
 
 const details = `
 aws prints what ~/.aws/config asks for, from a secret that is a JSON object with
@@ -67,9 +67,9 @@ function kubernetesFields(fields: CredentialFields): object {
 /** Members of the secret, which errors name and never repeat. */
 class CredentialFields {
   readonly #path: string;
-  readonly #members: Readonly<Record<string, unknown>>;
+  readonly #members: UnknownObject;
 
-  constructor(path: string, members: Readonly<Record<string, unknown>>) {
+  constructor(path: string, members: UnknownObject) {
     this.#path = path;
     this.#members = members;
   }
@@ -101,13 +101,9 @@ function validUntil(io: Io, path: string, expiresAt: string | undefined): string
   throw new CommandFailure("usage", `the credential at ${shown} has expired: store a new one`);
 }
 
-/** DANGER: the parser's own error would quote the credential. @throws CommandFailure usage */
-function parseObject(path: string, value: Uint8Array): Readonly<Record<string, unknown>> {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString());
-    if (isObject(parsed)) return parsed;
-  } catch {
-    // the same as another type
-  }
+/** @throws CommandFailure usage */
+function parseObject(path: string, value: Uint8Array): UnknownObject {
+  const parsed = parseJsonObject(Buffer.from(value.buffer, value.byteOffset, value.length).toString());
+  if (parsed !== null) return parsed;
   throw new CommandFailure("usage", `${printable(path)} must be a JSON object`);
 }

@@ -11,7 +11,7 @@ import {
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
-import { isObject } from "../../cli/kit/prompts/input.js";
+import { parseJsonObject } from "../../cli/kit/prompts/input.js";
 import type { StrongroomClient } from "../../client/client.js";
 
 const details = `
@@ -53,19 +53,9 @@ async function forget(client: StrongroomClient, secret: Login): Promise<void> {
 /** Other members than the token would be lost, and are refused. @throws CommandFailure usage */
 async function readToken(io: Io): Promise<Buffer> {
   const input = await readHelperInput(io);
-  const members = parseObject(input);
+  const members = parseJsonObject(input.toString());
   input.fill(0);
   const { token, ...others } = members ?? {};
   if (typeof token === "string" && token !== "" && Object.keys(others).length === 0) return Buffer.from(token);
   throw new CommandFailure("usage", "the input must be a JSON object with token alone");
-}
-
-/** DANGER: the parser's own error would quote the token. */
-function parseObject(input: Buffer): Readonly<Record<string, unknown>> | null {
-  try {
-    const parsed: unknown = JSON.parse(input.toString());
-    return isObject(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
 }

@@ -18,7 +18,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
-import { isObject } from "../../cli/kit/prompts/input.js";
+import { parseJsonObject } from "../../cli/kit/prompts/input.js";
 import type { StrongroomClient } from "../../client/client.js";
 
 const details = `
@@ -114,24 +114,14 @@ async function list(io: Io, client: StrongroomClient): Promise<void> {
   io.stdout.write(`${JSON.stringify(Object.fromEntries(users))}\n`);
 }
 
-/** DANGER: the parser's own error would quote the password. */
 function readLogin(input: Buffer): { readonly registry: string; readonly user: string; readonly password: Buffer } {
   if (!isUtf8(input)) throw new CommandFailure("usage", "the input is not UTF-8");
-  const login = parseObject(input);
+  const login = parseJsonObject(input.toString());
   const { ServerURL: registry = "", Username: user = "", Secret: password } = login ?? {};
   if (login !== null && registry === "") throw new CommandFailure("usage", noRegistry);
   if (login !== null && user === "") throw new CommandFailure("usage", noUser);
   if (isText(registry) && isText(user) && isText(password)) return { registry, user, password: Buffer.from(password) };
   throw new CommandFailure("usage", "the input must be a JSON object with ServerURL, Username and Secret");
-}
-
-function parseObject(input: Buffer): Readonly<Record<string, unknown>> | null {
-  try {
-    const parsed: unknown = JSON.parse(input.toString());
-    return isObject(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
 }
 
 function isText(value: unknown): value is string {

@@ -109,6 +109,16 @@ export function isObject(value: unknown): value is UnknownObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns the object of a JSON text, or null. DANGER: the parser's own error would quote the text, which may be a secret. */
+export function parseJsonObject(text: string): UnknownObject | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isObject(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
 export function objectsIn(value: unknown): UnknownObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
