@@ -25,7 +25,7 @@ export class BusError extends Error {
   }
 }
 
-/** What a call returns: values of a signature. `wipe`: called once they are written. */
+/** Result of a call: values of a signature. `wipe`: called once they are written. */
 export type Returned = { readonly signature: string; readonly body: readonly Value[]; readonly wipe?: () => void };
 export type Signal = Returned & Required<Pick<Message, "path" | "interface" | "member">> & Pick<Message, "destination">;
 
@@ -154,7 +154,7 @@ export class Bus {
   }
 
   /** @throws BusError */
-  ownerOf(name: string): string {
+  findOwner(name: string): string {
     if (!this.names.includes(name)) throw new BusError("NameHasNoOwner", "no program has this name");
     return name === this.service.name ? serviceName : name;
   }
@@ -238,13 +238,13 @@ class Client {
     Hello: ["", "s", () => this.#hello()],
     RequestName: ["su", "u", ([name]) => (this.#bus.names.includes(name) ? 3 : 1)],
     ReleaseName: ["s", "u", () => 1],
-    StartServiceByName: ["su", "u", ([name]) => (this.#bus.ownerOf(name) === "" ? 1 : 2)],
+    StartServiceByName: ["su", "u", ([name]) => (this.#bus.findOwner(name) === "" ? 1 : 2)],
     UpdateActivationEnvironment: ["a{ss}", "", () => null],
     NameHasOwner: ["s", "b", ([name]) => this.#bus.names.includes(name)],
     ListNames: ["", "as", () => this.#bus.names],
     ListActivatableNames: ["", "as", () => [busName, this.#bus.service.name]],
-    ListQueuedOwners: ["s", "as", ([name]) => [this.#bus.ownerOf(name)]],
-    GetNameOwner: ["s", "s", ([name]) => this.#bus.ownerOf(name)],
+    ListQueuedOwners: ["s", "as", ([name]) => [this.#bus.findOwner(name)]],
+    GetNameOwner: ["s", "s", ([name]) => this.#bus.findOwner(name)],
     GetConnectionUnixUser: ["s", "u", ([name]) => this.#user(name)],
     GetConnectionUnixProcessID: ["s", "u", ([name]) => this.#process(name)],
     GetConnectionCredentials: ["s", "a{sv}", ([name]) => [["UnixUserID", new Variant("u", this.#user(name))]]],
@@ -263,13 +263,13 @@ class Client {
   }
 
   #user(name: string): number {
-    this.#bus.ownerOf(name);
+    this.#bus.findOwner(name);
     return process.getuid?.() ?? 0;
   }
 
-  /** Of clients the bus does not know it. */
+  /** The bus does not know the processes of its clients. */
   #process(name: string): number {
-    if (this.#bus.ownerOf(name) === serviceName || name === busName) return process.pid;
+    if (this.#bus.findOwner(name) === serviceName || name === busName) return process.pid;
     throw new BusError("UnixProcessIdUnknown", "the process of this client is not known");
   }
 

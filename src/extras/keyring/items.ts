@@ -26,7 +26,7 @@ export type Item = {
   readonly contentType: string;
   readonly created: number;
   readonly modified: number;
-  /** What the vault lists; null in the collection `session`. */
+  /** The vault's entry; null in the collection `session`. */
   readonly entry: SecretEntry | null;
 };
 
@@ -162,12 +162,11 @@ export class VaultItems {
       const changed = { ...item, ...fields };
       if (value !== null || item.entry === null) {
         const kept = value ?? (await this.read(item));
-        const stored = await this.#store(item.collection, item.id, { ...changed, value: kept }, item.entry);
-        if (value === null) kept.fill(0);
-        return stored;
+        const storing = this.#store(item.collection, item.id, { ...changed, value: kept }, item.entry);
+        return await storing.finally(() => value === null && kept.fill(0));
       }
       const { collection, id, entry } = item;
-      const custom = customOf(changed, entry);
+      const custom = customTexts(changed, entry);
       const change = (client: StrongroomClient) => client.changeMetadata(this.#path(collection, id), { custom });
       return this.#learn(collection, id, await this.#found(collection, id, 0, change), entry);
     });
@@ -249,7 +248,7 @@ export class VaultItems {
    * nothing of the attributes: it is a MAC of them under the collection's key.
    */
   async #createEqual(collection: string, made: NewItem): Promise<{ readonly item: Item; readonly isNew: boolean }> {
-    const key = await this.#keyOf(collection);
+    const key = await this.#collectionKey(collection);
     const id = createHmac("sha256", key).update(canonical(made.attributes)).digest("hex").slice(0, 32);
     try {
       return { item: await this.#store(collection, id, made, "absent"), isNew: true };
@@ -261,7 +260,7 @@ export class VaultItems {
     return { item, isNew: equal === null };
   }
 
-  async #keyOf(name: string): Promise<string> {
+  async #collectionKey(name: string): Promise<string> {
     const path = this.#path(name, markerId);
     const custom = { [labelName]: defaultLabel(name), [keyName]: randomBytes(16).toString("hex") };
     const stored = async () => (await this.collections(true)).get(name)?.marker?.metadata.custom ?? {};
@@ -285,7 +284,7 @@ export class VaultItems {
     const metadata = before === null || before === "absent" ? {} : before.metadata;
     const condition = before === "absent" ? { ifAbsent: true } : { replaceMetadata: true };
     const entry = before === "absent" ? null : before;
-    const options = { ...metadata, custom: customOf(made, entry), ...condition };
+    const options = { ...metadata, custom: customTexts(made, entry), ...condition };
     const put = (client: StrongroomClient) =>
       isUtf8(value) ? client.put(path, value, options) : client.putBytes(path, value, options);
     const stored = await this.#carrying(entry === null ? 1 : 0, put);
@@ -317,7 +316,7 @@ export class VaultItems {
   ): Item {
     const updatedAt = new Date(this.#io.clock.now()).toISOString();
     const described = { path, metadata, version, etag, updatedAt, createdAt: before?.createdAt ?? updatedAt };
-    const item = itemOf({ ...described, ...(encoding && { encoding }) }, collection, id);
+    const item = toItem({ ...described, ...(encoding && { encoding }) }, collection, id);
     this.#edit((collections) => {
       const known = collections.get(collection) ?? emptyCollection(collection);
       known.items.set(id, item);
@@ -487,7 +486,10 @@ function canonical(attributes: Attributes): string {
 }
 
 /** @param before of which other programs' texts stay */
-function customOf({ label, attributes, contentType }: Omit<NewItem, "value">, before: SecretEntry | null): Attributes {
+function customTexts(
+  { label, attributes, contentType }: Omit<NewItem, "value">,
+  before: SecretEntry | null,
+): Attributes {
   const others = Object.entries(before?.metadata.custom ?? {}).filter(([name]) => !isOurs(name));
   const named = Object.entries(attributes).map(([name, value]) => [attributePrefix + name, value]);
   const isUsual = contentType === "" || contentType === text;
@@ -504,7 +506,7 @@ function isOurs(name: string): boolean {
 }
 
 /** A secret that `put` stored has its path as its label. */
-function itemOf(entry: SecretEntry, collection: string, id: string): Item {
+function toItem(entry: SecretEntry, collection: string, id: string): Item {
   const { custom = {} } = entry.metadata;
   const attributes = namesAfter(attributePrefix, custom).map((name) => [name, custom[attributePrefix + name] ?? ""]);
   return {
@@ -535,7 +537,7 @@ function collectionsIn(listed: readonly SecretEntry[], prefix: string): Map<stri
     const before = collections.get(name) ?? emptyCollection(name);
     if (id === markerId) collections.set(name, withMarker(before, entry));
     else {
-      before.items.set(id, itemOf(entry, name, id));
+      before.items.set(id, toItem(entry, name, id));
       collections.set(name, before);
     }
   }

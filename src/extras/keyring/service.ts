@@ -29,7 +29,7 @@ const promptPollMs = 250;
 const mostSessions = 1_024;
 const mostPrompts = 64;
 
-/** What the service asks the user. */
+/** Questions that the service asks the user. */
 export type Questions = {
   /** Asks for the passphrase, and unlocks; false where the user declined. */
   readonly unlock: (signal: AbortSignal) => Promise<boolean>;
@@ -126,12 +126,17 @@ export class SecretService implements Service {
       SetAlias: ["so", "", ({ body }) => this.#setAlias(body as [string, string])],
     },
     Collection: {
-      Delete: ["", "o", ({ target }) => this.#deleteCollection(nameOf(target))],
-      SearchItems: ["a{ss}", "ao", async ({ target, body }) => [await this.#search(nameOf(target), body[0] as Pairs)]],
+      Delete: ["", "o", ({ target }) => this.#deleteCollection(collectionName(target))],
+      SearchItems: [
+        "a{ss}",
+        "ao",
+        async ({ target, body }) => [await this.#search(collectionName(target), body[0] as Pairs)],
+      ],
       CreateItem: [
         "a{sv}(oayays)b",
         "oo",
-        ({ target, body, sender }) => this.#createItem(nameOf(target), body as [Dictionary, Secret, boolean], sender),
+        ({ target, body, sender }) =>
+          this.#createItem(collectionName(target), body as [Dictionary, Secret, boolean], sender),
       ],
     },
     Item: {
@@ -188,7 +193,7 @@ export class SecretService implements Service {
   }
 
   async #setAlias([alias, path]: readonly [string, string]): Promise<Outcome> {
-    const target = path === none ? null : nameOf(await this.#targetAt(path));
+    const target = path === none ? null : collectionName(await this.#targetAt(path));
     if (target !== null) await this.#collection(target);
     if (target === memory) throw new BusError("NotSupported", "the collection of the session has no other alias");
     for (const { name, label, aliases } of (await this.#items.collections(true)).values()) {
@@ -210,7 +215,7 @@ export class SecretService implements Service {
 
   /** @throws BusError */
   async #item(target: Target): Promise<Item> {
-    const [name, id] = [nameOf(target), target.kind === "Item" ? target.id : ""];
+    const [name, id] = [collectionName(target), target.kind === "Item" ? target.id : ""];
     for (const isMissed of [false, true]) {
       const found = (await this.#items.collections(isMissed)).get(name)?.items.get(id);
       if (found !== undefined) return found;
@@ -306,10 +311,10 @@ export class SecretService implements Service {
     const isAway = await this.#items.isLocked();
     for (const path of paths) {
       const target = await this.#targetAt(path);
-      if (!isAway) await this.#collection(nameOf(target));
-      if (this.#locked.has(nameOf(target))) continue;
-      this.#locked.add(nameOf(target));
-      this.#lockedChanged(nameOf(target), true);
+      if (!isAway) await this.#collection(collectionName(target));
+      if (this.#locked.has(collectionName(target))) continue;
+      this.#locked.add(collectionName(target));
+      this.#lockedChanged(collectionName(target), true);
     }
     return [paths, none];
   }
@@ -330,7 +335,7 @@ export class SecretService implements Service {
 
   async #getSecret(target: Target, path: string, sender: string): Promise<Outcome> {
     const session = this.#session(path, sender);
-    const { secret, wipe } = await this.#secretOf(await this.#item(target), session, path);
+    const { secret, wipe } = await this.#sealedSecret(await this.#item(target), session, path);
     return { body: [secret], wipe };
   }
 
@@ -338,19 +343,25 @@ export class SecretService implements Service {
     const session = this.#session(path, sender);
     const secrets: Value[] = [];
     const wipes: (() => void)[] = [];
-    for (const each of paths) {
-      const item = await this.#targetAt(each)
-        .then((target) => this.#item(target))
-        .catch(missing);
-      if (item === null) continue;
-      const { secret, wipe } = await this.#secretOf(item, session, path);
-      secrets.push([each, secret]);
-      wipes.push(wipe);
+    const wipeAll = () => wipes.forEach((wipe) => void wipe());
+    try {
+      for (const each of paths) {
+        const item = await this.#targetAt(each)
+          .then((target) => this.#item(target))
+          .catch(missing);
+        if (item === null) continue;
+        const { secret, wipe } = await this.#sealedSecret(item, session, path);
+        secrets.push([each, secret]);
+        wipes.push(wipe);
+      }
+    } catch (error) {
+      wipeAll();
+      throw error;
     }
-    return { body: [secrets], wipe: () => wipes.forEach((wipe) => void wipe()) };
+    return { body: [secrets], wipe: wipeAll };
   }
 
-  async #secretOf(item: Item, session: Session, path: string) {
+  async #sealedSecret(item: Item, session: Session, path: string) {
     this.#mustBeOpen(item.collection);
     await this.#mustApprove(item);
     const bytes = await this.#items.read(item);
@@ -416,7 +427,7 @@ export class SecretService implements Service {
     }
     const known = await this.#whileLocked(target, name);
     if (known !== null) return known;
-    const object = target.kind === "Item" ? await this.#item(target) : await this.#collection(nameOf(target));
+    const object = target.kind === "Item" ? await this.#item(target) : await this.#collection(collectionName(target));
     if (name === "Label") return new Variant("s", object.label);
     if (name === "Created") return new Variant("t", BigInt(object.created));
     if (name === "Modified") return new Variant("t", BigInt(Math.floor(object.modified)));
@@ -428,7 +439,7 @@ export class SecretService implements Service {
   /** Returns what is asked before an unlock, which a locked vault must not delay. */
   async #whileLocked(target: Target, name: string): Promise<Variant | null> {
     const isAway = await this.#items.isLocked();
-    if (name === "Locked") return new Variant("b", isAway || this.#locked.has(nameOf(target)));
+    if (name === "Locked") return new Variant("b", isAway || this.#locked.has(collectionName(target)));
     const isLogin = target.kind === "Collection" && target.name === login;
     return isAway && isLogin && name === "Label" ? new Variant("s", "Login") : null;
   }
@@ -437,7 +448,7 @@ export class SecretService implements Service {
     const isAttributes = target.kind === "Item" && name === "Attributes" && signature === "a{ss}";
     const isLabel = name === "Label" && signature === "s" && (target.kind === "Item" || target.kind === "Collection");
     if (!isAttributes && !isLabel) throw new BusError("PropertyReadOnly", "the property cannot be set so");
-    this.#mustBeOpen(nameOf(target));
+    this.#mustBeOpen(collectionName(target));
     if (target.kind === "Item") {
       const item = await this.#item(target);
       const change = isLabel ? { label: String(value) } : { attributes: Object.fromEntries(value as Pairs) };
@@ -445,7 +456,7 @@ export class SecretService implements Service {
       this.#signal(collectionPath(item.collection), "Collection", "ItemChanged", itemPath(item));
       return [];
     }
-    const { name: collection } = await this.#collection(nameOf(target));
+    const { name: collection } = await this.#collection(collectionName(target));
     if (collection === memory) throw new BusError("NotSupported", "the collection of the session keeps its label");
     await this.#items.setCollection(collection, String(value), null);
     this.#signal(root, "Service", "CollectionChanged", collectionPath(collection));
@@ -520,7 +531,7 @@ const propertiesOf: Readonly<Record<Kind, readonly string[]>> = {
 };
 
 /** @throws BusError */
-function nameOf(target: Target): string {
+function collectionName(target: Target): string {
   if ("name" in target) return target.name;
   throw noSuchObject();
 }

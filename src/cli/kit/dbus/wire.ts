@@ -19,7 +19,7 @@ export class Variant {
   }
 }
 
-/** What has come is no message: its sender is dropped. */
+/** Bytes that are no message: their sender is dropped. */
 export class MalformedMessage extends Error {}
 
 /** Name and object of the bus itself. */
@@ -78,9 +78,9 @@ export function messageLength(prefix: Uint8Array, most: number): number {
   if (prefix[3] !== 1) throw new MalformedMessage();
   const view = new DataView(prefix.buffer, prefix.byteOffset, prefixBytes);
   const isLittle = prefix[0] === littleEndian;
-  const ofFields = view.getUint32(12, isLittle);
-  const length = prefixBytes + aligned(ofFields, 8) + view.getUint32(4, isLittle);
-  if (ofFields > mostFieldBytes || length > most) throw new MalformedMessage();
+  const fieldBytes = view.getUint32(12, isLittle);
+  const length = prefixBytes + aligned(fieldBytes, 8) + view.getUint32(4, isLittle);
+  if (fieldBytes > mostFieldBytes || length > most) throw new MalformedMessage();
   return length;
 }
 
