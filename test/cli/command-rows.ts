@@ -2,10 +2,16 @@
 import { expect } from "chai";
 import pMap from "p-map";
 import type { Ended } from "../../tools/rig/process.js";
+import type { TestServer } from "../../tools/rig/server.js";
 import { runHere, runsHere } from "../support/command-here.js";
 import { runWithoutTerminal } from "../support/pseudo-terminal.js";
 
 export type Environment = Readonly<Record<string, string>>;
+
+/** Returns the variables with which commands find this server. */
+export function serverEnvironment({ home, url }: Pick<TestServer, "home" | "url">): Environment {
+  return { STRONGROOM_HOME: home, STRONGROOM_ADDRESS: url };
+}
 
 /** Runs a command without a terminal: in this process where that is the same. */
 export function strongroom(

@@ -7,13 +7,13 @@ import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustLock, mustUnlock } from "../../../tools/rig/test-client.js";
-import { must } from "../../cli/command-rows.js";
+import { must, serverEnvironment } from "../../cli/command-rows.js";
 import { helperRunner } from "../helper-programs.js";
 
 describe("age with age-plugin-strongroom", function () {
   this.timeout(0);
   const server = shareLocalServer();
-  const here = () => ({ STRONGROOM_HOME: server().home, STRONGROOM_ADDRESS: server().url });
+  const here = () => serverEnvironment(server());
   const execute = helperRunner(server);
   const directory = temporaryDirectory();
   const file = (name: string) => join(directory, name);

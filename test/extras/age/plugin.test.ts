@@ -10,7 +10,7 @@ import { environment } from "../../../tools/rig/process.js";
 import { shareTestServer } from "../../../tools/rig/server.js";
 import { stringIo } from "../../../tools/rig/string-io.js";
 import { mustCreateToken, mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
-import { must, strongroom } from "../../cli/command-rows.js";
+import { must, serverEnvironment, strongroom } from "../../cli/command-rows.js";
 import { wrapFileKey } from "../../support/age-stanza.js";
 
 type Said = { readonly command: string; readonly text: string };
@@ -18,11 +18,10 @@ type Said = { readonly command: string; readonly text: string };
 type Answer = (stanza: Stanza) => Promise<readonly string[]> | readonly string[];
 
 describe("age-plugin-strongroom", () => {
-  const server = shareTestServer();
-  const here = () => ({ STRONGROOM_HOME: server().home, STRONGROOM_ADDRESS: server().url });
+  const server = shareTestServer({}, mustInit);
+  const here = () => serverEnvironment(server());
   const recipients = new Map<string, string>();
   before(async () => {
-    await mustInit(server());
     for (const name of ["age/me", "age/other", "böx/ü"]) await makeKey(name);
     mustSucceed(await send(server(), { method: "POST", path: "/v1/transit/keys/age/aes", body: {} }));
   });

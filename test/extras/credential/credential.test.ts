@@ -10,15 +10,14 @@ import {
   mustUnlock,
   send,
 } from "../../../tools/rig/test-client.js";
-import { must, strongroom } from "../../cli/command-rows.js";
+import { must, serverEnvironment, strongroom } from "../../cli/command-rows.js";
 
 const later = "2099-01-02T03:04:05.678Z";
 const aws = { accessKeyId: "AKIA", secretAccessKey: "hidden-text", sessionToken: "session" };
 
 describe("strongroom credential", () => {
-  const server = shareTestServer();
-  const here = () => ({ STRONGROOM_HOME: server().home, STRONGROOM_ADDRESS: server().url });
-  before(() => mustInit(server()));
+  const server = shareTestServer({}, mustInit);
+  const here = () => serverEnvironment(server());
   afterEach(() => mustUnlock(server()));
 
   const put = (path: string, value: object | string, expiresAt?: string) =>

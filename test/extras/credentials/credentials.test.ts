@@ -21,7 +21,7 @@ import {
   mustUnlock,
   send,
 } from "../../../tools/rig/test-client.js";
-import { strongroom } from "../../cli/command-rows.js";
+import { serverEnvironment, strongroom } from "../../cli/command-rows.js";
 import { hasPython } from "../../support/pseudo-terminal.js";
 
 /** What a program reads: all bytes until the end, or the code of an error. */
@@ -53,9 +53,8 @@ while part := client.recv(4096): sys.stdout.buffer.write(part)
 
 describe("strongroom credentials", function () {
   this.timeout(120_000);
-  const server = shareTestServer({ audit: "all" });
-  const here = () => ({ STRONGROOM_HOME: server().home, STRONGROOM_ADDRESS: server().url });
-  before(() => mustInit(server()));
+  const server = shareTestServer({ audit: "all" }, mustInit);
+  const here = () => serverEnvironment(server());
   beforeEach(async () => {
     await mustPut(server(), "app/password", "s3cret");
     await mustPut(server(), "mail/smtp", "line\n\u00fc");

@@ -3,13 +3,12 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { shareTestServer } from "../../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustLock, mustUnlock } from "../../../tools/rig/test-client.js";
-import { must, strongroom } from "../../cli/command-rows.js";
+import { must, serverEnvironment, strongroom } from "../../cli/command-rows.js";
 import { runHere } from "../../support/command-here.js";
 
 describe("strongroom podman-secret", () => {
-  const server = shareTestServer();
-  before(() => mustInit(server()));
-  const here = () => ({ STRONGROOM_HOME: server().home, STRONGROOM_ADDRESS: server().url });
+  const server = shareTestServer({}, mustInit);
+  const here = () => serverEnvironment(server());
   const id = "1d4a1b2c3d4e5f60718293a4b";
   const podman = (action: string, input: string | Uint8Array = "", more: Record<string, string> = { SECRET_ID: id }) =>
     strongroom({ ...here(), ...more }, ["podman-secret", action], input);
