@@ -15,6 +15,7 @@ import {
 import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustLock, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { failingFiles } from "../support/failing-files.js";
 import { ShiftedClock } from "../support/shifted-clock.js";
 
 const minute = 60_000;
@@ -67,13 +68,14 @@ function json(res: ServerResponse, status: number, body: object): void {
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly provider: Provider };
 
 const clock = new ShiftedClock();
+const disk = failingFiles();
 
 describe("an access token that is computed from a secret", () => {
   const rig = shared(async (): Promise<Rig> => {
     const provider = new Provider();
     provider.now = () => clock.now();
     const upstream = await startUpstream(["localhost", "127.0.0.1"], provider.handle);
-    const server = await startWithBroker([upstream], { clock, idleTimeoutMs: 0, audit: "changes" });
+    const server = await startWithBroker([upstream], { clock, files: disk.files, idleTimeoutMs: 0, audit: "changes" });
     return { server, upstream, provider };
   });
 
@@ -232,6 +234,20 @@ describe("an access token that is computed from a secret", () => {
       expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
       expect(provider.requests).to.have.length(2);
       expect(mustSucceed(await send(server, { path: "/v1/status" }))["reauthorize"]).to.equal(undefined);
+    });
+
+    it("that cannot be stored is kept, gives 503, and is stored at the next request", async () => {
+      const { provider, upstream } = rig();
+      const agent = await prepare("oauth/full", secret(), { oauth: oauth() });
+      const seen = upstream.seen.filter(({ url }) => url === "/x").length;
+      disk.fail("rename", "ENOSPC");
+      for (const answer of [await call(agent), await call(agent)])
+        expect(answer).to.match(/^HTTP\/1\.1 503 .*cannot be stored, and is kept in memory/s);
+      expect(upstream.seen.filter(({ url }) => url === "/x")).to.have.length(seen);
+      disk.repair();
+      expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
+      expect(provider.requests).to.have.length(1);
+      expect(await stored("oauth/full")).to.include({ refreshToken: provider.valid, version: 2 });
     });
 
     it("that is issued while the vault locks and unlocks is a version of the secret", async () => {
