@@ -5,22 +5,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runCommandLine } from "../../src/cli/command-line.js";
 import { blocksIn } from "../../tools/docs/document-files.js";
-import { bind, sendThrough, startAgent, startUpstream, startWithBroker, value } from "../../tools/rig/broker-rig.js";
+import { sendThrough, startAgent, startBound, startUpstream } from "../../tools/rig/broker-rig.js";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { environment } from "../../tools/rig/process.js";
 import { realScryptCost, type TestOptions } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
-import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { type Json, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { hasPython } from "../support/pseudo-terminal.js";
 
 async function start(options: TestOptions = {}) {
-  const upstream = await startUpstream();
-  const server = await startWithBroker([upstream], { ...realScryptCost, ...options });
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ask: "request" });
-  return { server, upstream, at: `localhost:${upstream.port}` };
+  return startBound(await startUpstream(), { ask: "request" }, { ...realScryptCost, ...options });
 }
 
 /** Writes a hook, a script whose working files are in its directory. */

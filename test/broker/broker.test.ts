@@ -12,8 +12,8 @@ import {
   sendRaw,
   sendThrough,
   startAgent,
+  startBound,
   startUpstream,
-  startWithBroker,
   value,
 } from "../../tools/rig/broker-rig.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
@@ -228,9 +228,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
 
   it("gets 503 while the vault is locked, and 407 once its token is revoked", async () => {
     const upstream = await startUpstream();
-    const server = await startWithBroker([upstream]);
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
+    const { server } = await startBound(upstream);
     const agent = await startAgent(server);
     const url = `https://localhost:${upstream.port}/`;
     await mustLock(server);

@@ -10,6 +10,7 @@ import {
   openTunnel,
   sendThrough,
   startAgent,
+  startBound,
   startTls,
   startUpstream,
   startWithBroker,
@@ -170,10 +171,7 @@ describe("a program's connection", () => {
 describe("connections at the broker's port", () => {
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();
-    const server = await startWithBroker([upstream], { vaultPort: 0, brokerLimits: { connections: 40 } });
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
-    return { server, upstream, at: `localhost:${upstream.port}` };
+    return startBound(upstream, {}, { vaultPort: 0, brokerLimits: { connections: 40 } });
   });
 
   function connected(port: number) {
@@ -222,9 +220,7 @@ describe("connections at the broker's port", () => {
 
   it("end when they carry nothing", async () => {
     const { upstream, at } = rig();
-    const server = await startWithBroker([upstream], { brokerLimits: { idleMs: 200 } });
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
+    const { server } = await startBound(upstream, {}, { brokerLimits: { idleMs: 200 } });
     const agent = await startAgent(server);
     const opened = await openTunnel(agent, at);
     if (typeof opened === "string") throw new Error(opened);

@@ -14,6 +14,7 @@ import {
   sendThrough,
   spliced,
   startAgent,
+  startBound,
   startTls,
   startUpstream,
   startWithBroker,
@@ -47,10 +48,8 @@ async function start(
   brokerPort = 0,
 ): Promise<Rig> {
   const upstream = await startUpstream(["localhost"], handle);
-  const server = await startWithBroker([upstream], { brokerPort });
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ...limits });
-  return { server, upstream, agent: await startAgent(server), at: `localhost:${upstream.port}` };
+  const bound = await startBound(upstream, limits, { brokerPort });
+  return { ...bound, agent: await startAgent(bound.server) };
 }
 
 const ok = (at: string, target = "/ok") => `GET ${target} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;

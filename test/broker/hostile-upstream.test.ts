@@ -3,17 +3,14 @@ import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import {
   type Agent,
-  bind,
   openTunnel,
   sendThrough,
   startAgent,
+  startBound,
   startTls,
   startUpstream,
-  startWithBroker,
-  value,
 } from "../../tools/rig/broker-rig.js";
 import { shared } from "../../tools/rig/clean-up.js";
-import { mustPut } from "../../tools/rig/test-client.js";
 
 type Rig = { readonly agent: Agent; readonly at: string; readonly respond: (...responses: readonly string[]) => void };
 
@@ -56,13 +53,11 @@ describe("a hostile upstream's response with", () => {
           socket.write(Buffer.from(next, "latin1"));
         });
     });
-    const server = await startWithBroker([upstream]);
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
+    const { server, at } = await startBound(upstream);
     const respond = (...next: readonly string[]) => {
       responses = next;
     };
-    return { agent: await startAgent(server), at: `localhost:${upstream.port}`, respond };
+    return { agent: await startAgent(server), at, respond };
   });
 
   for (const [what, response] of refused) {

@@ -5,13 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runCommandLine } from "../../src/cli/command-line.js";
 import { findSessionBus, notify } from "../../src/cli/kit/programs/notification.js";
-import { bind, sendThrough, startAgent, startUpstream, startWithBroker, value } from "../../tools/rig/broker-rig.js";
+import { sendThrough, startAgent, startBound, startUpstream } from "../../tools/rig/broker-rig.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { environment } from "../../tools/rig/process.js";
 import { realScryptCost } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
-import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { type Json, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasProgram, startSessionBus } from "../support/session-bus.js";
 
 /** A bus that accepts the user, and sends these messages as it gets the first call, and those as it gets the second. */
@@ -105,11 +105,7 @@ describe("a notification", () => {
     const { address, run } = await startSessionBus();
     const monitor = run("dbus-monitor", "--session", "member='Notify'");
     while (!monitor.stdout().includes("NameLost")) await sleep(20);
-    const upstream = await startUpstream();
-    const server = await startWithBroker([upstream], realScryptCost);
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ask: "request" });
-    const at = `localhost:${upstream.port}`;
+    const { server, at } = await startBound(await startUpstream(), { ask: "request" }, realScryptCost);
     const asked = sendThrough(await startAgent(server), at, `GET /a&b HTTP/1.1\r\nHost: ${at}\r\n\r\n`);
     let waiting: readonly Json[] = [];
     while (waiting.length === 0)

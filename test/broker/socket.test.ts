@@ -6,29 +6,26 @@ import { expect } from "chai";
 import { announcedFiles } from "../../src/client/discovery.js";
 import {
   type Agent,
-  bind,
   connectTo,
   proxyAuthorization,
   sendRaw,
   sendThrough,
   startAgent,
+  startBound,
   startUpstream,
-  startWithBroker,
   value,
 } from "../../tools/rig/broker-rig.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { startTestServer, type TestServer } from "../../tools/rig/server.js";
-import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { startTestServer, type TestOptions, type TestServer } from "../../tools/rig/server.js";
+import { type Json, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { lastThread } from "../support/crash-key-worker.js";
 
-async function start(options: Parameters<typeof startWithBroker>[1] = {}, limits: object = {}) {
-  const upstream = await startUpstream();
+async function start(options: TestOptions = {}, limits: object = {}) {
   const socket = join(temporaryDirectory(), "broker.sock");
-  const server = await startWithBroker([upstream], { brokerSocket: socket, ...options });
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, name: "up", ...limits });
-  const agent: Agent = { ...(await startAgent(server)), socket };
-  return { server, upstream, socket, agent, at: `localhost:${upstream.port}` };
+  const binding = { name: "up", ...limits };
+  const bound = await startBound(await startUpstream(), binding, { brokerSocket: socket, ...options });
+  const agent: Agent = { ...(await startAgent(bound.server)), socket };
+  return { ...bound, socket, agent };
 }
 
 const get = (at: string, target: string) => `GET ${target} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;

@@ -5,18 +5,17 @@ import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import {
   type Agent,
-  bind,
   openTunnel,
   sendThrough,
   startAgent,
+  startBound,
   startTls,
   startUpstream,
-  startWithBroker,
   value,
 } from "../../tools/rig/broker-rig.js";
 import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
-import { mustLock, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
+import { mustLock, mustUnlock } from "../../tools/rig/test-client.js";
 
 type Rig = {
   readonly server: TestServer;
@@ -129,14 +128,12 @@ describe("a WebSocket through the broker", () => {
       last = new Frames(socket);
       void echo(last);
     });
-    const server = await startWithBroker([upstream]);
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, paths: ["/ws"] });
+    const { server, at } = await startBound(upstream, { paths: ["/ws"] });
     const atUpstream = () => {
       if (last === null) throw new Error("no WebSocket was opened");
       return last;
     };
-    return { server, agent: await startAgent(server), at: `localhost:${upstream.port}`, atUpstream };
+    return { server, agent: await startAgent(server), at, atUpstream };
   });
 
   async function openWebSocket(): Promise<Frames> {

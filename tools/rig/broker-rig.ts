@@ -86,13 +86,15 @@ export const value = "kept-in-the-vault-7f3a";
 
 /** Shared rig of a test file: `app/key` is bound to the upstream, with the route `up`. */
 export function brokerRig(options: TestOptions = {}): () => Rig {
-  return shared(async (): Promise<Rig> => {
-    const upstream = await startUpstream();
-    const server = await startWithBroker([upstream], options);
-    await mustPut(server, "app/key", { value });
-    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, name: "up" });
-    return { server, upstream };
-  });
+  return shared(async (): Promise<Rig> => startBound(await startUpstream(), { name: "up" }, options));
+}
+
+/** Starts a server whose secret `app/key` is bound to the upstream, which programs find `at` this host and port. */
+export async function startBound(upstream: Upstream, binding: object = {}, options: TestOptions = {}) {
+  const server = await startWithBroker([upstream], options);
+  await mustPut(server, "app/key", { value });
+  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, ...binding });
+  return { server, upstream, at: `localhost:${upstream.port}` };
 }
 
 export async function bind(server: TestServer, path: string, body: object): Promise<Json> {
