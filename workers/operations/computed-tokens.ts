@@ -53,7 +53,7 @@ export function takeToken(
   if (current !== etag && !isEqual(held.used, refreshToken)) return { ok: true, blob: null };
   const issued = exchange.read({ status, body }, now);
   if (typeof issued === "string") return { ok: true, blob: null, problem: issued };
-  putAccessToken(held, exchangeId(use.binding, exchange), issued.accessToken, issued.until);
+  putAccessToken(held, exchangeId(use.binding, exchange), issued.accessToken, issued.until, now);
   if (issued.refreshToken === null || isEqual(refreshToken, issued.refreshToken)) return { ok: true, blob: null };
   wipe(held.next);
   held.used ??= refreshToken && keptCopy(refreshToken);

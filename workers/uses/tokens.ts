@@ -62,9 +62,24 @@ export function keptCopy(bytes: Uint8Array): Bytes {
   return mapped(concat([bytes]));
 }
 
-export function putAccessToken({ access }: Held, exchange: string, token: Uint8Array, until: number): void {
+/** A longer delay would be none. */
+const longestDelayMs = 2 ** 31 - 1;
+
+/** Holds a token until its use ends, also when nothing asks for it then. `now`: milliseconds since 1970. */
+export function putAccessToken(
+  { access }: Held,
+  exchange: string,
+  token: Uint8Array,
+  until: number,
+  now: number,
+): void {
   wipe(access.get(exchange)?.bytes);
-  access.set(exchange, { bytes: keptCopy(token), until });
+  const put = { bytes: keptCopy(token), until };
+  access.set(exchange, put);
+  const end = () => {
+    if (access.get(exchange) === put) endToken(access, exchange);
+  };
+  setTimeout(end, Math.min(until - now, longestDelayMs)).unref();
 }
 
 /** Returns the token for an exchange; null when there is none, or it ends. */
@@ -72,14 +87,17 @@ export function accessToken({ access }: Held, exchange: string, now: number): Ui
   const token = access.get(exchange);
   if (token === undefined) return null;
   if (now < token.until) return token.bytes;
-  wipe(token.bytes);
-  access.delete(exchange);
+  endToken(access, exchange);
   return null;
 }
 
+function endToken(access: Held["access"], exchange: string): void {
+  wipe(access.get(exchange)?.bytes);
+  access.delete(exchange);
+}
+
 function endAccess({ access }: Held): void {
-  for (const { bytes } of access.values()) wipe(bytes);
-  access.clear();
+  for (const exchange of access.keys()) endToken(access, exchange);
 }
 
 function holds(kept: Bytes | null, refreshToken: Uint8Array | null): boolean {
