@@ -6,7 +6,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { systemCode } from "../../src/errors.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import {
   mustInit,
   mustLock,
@@ -54,15 +54,25 @@ function writeUntilFull(file: string): void {
   }
 }
 
+async function mustBeFound({ home }: ServerProcess, message: string): Promise<void> {
+  const environment = { STRONGROOM_HOME: home };
+  const doctor = await run(["doctor"], environment);
+  expect(doctor.code).to.equal(12);
+  expect(doctor.stdout).to.contain("disk-full").and.to.contain(`its disk has ${message}`);
+  expect((await run(["status"], environment)).stdout).to.contain(
+    `  disk           ${message}: free space on it, since`,
+  );
+}
+
 describe("a full disk", function () {
   this.timeout(180_000);
   if (isMissing(whyNoMounts())) return;
 
-  for (const [what, limit, value] of [
-    ["no space", "size=1m", "x".repeat(30_000)],
-    ["no inodes", "nr_inodes=120", "small"],
+  for (const [what, limit, value, found] of [
+    ["no space", "size=1m", "x".repeat(30_000), "less than 256 KiB left"],
+    ["no inodes", "nr_inodes=120", "small", "room for fewer than 16 more files"],
   ] as const) {
-    it(`(${what} left) gets puts a 503, keeps every value, and accepts puts again after a delete`, async () => {
+    it(`(${what} left) is found by doctor and status, gets puts a 503, keeps every value, and accepts puts again after a delete`, async () => {
       const server = await startOnTmpfs(limit);
       const states = new Map<string, State>();
       await fill(server, value, states);
@@ -70,6 +80,7 @@ describe("a full disk", function () {
       const full = await change(server, "filler/0/0", "y".repeat(200_000));
       mustBeClear(full);
       if (what === "no space") mustRefuse(full, 503, "UNAVAILABLE");
+      await mustBeFound(server, found);
       if (full.status === 200) states.set("filler/0/0", "y".repeat(200_000));
       await mustStatus(server);
       await mustLock(server);

@@ -626,7 +626,7 @@ describe("doctor finds", () => {
   });
 
   it("only codes of the list, and each code has a row", () => {
-    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable", "count-wrong", "foreign-row"];
+    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable", "count-wrong", "foreign-row", "disk-full"];
     expect([...new Set([...rows.map(({ code }) => code), ...elsewhere])]).to.have.members(Object.keys(findingCodes));
   });
 

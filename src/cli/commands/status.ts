@@ -1,7 +1,9 @@
 /** `strongroom status`: the report, and the exit code for the vault's state. */
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
-import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
+import { isStoreUrl } from "../../config/readers.js";
+import { diskSpaceRemedy, missingDiskSpace } from "../../files/disk-space.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { type ExitName, exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import {
@@ -36,7 +38,11 @@ async function status(io: Io, flags: Flags): Promise<void> {
   const exit = vaultState(found);
   io.exitCode = exitCodes[found.storageAvailable === false ? "unexpected" : exit];
   if (flags.json) printJson(io, found);
-  else if (!flags.quiet) io.stdout.write(withHints(io, formatStatus(io, found, exit)));
+  else if (!flags.quiet) {
+    const isHere = !namesServer(io, flags) && !isStoreUrl(found.vaultPath);
+    const missing = isHere ? await missingDiskSpace(found.vaultPath) : null;
+    io.stdout.write(withHints(io, formatStatus(io, found, exit, missing)));
+  }
 }
 
 type State = Extract<ExitName, "ok" | "locked" | "notInitialized">;
@@ -46,7 +52,8 @@ function vaultState({ initialized, locked }: VaultStatus): State {
   return locked ? "locked" : "ok";
 }
 
-function formatStatus(io: Io, status: VaultStatus, state: State): string {
+/** @param missing of the disk's space, if anything */
+function formatStatus(io: Io, status: VaultStatus, state: State, missing: string | null): string {
   const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
   const paint = painter(io);
   const first: { readonly [S in State]: string } = {
@@ -58,6 +65,7 @@ function formatStatus(io: Io, status: VaultStatus, state: State): string {
   const rows = [
     ["secrets", String(secretCount)],
     ["vault", vaultPath],
+    ...(missing === null ? [] : ([["disk", `${missing}: ${diskSpaceRemedy}`]] as const)),
     ["port", String(port)],
     ...(certificate === null ? [] : ([["certificate", `${certificate}: ${certificateRemedy}`]] as const)),
     ["version", version],

@@ -7,6 +7,7 @@ export const findingCodes = {
   symlink: "a symbolic link in place of a file or directory",
   "wrong-kind": "not a plain file, or not a directory, where one is expected",
   unreadable: "cannot be read",
+  "disk-full": "the disk has no space for a write",
   "stray-temp": "a temp file left by a crash",
   "stray-directory": "an empty directory, or one left by an interrupted init, backup or restore",
   "foreign-file": "not a file or directory of Strongroom",

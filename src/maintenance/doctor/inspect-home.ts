@@ -6,6 +6,7 @@ import { lstat, stat } from "node:fs/promises";
 import type { Bytes } from "../../../workers/protocol.js";
 import { findWeakPlace, ownUid, weakPlaceText } from "../../client/ownership.js";
 import { StartError, systemCode } from "../../errors.js";
+import { diskSpaceRemedy, missingDiskSpace } from "../../files/disk-space.js";
 import { missingAsNull } from "../../files/durable.js";
 import { homeAt } from "../../files/home.js";
 import { type Claim, claimVault, findHolder, type Holder } from "../../storage/files/claim.js";
@@ -171,6 +172,7 @@ async function inspectOnce(inspected: InspectedHome, { onProgress, store = null 
   const { path } = inspection.home;
   if ((await examine(inspection, path, "directory", true)) === null && store === null)
     return { ...nothing, expiries, findings };
+  await examineDisk(inspection);
   await reportTemps(inspection, path);
   await examineToken(inspection);
   await examineCertificate(inspection);
@@ -178,6 +180,12 @@ async function inspectOnce(inspected: InspectedHome, { onProgress, store = null 
   const facts = store === null ? await examineVaults(inspection) : await examineStore(inspection, store);
   await examineAudit(inspection, facts.current !== null && inspection.keys.opened === facts.current);
   return { ...facts, expiries, findings };
+}
+
+async function examineDisk({ home: { path }, report }: Inspection): Promise<void> {
+  const missing = await missingDiskSpace(path);
+  if (missing === null) return;
+  report({ code: "disk-full", path, message: `its disk has ${missing}`, remedy: diskSpaceRemedy, fix: null });
 }
 
 /** A start replaces a socket that no one listens on, and refuses anything else in its place. */
