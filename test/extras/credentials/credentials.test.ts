@@ -179,9 +179,8 @@ describe("strongroom credentials", function () {
   });
 
   it("resets connections that wait when it ends, and leaves no socket", async () => {
+    await mustLock(server()); // first: what is accepted in a round of an open vault ends without a reset
     const { directory, end } = await start(["app/password", "mail/smtp"]);
-    await mustLock(server());
-    await sleep(1500); // until it has noticed
     const waiting = [read(join(directory, "password")), read(join(directory, "smtp"))];
     await sleep(100);
     await end();
@@ -215,6 +214,7 @@ describe("strongroom credentials", function () {
     const directory = join(temporaryDirectory(), "c");
     const path = join(directory, "password");
     const args = [...mainArguments, "credentials", "--dir", directory, "app/password"];
+    await mustLock(server());
     const child = spawn(node, args, {
       env: environment(here()),
       stdio: ["ignore", "ignore", "pipe"],
@@ -222,9 +222,6 @@ describe("strongroom credentials", function () {
       killSignal: "SIGKILL",
     });
     await until(() => existsSync(path) || child.exitCode !== null);
-    expect(await read(path)).to.deep.equal({ text: "s3cret", error: null });
-    await mustLock(server());
-    await sleep(1500);
     const waiting = read(path);
     await sleep(100);
     child.kill("SIGKILL");
