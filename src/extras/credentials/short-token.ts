@@ -1,5 +1,5 @@
 /** Client with a token that can read some secrets, is valid for an hour, and is renewed with the root token. */
-import { randomBytes } from "node:crypto";
+import { makeNarrowToken } from "../../cli/kit/agents/narrow-token.js";
 import { clientEnvironment } from "../../cli/kit/args/start-settings.js";
 import { type ConnectionFlags, withClient } from "../../cli/kit/connection/server.js";
 import type { Io } from "../../cli/kit/io.js";
@@ -45,17 +45,11 @@ export class ShortToken {
     const environment = await clientEnvironment(this.#io.env, home);
     const place = { home, address, certificateFile, timeoutMs, environment };
     await withClient(this.#io, this.#flags, async (given) => {
-      const { name: current } = await given.showSelf();
-      await this.#client?.close();
-      if (current !== "root") {
-        this.#client = new StrongroomClient({ ...place, tokenFile });
-        return;
-      }
-      const name = `credentials-${randomBytes(6).toString("hex")}`;
       const rights = { can: ["get"], paths: [...this.#paths], ttlSeconds: ttlMs / 1000 } as const;
-      const { token } = await given.createToken(name, rights);
-      this.#client = new StrongroomClient({ ...place, token });
-      this.#name = name;
+      const made = await makeNarrowToken(given, "credentials", rights);
+      await this.#client?.close();
+      this.#client = new StrongroomClient({ ...place, ...(made === null ? { tokenFile } : { token: made.token }) });
+      this.#name = made?.name ?? null;
       this.#renewAt = renewAt;
     });
   }

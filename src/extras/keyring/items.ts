@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
-import { own } from "../../cli/kit/dbus/wire.js";
+import { ownCopy } from "../../cli/kit/dbus/wire.js";
 import type { Io } from "../../cli/kit/io.js";
 import {
   type SecretEntry,
@@ -135,7 +135,7 @@ export class VaultItems {
   /** Returns the value, which the caller wipes. @throws BusError */
   async read({ collection, id }: Item): Promise<Bytes> {
     const held = this.#memory.get(id);
-    if (collection === session && held !== undefined) return copy(held.value);
+    if (collection === session && held !== undefined) return ownCopy(held.value);
     const path = this.#path(collection, id);
     return this.#found(collection, id, 0, async (client) => (await client.getBytes(path)).reveal());
   }
@@ -298,7 +298,7 @@ export class VaultItems {
     const { label, attributes, contentType } = described;
     const created = before?.item.created ?? modified;
     const item = { label, attributes, contentType, collection: session, id, created, modified, entry: null };
-    this.#memory.set(id, { item, value: copy(value) });
+    this.#memory.set(id, { item, value: ownCopy(value) });
     return item;
   }
 
@@ -554,10 +554,4 @@ function withMarker(before: Filling, marker: SecretEntry): Filling {
   const { [labelName]: label = before.label } = custom;
   const times = { created: seconds(marker.createdAt), modified: seconds(marker.updatedAt) };
   return { ...before, ...times, label, aliases: [...before.aliases, ...namesAfter(aliasPrefix, custom)], marker };
-}
-
-function copy(bytes: Uint8Array): Bytes {
-  const copied = own(bytes.length);
-  copied.set(bytes);
-  return copied;
 }

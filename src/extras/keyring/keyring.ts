@@ -3,8 +3,8 @@
  * The logins are secrets of the vault, under a prefix that its token alone may use.
  * It runs for as long as a command, in the foreground, in the background, or on the user's own session bus.
  */
-import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
+import { makeNarrowToken } from "../../cli/kit/agents/narrow-token.js";
 import {
   type AgentFlags,
   askedFor,
@@ -212,12 +212,12 @@ class KeyringAccess {
   }
 
   async #open() {
-    const { name: current } = await this.user.showSelf();
-    if (current !== "root") return { client: this.user, revoke: async () => {} };
-    const name = `keyring-${randomBytes(6).toString("hex")}`;
     const ttlSeconds = Math.ceil((this.#flags.ttl ?? defaultTtlMs) / 1000);
     const paths = [`${mustBePath(this.#flags.prefix)}/`];
-    const { token } = await this.user.createToken(name, { can: ["list", "get", "put", "delete"], paths, ttlSeconds });
+    const rights = { can: ["list", "get", "put", "delete"], paths, ttlSeconds } as const;
+    const made = await makeNarrowToken(this.user, "keyring", rights);
+    if (made === null) return { client: this.user, revoke: async () => {} };
+    const { name, token } = made;
     const revoke = async () => void (await this.user.revokeToken(name).catch(() => {}));
     return { client: new StrongroomClient({ ...this.#place, token }), revoke };
   }

@@ -1,6 +1,6 @@
 /** Sessions of the Secret Service: how the value of a secret is written in messages, plain or encrypted. */
 import { createCipheriv, createDecipheriv, createHmac, getDiffieHellman, randomBytes } from "node:crypto";
-import { own, Variant } from "../../cli/kit/dbus/wire.js";
+import { own, ownCopy, Variant } from "../../cli/kit/dbus/wire.js";
 import { BusError } from "./bus.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -33,11 +33,11 @@ export function openSession(
 
 class PlainSession implements Session {
   seal(value: Uint8Array): Sealed {
-    return { parameters: own(0), value: copy(value) };
+    return { parameters: own(0), value: ownCopy(value) };
   }
 
   open({ value }: Sealed): Bytes {
-    return copy(value);
+    return ownCopy(value);
   }
 
   end(): void {}
@@ -83,7 +83,7 @@ class EncryptedSession implements Session {
     }
     const rest = padded.at(-1) ?? 0;
     const isPadded = rest > 0 && rest <= blockBytes && padded.subarray(-rest).every((byte) => byte === rest);
-    const opened = copy(padded.subarray(0, isPadded ? padded.length - rest : 0));
+    const opened = ownCopy(padded.subarray(0, isPadded ? padded.length - rest : 0));
     padded.fill(0);
     if (!isPadded) throw invalidSecret();
     return opened;
@@ -108,15 +108,9 @@ function sessionKey(group: ReturnType<typeof getDiffieHellman>, theirs: Uint8Arr
   }
   const extracted = createHmac("sha256", own(32)).update(shared).digest();
   const expanded = createHmac("sha256", extracted).update(Uint8Array.of(1)).digest();
-  const key = copy(expanded.subarray(0, blockBytes));
+  const key = ownCopy(expanded.subarray(0, blockBytes));
   for (const bytes of [shared, extracted, expanded]) bytes.fill(0);
   return key;
-}
-
-function copy(bytes: Uint8Array): Bytes {
-  const copied = own(bytes.length);
-  copied.set(bytes);
-  return copied;
 }
 
 function invalidKey(): BusError {

@@ -3,8 +3,8 @@
  * The server signs: the agent never has a private key, and holds a token that can sign and nothing else.
  * It runs in the background, in the foreground, or for as long as a command.
  */
-import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
+import { makeNarrowToken } from "../../cli/kit/agents/narrow-token.js";
 import {
   type AgentFlags,
   type Approval,
@@ -122,11 +122,10 @@ function given(io: Io): SigningToken {
 /** Makes a token that can only sign, where the current one can do everything. */
 async function signingToken(io: Io, flags: AgentFlags): Promise<SigningToken> {
   return withClient(io, flags, async (client) => {
-    const { name: current } = await client.showSelf();
-    if (current !== "root") return given(io);
-    const name = `ssh-agent-${randomBytes(6).toString("hex")}`;
     const ttlSeconds = Math.ceil((flags.ttl ?? defaultTtlMs) / 1000);
-    const { token } = await client.createToken(name, { can: ["sign"], ttlSeconds });
+    const made = await makeNarrowToken(client, "ssh-agent", { can: ["sign"], ttlSeconds });
+    if (made === null) return given(io);
+    const { name, token } = made;
     const revoke = async () => {
       await withClient(io, { ...flags, nonInteractive: true }, (root) => root.revokeToken(name)).catch(() => {});
     };

@@ -372,6 +372,13 @@ class Writer {
   }
 }
 
+/** Returns a copy that the caller wipes. */
+export function ownCopy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copied = own(bytes.length);
+  copied.set(bytes);
+  return copied;
+}
+
 /** An explicit ArrayBuffer never moves: wiping reaches the only copy. */
 export function own(length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new ArrayBuffer(length));
