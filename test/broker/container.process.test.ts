@@ -144,7 +144,7 @@ describe("a program without a network", function () {
 
   it("gets quoted variables without a setting of ours, certificates that all can read, and an end", async () => {
     const { socket, server } = rig();
-    const flags = ["--use", "dev/", "--ttl", "1h", "--placeholder", "GH_TOKEN", "--socket", socket];
+    const flags = ["--use", "/", "--ttl", "1h", "--placeholder", "GH_TOKEN", "--socket", socket];
     const { stdout, stderr } = await agentEnv(...flags);
     for (const line of stdout.trimEnd().split("\n")) expect(line).to.match(/^export [A-Za-z_]+='[^']*'$/);
     expect(stdout).not.to.contain("STRONGROOM");
@@ -156,7 +156,8 @@ describe("a program without a network", function () {
     expect(statSync(file).mode & 0o444).to.equal(0o444);
     const [, name = ""] = /^session (agent-\w+) ends .* or with {2}strongroom token revoke \1\n$/.exec(stderr) ?? [];
     expect(file).to.match(new RegExp(`/.agent/${name}/`));
-    expect(mustSucceed(await send(server, { path: "/v1/broker", token: String(token) }))).to.have.property("uses");
+    const { uses } = mustSucceed(await send(server, { path: "/v1/broker", token: String(token) }));
+    expect(uses, "--use / is the whole vault").to.have.lengthOf(1);
     mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
     mustDo(await agentEnv("-q", "--use", "dev/", "--socket", socket));
     expect(readdirSync(join(socket, ".."))).not.to.include(name);

@@ -7,7 +7,7 @@ import { shareLocalServer } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { must, strongroom } from "./command-rows.js";
+import { must } from "./command-rows.js";
 
 function drawn(...paths: readonly string[]): string[] {
   return pathTree(paths.map((path) => ({ path }))).map(({ branch, name }) => `${branch}${name}`);
@@ -94,66 +94,6 @@ describe("text in columns", () => {
       "└── c  password     2026-01-02 03:04Z  d",
       "",
     ]);
-  });
-});
-
-describe("lists of an empty vault", () => {
-  const server = shareLocalServer({}, async (started) => void (await mustInit(started)));
-  const here = () => ({ STRONGROOM_HOME: server().home, NO_COLOR: "1" });
-  before(function () {
-    needs(this, hasPython(), "Python");
-  });
-
-  const noSecrets = "the vault has no secrets: store one with  strongroom put PATH\n";
-  const rows = [
-    [["ls"], noSecrets],
-    [["ls", "/"], noSecrets],
-    [["ls", "/", "--expiring", "5d"], "nothing has expired or expires within this time\n"],
-    [["trash", "ls"], "the trash is empty\n"],
-    [["trash", "ls", "/"], "the trash is empty\n"],
-    [["trash", "ls", "app/"], "nothing in the trash begins with app/\n"],
-    [["use", "ls", "/"], "no secret is bound to a host: strongroom use add  binds one\n"],
-    [["token", "ls"], "no client tokens: strongroom token create  makes one\n"],
-    [["transit", "ls"], "no transit keys: strongroom transit create  makes one\n"],
-  ] as const;
-  for (const [args, message] of rows) {
-    it(`${args.join(" ")} says on a terminal that there is nothing, and prints nothing elsewhere or with --quiet`, async () => {
-      const shown = async (...words: readonly string[]) =>
-        (await runOnTerminal(words, { question: "never asked" }, here())).shown.replaceAll("\r\n", "\n");
-      expect(await shown(...args)).to.equal(message);
-      expect(await shown(...args, "--quiet")).to.equal("");
-      expect(await must(here(), args)).to.equal("");
-    });
-  }
-
-  it("are empty for / as for the whole vault, and run needs a secret", async () => {
-    expect(await must(here(), ["check", "/"])).to.equal(await must(here(), ["check"]));
-    const exported = ["export", "--format", "json", "--plaintext"] as const;
-    expect(await must(here(), [...exported, "--prefix", "/"])).to.equal(await must(here(), exported));
-    const ran = await strongroom(here(), ["run", "--prefix", "/", "--", "true"]);
-    expect(ran).to.include({ code: 4, stderr: `strongroom: ${noSecrets}` });
-  });
-});
-
-describe("a slash as the whole vault", () => {
-  const server = shareLocalServer({}, async (started) => {
-    await mustInit(started);
-    for (const path of ["app/key", "gone"]) await mustPut(started, path, "v");
-  });
-  const here = () => ({ STRONGROOM_HOME: server().home });
-
-  it("lists what trash ls, use ls and audit show list without it", async () => {
-    await must(here(), ["rm", "gone"]);
-    await must(here(), ["use", "add", "app/key", "api.example.com"]);
-    for (const list of [
-      ["trash", "ls"],
-      ["use", "ls"],
-    ]) {
-      const all = await must(here(), list);
-      expect(all).to.match(/^(?:gone|app\/key) /);
-      expect(await must(here(), [...list, "/"])).to.equal(all);
-    }
-    expect(await must(here(), ["audit", "show", "--path", "/"])).to.match(/ app\/key .* gone /s);
   });
 });
 

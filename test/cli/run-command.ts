@@ -50,7 +50,7 @@ export function strongroom(
 ): Promise<Finished> {
   const more = { STRONGROOM_HOME: server.home, ...options.environment };
   const followsCwd = options.cwd === undefined || commandsInDirectory.has(args[0] ?? "");
-  if (followsCwd && runsHere(args, more)) return runHere(args, more, options.input, options.cwd);
+  if (followsCwd && runsHere(args, more)) return runHere(args, more, options.input, options);
   return start(server, args, options).finished;
 }
 

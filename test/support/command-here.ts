@@ -32,18 +32,27 @@ export function runsHere(args: readonly string[], more: Environment): boolean {
   return !isInstalled && (args[1] === "--help" || !notHere.has(args[0] ?? "")) && isPlain;
 }
 
-/** Runs a command to its end. `cwd`: its working directory, which file names in its arguments do not follow. */
+export type Place = {
+  /** The working directory, which file names in the arguments do not follow. */
+  readonly cwd?: string;
+  /** Columns of a terminal that standard output and standard error are; without them there is none. */
+  readonly columns?: number;
+};
+
+/** Runs a command to its end. */
 export async function runHere(
   args: readonly string[],
   more: Environment,
   input: string | Uint8Array = "",
-  cwd = temporaryDirectory(),
+  { cwd = temporaryDirectory(), columns }: Place = {},
 ): Promise<Finished> {
   const bytes = Buffer.from(input);
   const file = join(temporaryDirectory(), "input");
   writeFileSync(file, bytes);
   const stdinDescriptor = openSync(file, "r");
   const io = stringIo({ env: environment(more), input: bytes, stdinDescriptor, cwd: () => cwd });
+  if (columns !== undefined)
+    for (const stream of [io.stdout, io.stderr]) Object.assign(stream, { isTTY: true, columns });
   try {
     await runToItsEnd(args, io);
   } finally {

@@ -13,7 +13,7 @@ import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args/args.js";
-import { canonicalPath } from "../kit/args/paths.js";
+import { canonicalPath, scopePaths } from "../kit/args/paths.js";
 import { settingsFileIn } from "../kit/args/start-settings.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
@@ -89,6 +89,7 @@ export function define(command: Command, io: Io): void {
 }
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
+  if (path === "/") return [...before, path];
   const secret = path.startsWith("/") ? path : path.replace(/\/$/, ""); // a leading slash is reported with the whole path
   canonicalPath(secret, path === "" ? "" : `--path ${printable(path)}`);
   return [...before, path.normalize("NFC")];
@@ -190,7 +191,7 @@ export async function createToken(io: Io, name: string, flags: ServedFlags): Pro
   await checkTarget(flags);
   if (dryRun) return report(io, flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
   const created = await withClient(io, flags, (client) =>
-    client.tokens.create(name, { paths, can, ttlSeconds: wholeSeconds(ttl) }),
+    client.tokens.create(name, { paths: paths && scopePaths(paths), can, ttlSeconds: wholeSeconds(ttl) }),
   );
   await deliver(io, created, flags, "created");
 }

@@ -1,5 +1,6 @@
 /** Session of a program at the broker: what it may use, by flags or by the project file, its start and its end. */
 import type { Agent, StrongroomClient } from "../../client/client.js";
+import { scopePaths } from "../kit/args/paths.js";
 import type { ConnectionFlags } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
@@ -42,8 +43,8 @@ export async function mustHaveUses(
   { use, allowHost = [], egress }: SessionFlags,
 ): Promise<void> {
   for (const path of use ?? [undefined]) {
-    const { uses } = await client.listUses(path === undefined ? {} : { prefix: path });
-    const isBound = uses.some((one) => path === undefined || one.path === path || path.endsWith("/") || path === "");
+    const { uses } = await client.listUses(path === undefined || path === "/" ? {} : { prefix: path });
+    const isBound = uses.some((one) => path === undefined || one.path === path || path.endsWith("/"));
     const isNeeded = path !== undefined || (allowHost.length === 0 && egress !== "any");
     if (isBound || !isNeeded) continue;
     const which = path === undefined ? "no secret" : `--use ${printable(path)}: no secret there`;
@@ -53,7 +54,7 @@ export async function mustHaveUses(
 
 export function createSession(client: StrongroomClient, { use, allowHost, egress, ttl }: SessionFlags): Promise<Agent> {
   return client.createAgent({
-    ...(use && { paths: use }),
+    ...(use && { paths: scopePaths(use) }),
     ...(allowHost && { allowHosts: allowHost }),
     ...(egress && { egress }),
     ...(ttl !== undefined && { ttlSeconds: Math.ceil(ttl / 1000) }),

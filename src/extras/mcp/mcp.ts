@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import { RepeatableOption } from "../../cli/kit/args/args.js";
-import { mustBeScope } from "../../cli/kit/args/paths.js";
+import { mustBeScope, scopePaths } from "../../cli/kit/args/paths.js";
 import { type ConnectionFlags, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
@@ -45,7 +45,10 @@ export function define(command: Command, io: Io): void {
 }
 
 async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile, cacert }: Flags): Promise<void> {
-  const flags = [...use.flatMap((path) => ["--use", path]), ...allowHost.flatMap((host) => ["--allow-host", host])];
+  const flags = [
+    ...scopePaths(use).flatMap((path) => ["--use", path]),
+    ...allowHost.flatMap((host) => ["--allow-host", host]),
+  ];
   const settings = {
     STRONGROOM_HOME: home,
     STRONGROOM_ADDRESS: address,

@@ -24,10 +24,16 @@ export function canonicalPath(path: string, where: string): string {
   throw new CommandFailure("usage", `${where === "" ? "" : `${where}: `}${parsed.problem}`);
 }
 
-/** Returns the canonical form of a path, or of a subtree, which ends in a slash. @throws CommandFailure usage */
+/** Returns the canonical form of a path, or of a subtree, which ends in a slash; `/` is the whole vault. @throws CommandFailure usage */
 export function mustBeScope(path: string, where = ""): string {
+  if (path === "/") return path;
   canonicalPath(path.replace(/\/$/, ""), where);
   return canonical(path);
+}
+
+/** Returns paths and subtrees as the API takes them, for which none is the whole vault. */
+export function scopePaths(scopes: readonly string[]): readonly string[] {
+  return scopes.includes("/") ? [] : scopes;
 }
 
 /** Returns why a path is invalid, or null. */
@@ -38,6 +44,7 @@ export function problemOfPath(path: string): string | null {
 
 function parsePath(path: string): string | { readonly problem: string } {
   if (/^\/[^/]/.test(path)) return { problem: `paths have no leading slash, write ${printable(path.slice(1))}` };
+  if (path === "/") return { problem: "this is the whole vault, and one path is needed, such as app/db/password" };
   if (path.startsWith(scheme)) return { problem: notAReference(path.slice(scheme.length)) };
   try {
     return canonicalSecretPath(path);
@@ -60,7 +67,7 @@ export function canonical(path: string): string {
 
 /** Returns the path of a copy: in a target that ends in a slash, the secret keeps its name. */
 export function targetPath(from: string, to: string): string {
-  return canonical(to.endsWith("/") ? `${to}${from.slice(from.lastIndexOf("/") + 1)}` : to);
+  return canonical(to.endsWith("/") ? `${folderPrefix(to)}${from.slice(from.lastIndexOf("/") + 1)}` : to);
 }
 
 /** Returns what the paths in a folder begin with: `app` and `app/` are the same; `/`, or nothing, is the whole vault. */
