@@ -1,4 +1,4 @@
-/** A token that another server on the same database revokes: what it has at this server's broker ends. */
+/** Brokers of two servers on one database: tokens that the other server revokes, and refresh tokens that both exchange. */
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -9,10 +9,12 @@ import {
   type Agent,
   bind,
   openTunnel,
+  sendThrough,
   startAgent,
   startTls,
   startUpstream,
   startWithBroker,
+  trustOf,
   type Upstream,
   value,
 } from "../../tools/rig/broker-rig.js";
@@ -24,6 +26,20 @@ import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
 
 /** In milliseconds: see `Header.startHeartbeat`. */
 const heartbeatMs = 30_000;
+
+/** Refresh tokens that came to the endpoint, in this order. */
+const refreshed: string[] = [];
+
+function refresh(req: IncomingMessage, res: ServerResponse): void {
+  req.once("data", (piece: Buffer) => {
+    const token = new URLSearchParams(piece.toString()).get("refresh_token") ?? "";
+    const isValid = token === `refresh-${refreshed.length}`; // each is taken once
+    refreshed.push(token);
+    const next = { access_token: "access", token_type: "bearer", refresh_token: `refresh-${refreshed.length}` };
+    res.writeHead(isValid ? 200 : 400, { "content-type": "application/json" });
+    setTimeout(() => res.end(JSON.stringify(isValid ? next : { error: "invalid_grant" })), 300);
+  });
+}
 
 describe("a token at the broker of one of several servers", () => {
   before(function () {
@@ -46,12 +62,14 @@ describe("a token at the broker of one of several servers", () => {
   };
 
   const rig = shared(async () => {
-    const handle = (req: IncomingMessage, res: ServerResponse) =>
-      req.url === "/events" ? void res.write("data: 1\n\n") : void res.end("done\n");
+    const handle = (req: IncomingMessage, res: ServerResponse) => {
+      if (req.url === "/token") return refresh(req, res);
+      return req.url === "/events" ? void res.write("data: 1\n\n") : void res.end("done\n");
+    };
     const upstream = await startUpstream(["localhost", "127.0.0.1"], handle);
     const options = { store: storeOf(database()), clock };
     const server = await startWithBroker([upstream], options);
-    const other = await startTestServer({ ...options, token: server.token });
+    const other = await startTestServer({ ...options, ...trustOf([upstream]), token: server.token, brokerPort: 0 });
     await mustUnlock(other);
     await mustPut(server, "app/key", { value });
     const place = { host: "localhost", port: upstream.port, private: true };
@@ -81,6 +99,20 @@ describe("a token at the broker of one of several servers", () => {
   const revoke = async (server: TestServer, { name }: Agent) =>
     mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
 
+  it("exchanges a refresh token on one server at a time, each time the newest one", async () => {
+    const { server, other, upstream } = rig();
+    const at = `127.0.0.1:${upstream.port}`;
+    const oauth = { tokenUrl: `https://localhost:${upstream.port}/token`, clientId: "client" };
+    await mustPut(server, "app/oauth", { value: JSON.stringify({ refreshToken: "refresh-0" }) });
+    await bind(server, "app/oauth", { host: "127.0.0.1", port: upstream.port, private: true, oauth });
+    const agents: Agent[] = [];
+    for (const one of [server, other]) agents.push(await startAgent(one, { paths: ["app/oauth"] }));
+    const request = `GET / HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;
+    const responses = await Promise.all(agents.map((agent) => sendThrough(agent, at, request)));
+    for (const response of responses) expect(response).to.match(/^HTTP\/1\.1 200 /);
+    expect(refreshed).to.deep.equal(["refresh-0", "refresh-1"]);
+  });
+
   it("sends no further request on a connection that is open", async () => {
     const { server, other, upstream } = rig();
     const agent = await startAgent(server);
@@ -95,7 +127,7 @@ describe("a token at the broker of one of several servers", () => {
 
   it("sends no request that is approved afterwards", async () => {
     const { server, other, upstream } = rig();
-    const agent = await startAgent(server);
+    const agent = await startAgent(server, { paths: ["app/asked"] });
     const socket = await connected(upstream, agent, "127.0.0.1");
     const response = ask(socket, "/asked", upstream, "127.0.0.1");
     const waiting = async () => mustSucceed(await send(server, { path: "/v1/approvals" }))["approvals"] as Json[];

@@ -146,16 +146,17 @@ export class Database {
   /** Runs work while this connection holds an advisory lock; returns false, without running it, while another one does. */
   async alone(lock: number, work: () => Promise<void>): Promise<boolean> {
     const client = await this.#connect();
+    let isHeld = true;
     try {
       const text = `SELECT pg_try_advisory_lock(${lockClass}, ${lock}) AS held`;
       const { rows } = await client.query<{ held: string }>(text).catch((error: unknown) => {
         throw databaseUnavailable(error);
       });
-      if (rows[0]?.held !== "t") return false;
-      await work();
-      return true;
+      isHeld = rows[0]?.held === "t";
+      if (isHeld) await work();
+      return isHeld;
     } finally {
-      client.release(true); // the lock ends with its session
+      client.release(isHeld); // the lock ends with its session
     }
   }
 
