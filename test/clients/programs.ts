@@ -9,9 +9,9 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import type { VaultServer } from "../../tools/rig/vault-client.js";
 
 /** Programs in `bin` here are used before those on PATH. Outside the repository, so that a new clone finds them too. */
-const directory = process.env["VAULT_CLIENTS"] ?? join(homedir(), ".cache", "strongroom-clients");
+export const directory = process.env["VAULT_CLIENTS"] ?? join(homedir(), ".cache", "strongroom-clients");
 
-const path = [join(directory, "bin"), process.env["PATH"]].join(delimiter);
+export const path = [join(directory, "bin"), process.env["PATH"]].join(delimiter);
 
 /** Python with hvac in it. */
 export const python = process.env["VAULT_CLIENTS_PYTHON"] ?? join(directory, "python", "bin", "python");
