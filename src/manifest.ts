@@ -6,6 +6,15 @@ import { StartError, systemCode } from "./errors.js";
 /** Description of the program in package.json. */
 export type Manifest = { readonly version: string; readonly description: string; readonly license: string };
 
+/** Returns the commit from which the program was built; null where the source was no clone. */
+export function readCommit(): string | null {
+  try {
+    return readFileSync(packageFile("dist/program/commit"), "utf8").trim() || null;
+  } catch {
+    return null;
+  }
+}
+
 /** @throws StartError */
 export function readManifest(): Manifest {
   const { version, description, license } = manifestIn(readPackageFile("package.json"));

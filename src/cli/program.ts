@@ -2,8 +2,8 @@
  * The parser: command names, and the file of the command that was asked for, which is loaded when its name is among the
  * first two arguments (the second, for `help NAME`).
  */
-import type { Command, CommanderError, Help } from "commander";
-import { readManifest } from "../manifest.js";
+import { type Command, type CommanderError, Help } from "commander";
+import { readCommit, readManifest } from "../manifest.js";
 import {
   commandFirst,
   commandNames,
@@ -15,6 +15,7 @@ import {
 } from "./kit/args/args.js";
 import { exitCodesText } from "./kit/errors.js";
 import type { Io } from "./kit/io.js";
+import { printRows } from "./kit/output.js";
 
 /** Exports of a command's file. */
 export type CommandFile = {
@@ -70,19 +71,20 @@ function withoutLostHelp({ commands }: Command, args: readonly string[]): readon
 }
 
 async function buildProgram(rows: readonly CommandRow[], args: readonly string[], io: Io): Promise<Command> {
+  const columns = io.stdout.columns || helpColumns;
   const program = new Parser("strongroom")
     .enablePositionalOptions()
     .configureHelp(helpFormat)
     .configureOutput({
-      writeOut: (text) => io.stdout.write(text),
-      getOutHelpWidth: () => io.stdout.columns ?? helpColumns,
+      writeOut: (text) => printRows(io, text),
+      getOutHelpWidth: () => columns,
       outputError: () => {}, // the failure that follows has the message
     })
-    .version(readManifest().version, "--version", "print the version")
+    .version(versionText(), "--version", "print the version and the commit")
     .helpOption("-h, --help", "print help")
     .commandsGroup("Other:")
     .helpCommand("help [command]", "print help for a command")
-    .addHelpText("before", beginning)
+    .addHelpText("before", () => `${new Help().boxWrap(about, Math.min(columns, helpColumns))}\n${firstCommands}`)
     .addHelpText("after", `\n${exitCodesText()}`);
   const parsers = [program];
   const wanted = wantedAmong(rows, args);
@@ -108,18 +110,25 @@ async function buildProgram(rows: readonly CommandRow[], args: readonly string[]
   return program;
 }
 
-const beginning = `Strongroom is a vault for the secrets of this machine: a local server keeps them
-encrypted, and gives them to your programs while the vault is unlocked.
+function versionText(): string {
+  const commit = readCommit();
+  return `${readManifest().version}${commit === null ? "" : ` (commit ${commit})`}`;
+}
 
+const about =
+  "Strongroom is a vault for the secrets of this machine: a local server keeps them " +
+  "encrypted, and gives them to your programs while the vault is unlocked.";
+
+const firstCommands = `
 to begin with:
-    strongroom up                           start the server in the background
-    strongroom init                         create a vault
-    strongroom put app/db/password          store a secret
-    strongroom get app/db/password          print it
-    strongroom run --prefix app/ -- COMMAND run a program with secrets
+  strongroom up                           start the server in the background
+  strongroom init                         create a vault
+  strongroom put app/db/password          store a secret
+  strongroom get app/db/password          print it
+  strongroom run --prefix app -- COMMAND  run a program with secrets
 `;
 
-/** Columns of a help that no terminal shows. */
+/** Columns of a help that no terminal shows, and of its paragraphs. */
 const helpColumns = 80;
 
 function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): ReadonlySet<string> {

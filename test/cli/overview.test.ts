@@ -45,7 +45,7 @@ describe("the help", () => {
     const { stdout } = await strongroom({}, ["--help"]);
     const [what = "", commands = "", usage = ""] = stdout.split("\n\n");
     expect(what).to.match(/^Strongroom is a vault/);
-    const names = [...commands.matchAll(/^ {4}strongroom (\w+)/gm)].map(([, name]) => name);
+    const names = [...commands.matchAll(/^ {2}strongroom (\w+)/gm)].map(([, name]) => name);
     expect(names).to.deep.equal(["up", "init", "put", "get", "run"]);
     expect(usage).to.match(/^usage: strongroom/);
   });

@@ -1,20 +1,104 @@
 /** Messages on a terminal that is narrower than they are. */
+import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
-import { runCommandLine } from "../../src/cli/command-line.js";
-import { wrapped } from "../../src/cli/kit/output.js";
+import { commands } from "../../src/cli/command-table.js";
+import { widthOf, wrapped } from "../../src/cli/kit/output.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
-import { stringIo } from "../../tools/rig/string-io.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import { mustInit, mustPut } from "../../tools/rig/test-client.js";
+import { runHere } from "../support/command-here.js";
 import { hasPython, runProgramOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
+import { must } from "./command-rows.js";
 
 const terminal = { isTTY: true, columns: 40 };
 
-describe("the list of commands on a terminal of 40 columns", () => {
-  it("breaks summaries at spaces, below their beginning", async () => {
-    const io = stringIo();
-    Object.assign(io.stdout, { columns: 40 });
-    await runCommandLine(["help"], io);
-    expect(io.printed().stdout).to.contain("  get                print the values of\n                     secrets\n");
+/** Returns the lines that are too wide, but for those that are one word or one command, which stay whole. */
+function wideLines(text: string, columns: number): string[] {
+  const plain = stripVTControlCharacters(text).split(/[\r\n]/); // a progress bar returns to the line's start
+  return plain.filter((line) => widthOf(line) > columns && !/^(?:usage:)? *(?:\S+|strongroom .+)$/.test(line));
+}
+
+describe("output on a terminal of 40 or 80 columns", () => {
+  const server = shareLocalServer({}, async (started) => {
+    await mustInit(started);
+    const description = "the password of the database in which the orders of all customers are";
+    await mustPut(started, "app/database/password", { value: "hunter2 hunter2", description, type: "password" });
+    await mustPut(started, "app/database/password", { value: "hunter2 hunter2", description, type: "password" });
+    await mustPut(started, "application/settings/session-key", {
+      value: "hunter2 hunter2",
+      expiresAt: "2020-01-01T00:00:00Z",
+    });
+    await mustPut(started, "deleted/a-path-that-is-rather-long", "v");
+    for (const call of [
+      "rm deleted/a-path-that-is-rather-long",
+      "use add app/database/password database.example.com --header x-api-key",
+      "token create the-token-of-our-ci --path app/ --path application/settings/ --can list,get,put --quiet",
+      "transit create application/signing --type ed25519",
+      "describe app/database/password --expires 90d",
+      "audit verify",
+    ])
+      await must({ STRONGROOM_HOME: started.home }, call.split(" "));
+  });
+
+  const lists = [
+    "status",
+    "doctor",
+    "ls",
+    "ls --long",
+    "ls --expiring 30d",
+    "find database --long",
+    "history app/database/password",
+    "describe app/database/password",
+    "trash ls",
+    "use ls",
+    "use templates",
+    "token ls",
+    "token whoami",
+    "key ls",
+    "transit ls",
+    "transit show application/signing",
+    "audit show",
+    "audit verify",
+    "audit tail",
+    "config",
+    "check",
+    "scan",
+    "top --once",
+    "service status",
+    "run --prefix app --list",
+    "get app/database/pasword",
+    "",
+    ...commands.filter(({ hidden }) => !hidden).map(({ name }) => `${name} --help`),
+    "--help",
+  ];
+  for (const call of lists) {
+    it(`fits: strongroom ${call}`, async () => {
+      for (const columns of [40, 80]) {
+        const args = call.split(" ").filter((word) => word !== "");
+        const { stdout, stderr } = await runHere(args, { STRONGROOM_HOME: server().home }, "", { columns });
+        expect(stdout + stderr).to.not.equal("");
+        expect(wideLines(stdout + stderr, columns)).to.deep.equal([]);
+      }
+    });
+  }
+
+  it("breaks the help's summaries at spaces, below their beginning", async () => {
+    const { stdout } = await runHere(["help"], {}, "", { columns: 40 });
+    expect(stdout).to.contain("  get                print the values of\n                     secrets\n");
+    expect(stdout).to.match(
+      /^Strongroom is a vault for the secrets of\nthis machine: a local server keeps them\nencrypted/,
+    );
+  });
+
+  it("has the lines of a public key: transit show", async () => {
+    const { stdout } = await runHere(
+      ["transit", "show", "application/signing"],
+      { STRONGROOM_HOME: server().home },
+      "",
+      terminal,
+    );
+    expect(stdout).to.match(/^-----BEGIN PUBLIC KEY-----\n.+\n-----END PUBLIC KEY-----$/m);
   });
 });
 

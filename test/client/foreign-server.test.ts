@@ -13,7 +13,8 @@ import { clientMethods, mustFail } from "../support/library.js";
 type Foreign = {
   readonly home: string;
   readonly client: StrongroomClient;
-  respond: (status: number, body: unknown) => void;
+  /** @param statusBody the response to GET /v1/status, where it differs */
+  respond: (status: number, body: unknown, statusBody?: object) => void;
 };
 
 const time = "2026-01-02T03:04:05.678Z";
@@ -74,9 +75,15 @@ describe("a foreign or broken server", () => {
 
   async function startForeign(): Promise<Foreign> {
     const home = temporaryDirectory();
-    let next = { status: 200, body: "" };
-    const http = createServer((_, response) => {
-      response.writeHead(next.status, { "content-type": "application/json" }).end(next.body);
+    let next: { readonly status: number; readonly body: string; readonly statusBody?: object | undefined } = {
+      status: 200,
+      body: "",
+    };
+    const http = createServer(({ url }, response) => {
+      const { status, body, statusBody } = next;
+      const isStatus = statusBody !== undefined && url === "/v1/status";
+      const [code, text] = isStatus ? [200, JSON.stringify(statusBody)] : [status, body];
+      response.writeHead(code, { "content-type": "application/json" }).end(text);
     });
     const socket = join(home, "strongroom.sock");
     http.listen(socket);
@@ -87,8 +94,8 @@ describe("a foreign or broken server", () => {
       await client.close();
       http.close();
     });
-    const respond = (status: number, body: unknown) => {
-      next = { status, body: typeof body === "string" ? body : JSON.stringify(body) };
+    const respond = (status: number, body: unknown, statusBody?: object) => {
+      next = { status, body: typeof body === "string" ? body : JSON.stringify(body), statusBody };
     };
     return { home, client, respond };
   }
@@ -194,6 +201,22 @@ describe("a foreign or broken server", () => {
       expect(stderr)
         .to.match(/^strongroom: [^\n]+\n$/)
         .and.not.to.match(/unexpectedly/);
+    });
+  }
+
+  const noEndpoint = { error: "there is no such endpoint", code: "NOT_FOUND" };
+  for (const [version, says] of [
+    [
+      "0.0.9",
+      /; the server is version 0\.0\.9, older than this command \([\d.]+\): restart it with {2}strongroom up --restart\n$/,
+    ],
+    ["99.0.0", /^strongroom: there is no such endpoint; [^\n]*lists all secrets\n$/],
+  ] as const) {
+    it(`is said to be older than the command only where it is, once a request fails: version ${version}`, async () => {
+      server.respond(404, noEndpoint, { ...status, version });
+      const ended = await strongroom(server, ["use", "ls"], { environment: { STRONGROOM_TOKEN: "t" } });
+      expect(ended.code).to.equal(4);
+      expect(ended.stderr).to.match(says);
     });
   }
 });

@@ -46,10 +46,15 @@ describe("the command", () => {
     });
   }
 
-  for (const args of [["version"], ["--version"]]) {
+  for (const [args, commit] of [
+    [["version"], ""],
+    [["--version"], String.raw`(?: \(commit [0-9a-f]{12,}(?:-dirty)?\))?`], // a source without git has none
+  ] as const) {
     it(`strongroom ${args.join(" ")} prints the version`, async () => {
       const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
-      expect(await run(args)).to.deep.equal({ code: 0, stdout: `${version}\n`, stderr: "" });
+      const { code, stdout, stderr } = await run(args);
+      expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
+      expect(stdout).to.match(new RegExp(`^${version.replaceAll(".", "\\.")}${commit}\n$`));
     });
   }
 

@@ -74,7 +74,9 @@ function extraRows(): Row[] {
 
 /** Rows from the help: groups of commands, whose long lines are wrapped and indented. */
 function commandRows(help: string): Row[] {
-  const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z][a-z-]*(?:\|[a-z]+)?\b.*\n)+)/gm);
+  const groups = help
+    .replace(/\n {10,}/g, " ")
+    .matchAll(/^(\w[\w ]*):\n((?: {2}(?!strongroom)[a-z][a-z-]*(?:\|[a-z]+)?\b.*\n)+)/gm);
   return [...groups].map(([, group = "", lines = ""]) => {
     const names = [...lines.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = ""]) => code(name));
     return [group, names.join(" ")];

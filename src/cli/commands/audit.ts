@@ -33,6 +33,7 @@ import {
   printable,
   printableLines,
   printJson,
+  printRows,
   say,
   withHints,
   withOutput,
@@ -122,7 +123,7 @@ async function verify(io: Io, flags: Flags): Promise<void> {
     : await judgeByServer(io, home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
   if (flags.json) printJson(io, { ok: problems.length === 0, ...logFacts(log, judged), problems });
-  else if (!flags.quiet) io.stdout.write(withHints(io, formatVerification(io, log, judged)));
+  else if (!flags.quiet) printRows(io, withHints(io, formatVerification(io, log, judged)));
   io.exitCode = problems.length === 0 ? exitCodes.ok : exitCodes.findings;
 }
 
@@ -347,7 +348,7 @@ function isWithin(path: string | undefined, wanted: string): boolean {
 /** Prints a record as one line. */
 function printRecord(io: Io, record: AuditRecord, { json }: OutputFlags): void {
   if (json) printJson(io, record);
-  else io.stdout.write(`${recordLine(record)}\n`);
+  else printRows(io, `${recordLine(record)}\n`);
 }
 
 /** Time, who, what, and the outcome; then what else there is. */

@@ -15,7 +15,17 @@ import { compareWithRunning } from "../kit/connection/running-settings.js";
 import { withHome } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { type OutputFlags, padded, printable, printJson, printLine, report, say, withOutput } from "../kit/output.js";
+import {
+  type OutputFlags,
+  padded,
+  printable,
+  printJson,
+  printLine,
+  printRows,
+  report,
+  say,
+  withOutput,
+} from "../kit/output.js";
 
 type Flags = OutputFlags & { readonly home?: string };
 
@@ -81,7 +91,8 @@ async function list(io: Io, home: string, file: SettingsFile, flags: Flags): Pro
   }
   const width = Math.max(0, ...rows.map(({ member }) => member.length));
   for (const { member, value, source, variable } of rows) {
-    printLine(io, `${padded(member, width)}  ${value}${source === "variable" ? `  (${variable})` : ""}`);
+    const shown = io.stdout.isTTY ? printable(value) : value;
+    printRows(io, `${padded(member, width)}  ${shown}${source === "variable" ? `  (${variable})` : ""}\n`);
   }
   for (const problem of file.problems) say(io, `wrong: ${problem}\n`);
   if (flags.quiet) return;

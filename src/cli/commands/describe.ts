@@ -7,7 +7,16 @@ import { lookAt, noSecretsAt } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
+import {
+  localDate,
+  localMinute,
+  type OutputFlags,
+  printable,
+  printJson,
+  printRows,
+  report,
+  withOutput,
+} from "../kit/output.js";
 import { expiresOption, given, type MetadataFlags } from "./put.js";
 
 type Flags = OutputFlags &
@@ -38,7 +47,7 @@ async function describe(io: Io, path: string, { type, ...flags }: Flags): Promis
   if (Object.keys(change).length === 0) {
     const entry = await withClient(io, flags, (client) => mustLookAt(client, wanted));
     if (flags.json) return printJson(io, entry);
-    io.stdout.write(formatEntry(entry));
+    printRows(io, formatEntry(entry));
     return;
   }
   const {

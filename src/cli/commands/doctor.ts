@@ -21,6 +21,7 @@ import {
   painter,
   printable,
   printJson,
+  printRows,
   withHints,
   withOutput,
 } from "../kit/output.js";
@@ -69,7 +70,7 @@ async function inspect(io: Io, home: string, flags: Flags, passphrase: Bytes | n
   const served = database === null && diagnosis.current === null ? servedDatabase(status) : null;
   const vaultPort = status?.vaultPort ?? null;
   if (flags.json) printJson(io, { ...asJson(diagnosis, served), vaultPort });
-  else if (!flags.quiet) io.stdout.write(withHints(io, asText(io, diagnosis, opens, fix, served, vaultPort)));
+  else if (!flags.quiet) printRows(io, withHints(io, asText(io, diagnosis, opens, fix, served, vaultPort)));
   io.exitCode = diagnosisExitCode(diagnosis, served);
 }
 

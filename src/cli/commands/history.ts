@@ -15,6 +15,7 @@ import {
   painter,
   printable,
   printJson,
+  printRows,
   report,
   shortened,
   withResult,
@@ -56,7 +57,7 @@ function printVersions(io: Io, { versions }: SecretHistory): void {
     const row = `${String(version).padStart(width)}  ${localMinute(new Date(updatedAt))}  ${type}`;
     const left = (io.stdout.columns ?? Number.POSITIVE_INFINITY) - row.length - 2;
     const description = shortened(printable(metadata.description ?? ""), left);
-    io.stdout.write(`${`${row}  ${description && paint("dim", description)}`.trimEnd()}\n`);
+    printRows(io, `${`${row}  ${description && paint("dim", description)}`.trimEnd()}\n`);
   }
 }
 

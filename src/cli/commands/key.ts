@@ -15,6 +15,7 @@ import {
   printable,
   printJson,
   printLine,
+  printRows,
   report,
   say,
   widthOf,
@@ -133,7 +134,7 @@ async function list(io: Io, flags: Flags): Promise<void> {
   const labels = found.keys.map(({ label }) => printable(label));
   const width = Math.max(...labels.map((label) => widthOf(label)));
   for (const [i, { id, createdAt }] of found.keys.entries()) {
-    printLine(io, `${padded(labels[i] ?? "", width)}  ${localDate(new Date(createdAt))}  ${id}`);
+    printRows(io, `${padded(labels[i] ?? "", width)}  ${localDate(new Date(createdAt))}  ${id}\n`);
   }
 }
 

@@ -5,14 +5,14 @@ import { readManifest } from "../../manifest.js";
 import { namesServer, withClient } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { counted, printable } from "../kit/output.js";
+import { counted, printable, printRows } from "../kit/output.js";
 
 export function define(command: Command, io: Io): void {
   command.description("Shows the vault's state and what to do next.").action(async () => {
     const { state, next } = (await serverState(io)) ?? withoutServer(io);
     const width = Math.max(...next.map(([name]) => name.length));
     const rows = next.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}\n`);
-    io.stdout.write(`Strongroom ${readManifest().version}: ${state}\n\nnext:\n${rows.join("")}`);
+    printRows(io, `Strongroom ${readManifest().version}: ${state}\n\nnext:\n${rows.join("")}`);
   });
 }
 

@@ -7,7 +7,7 @@ import { pathOrReference } from "../kit/args/references.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { printLine } from "../kit/output.js";
+import { printable, printRows } from "../kit/output.js";
 import { runChild } from "../kit/programs/child-process.js";
 import { minMaskedBytes } from "../kit/programs/output-mask.js";
 import type { Sources } from "../run/environment.js";
@@ -169,7 +169,8 @@ async function printVariables(io: Io, sources: Sources, connection: ConnectionFl
   const variables = await listVariables(sources, (work) => withClient(io, connection, work));
   const winners = new Map(variables.map(({ name, where }) => [name, where]));
   const separator = io.stdout.isTTY ? "  " : "\t";
-  for (const [name, where] of winners) printLine(io, `${name}${separator}${where}`);
+  for (const [name, where] of winners)
+    printRows(io, `${name}${separator}${io.stdout.isTTY ? printable(where) : where}\n`);
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {

@@ -6,7 +6,7 @@ import { warnOfUnknownVariables } from "../kit/args/settings-flags.js";
 import { withHome } from "../kit/connection/server.js";
 import { exitCodes } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { type OutputFlags, printable, printJson, report, withOutput } from "../kit/output.js";
+import { type OutputFlags, printable, printJson, printRows, report, withOutput } from "../kit/output.js";
 import {
   installKeyring,
   installService,
@@ -84,5 +84,5 @@ async function status(io: Io, manager: ServiceManager, flags: Flags): Promise<vo
   if (flags.json) return printJson(io, { installed, running, file });
   if (flags.quiet) return;
   const state = running ? "running" : `installed, but not running: its log says why: ${manager.log}`;
-  io.stdout.write(`${printable(installed ? `the service is ${state} (${file})` : "no service is installed")}\n`);
+  printRows(io, `${printable(installed ? `the service is ${state} (${file})` : "no service is installed")}\n`);
 }

@@ -15,6 +15,7 @@ import {
   painter,
   printable,
   printJson,
+  printRows,
   withHints,
   withOutput,
 } from "../kit/output.js";
@@ -41,7 +42,7 @@ async function status(io: Io, flags: Flags): Promise<void> {
   else if (!flags.quiet) {
     const isHere = !namesServer(io, flags) && !isStoreUrl(found.vaultPath);
     const missing = isHere ? await missingDiskSpace(found.vaultPath) : null;
-    io.stdout.write(withHints(io, formatStatus(io, found, exit, missing)));
+    printRows(io, withHints(io, formatStatus(io, found, exit, missing)));
   }
 }
 

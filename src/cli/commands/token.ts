@@ -26,6 +26,7 @@ import {
   printable,
   printJson,
   printLine,
+  printRows,
   report,
   say,
   sayIfEmpty,
@@ -248,7 +249,7 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
     const parent = token.parent === undefined ? "" : `, child of ${token.parent}`;
     const end = formatExpiry(token, isOver ? "expired" : "ends");
     const row = `${token.name.padEnd(width)}  ${formatScope(token)}, ${end}, ${used}${parent}`;
-    io.stdout.write(`${isOver ? paint("red", row) : row}\n`);
+    printRows(io, `${isOver ? paint("red", row) : row}\n`);
   }
   sayIfEmpty(io, tokens.length, "no client tokens: strongroom token create  makes one", flags);
 }
@@ -256,7 +257,7 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
 export async function showSelf(io: Io, flags: ServedFlags): Promise<void> {
   const token = await withClient(io, flags, (client) => client.tokens.self());
   if (flags.json) printJson(io, token);
-  else printLine(io, `${token.name}: ${formatScope(token)}, ${formatExpiry(token)}`);
+  else printRows(io, `${token.name}: ${formatScope(token)}, ${formatExpiry(token)}\n`);
 }
 
 /** Prints only the token's value on standard output, or writes it to the file; everything else goes to standard error. */

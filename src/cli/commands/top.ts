@@ -15,12 +15,14 @@ import type { Io, OutputStream } from "../kit/io.js";
 import { breakable } from "../kit/output/progress.js";
 import {
   counted,
+  fitted,
   type OutputFlags,
   type Paint,
   padded,
   painter,
   printable,
   printJson,
+  printRows,
   widthOf,
   withResult,
 } from "../kit/output.js";
@@ -52,7 +54,7 @@ async function top(io: Io, flags: Flags): Promise<void> {
 async function showOnce(io: Io, client: StrongroomClient, flags: Flags): Promise<void> {
   const load = serverLoad(new Interval(null, await scrape(io, client)));
   if (flags.json) return printJson(io, load);
-  io.stdout.write(`${loadText(load, painter(io), false, null).join("\n")}\n`);
+  printRows(io, `${loadText(load, painter(io), false, null).join("\n")}\n`);
 }
 
 async function showLive(io: Io, client: StrongroomClient, { interval = usualMs }: Flags): Promise<void> {
@@ -80,7 +82,9 @@ async function scrape(io: Io, client: StrongroomClient): Promise<MetricSamples> 
 
 /** Draws over what is there, line by line, so that nothing flickers. */
 function draw(screen: OutputStream, lines: readonly string[]): void {
-  const shown = lines.slice(0, Math.max(1, (screen.rows || usualRows) - 1));
+  const shown = fitted(lines.join("\n"), screen)
+    .split("\n")
+    .slice(0, Math.max(1, (screen.rows || usualRows) - 1));
   screen.write(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
 }
 

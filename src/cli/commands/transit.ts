@@ -13,8 +13,10 @@ import {
   type OutputFlags,
   padded,
   printable,
+  printableLines,
   printJson,
   printLine,
+  printRows,
   report,
   sayIfEmpty,
   widthOf,
@@ -108,7 +110,10 @@ async function list(io: Io, flags: Flags): Promise<void> {
   if (flags.json) return printJson(io, { keys, ...(damaged && { damaged }) });
   const width = Math.max(0, ...keys.map(({ name }) => widthOf(printable(name))));
   for (const { name, type, latestVersion } of keys) {
-    printLine(io, io.stdout.isTTY ? `${padded(printable(name), width)}  ${type}  version ${latestVersion}` : name);
+    printRows(
+      io,
+      `${io.stdout.isTTY ? `${padded(printable(name), width)}  ${type}  version ${latestVersion}` : name}\n`,
+    );
   }
   sayIfEmpty(io, keys.length + (damaged?.length ?? 0), "no transit keys: strongroom transit create  makes one", flags);
   if (damaged === undefined) return;
@@ -157,12 +162,12 @@ async function show(io: Io, name: string, flags: Flags): Promise<void> {
   const key = await withClient(io, flags, (client) => client.showTransitKey(name));
   if (flags.ssh) return printSshKey(io, key);
   if (flags.json) return printJson(io, key);
-  printLine(io, `${printable(key.name)}  ${key.type}`);
-  printLine(io, `exportable ${yesNo(key.exportable)}, deletion allowed ${yesNo(key.deletionAllowed)}`);
+  printRows(io, `${printable(key.name)}  ${key.type}\n`);
+  printRows(io, `exportable ${yesNo(key.exportable)}, deletion allowed ${yesNo(key.deletionAllowed)}\n`);
   for (const [number, { createdAt, publicKey = "" }] of Object.entries(key.versions)) {
     const note = Number(number) < key.minDecryptionVersion ? ", not allowed" : "";
-    printLine(io, `version ${number}, ${localMinute(new Date(createdAt))}${note}`);
-    if (publicKey !== "") printLine(io, publicKey.trimEnd());
+    printRows(io, `version ${number}, ${localMinute(new Date(createdAt))}${note}\n`);
+    if (publicKey !== "") io.stdout.write(`${printableLines(publicKey.trimEnd())}\n`);
   }
 }
 

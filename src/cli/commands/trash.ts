@@ -14,7 +14,7 @@ import {
   padded,
   printable,
   printJson,
-  printLine,
+  printRows,
   report,
   sayIfEmpty,
   widthOf,
@@ -56,7 +56,7 @@ async function list(io: Io, [start = "", another]: readonly string[], flags: Fla
   if (flags.json) return printJson(io, { entries, ...(damaged.length > 0 && { damaged }) });
   const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
   for (const { path, deletedAt } of entries)
-    printLine(io, `${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}`);
+    printRows(io, `${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}\n`);
   const empty = prefix === "" ? "the trash is empty" : `nothing in the trash begins with ${printable(prefix)}`;
   sayIfEmpty(io, entries.length + damaged.length, empty, flags);
   if (damaged.length === 0) return;

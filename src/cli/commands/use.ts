@@ -7,7 +7,7 @@ import { mustBePath } from "../kit/args/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
-import { type OutputFlags, printable, printJson, report, sayIfEmpty, withResult } from "../kit/output.js";
+import { type OutputFlags, printable, printJson, printRows, report, sayIfEmpty, withResult } from "../kit/output.js";
 import {
   type CredentialFlags,
   credentialFields,
@@ -140,7 +140,7 @@ function useRequest(host: string, flags: Flags): UseRequest {
 function listTemplates(io: Io, extra: string | undefined, flags: Flags): void {
   if (extra !== undefined) throw usage("templates takes no argument");
   if (flags.json) printJson(io, { templates: useTemplates });
-  else for (const each of useTemplates) io.stdout.write(templateLine(each));
+  else for (const each of useTemplates) printRows(io, templateLine(each));
 }
 
 function templateLine(template: UseTemplate): string {
@@ -154,7 +154,7 @@ async function listUses(io: Io, prefix: string, extra: string | undefined, flags
   if (flags.json) return printJson(io, { uses });
   const width = Math.max(0, ...uses.map((each) => printable(each.path).length));
   for (const each of uses)
-    io.stdout.write(`${printable(each.path).padEnd(width)}  ${formatHost(each)}  ${sentAs(each)}\n`);
+    printRows(io, `${printable(each.path).padEnd(width)}  ${formatHost(each)}  ${sentAs(each)}\n`);
   sayIfEmpty(io, uses.length, "no secret is bound to a host: strongroom use add  binds one", flags);
 }
 

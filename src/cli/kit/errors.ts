@@ -2,6 +2,7 @@
 import type { ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { systemCode, type VaultError } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { readManifest } from "../../manifest.js";
 import { printable } from "./output.js";
 
 /** The reason of a failed system call, as a code and in words. */
@@ -108,7 +109,20 @@ export async function failureOf(
   if (error instanceof CommandFailure) return error;
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}`), error.code);
+  const older = fromOtherVersions.has(error.code) ? await olderServer(client) : "";
+  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}${older}`), error.code);
+}
+
+/** Codes that a server gives for an endpoint or member that only later versions have. */
+const fromOtherVersions: ReadonlySet<string> = new Set(["BAD_REQUEST", "NOT_FOUND", "PROTOCOL"]);
+
+/** Returns what to say where the server is older than this command; else nothing. */
+async function olderServer(client: StrongroomClient): Promise<string> {
+  const own = readManifest().version;
+  const { version } = await client.status().catch(() => ({ version: own }));
+  if (version.localeCompare(own, "en", { numeric: true }) >= 0) return "";
+  const difference = `the server is version ${version}, older than this command (${own})`;
+  return `; ${difference}: restart it with  strongroom up --restart`;
 }
 
 /** Returns the failure to report for an error of the vault itself, where the passphrase is the only credential. */

@@ -56,23 +56,42 @@ export function sayIfEmpty(io: Io, count: number, message: string, { json, quiet
 type Columns = { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Returns the text with its lines broken at spaces where a terminal is too narrow for them; for a file or pipe as it is. */
-export function wrapped(text: string, { isTTY = false, columns = 0 }: Columns): string {
+export function wrapped(text: string, stream: Columns): string {
+  // lines that begin with two spaces are to be copied, as commands are
+  return breakWideLines(text, stream, (line) => (line.startsWith("  ") ? [line] : wrapUnits(line)));
+}
+
+/** Prints lines of a list or report; what does not fit a terminal's line continues below, two columns further right. */
+export function printRows(io: Io, text: string): void {
+  io.stdout.write(fitted(text, io.stdout));
+}
+
+/** Returns lines of a list, a report or a help as a terminal shows them: broken at spaces, but not in a command. */
+export function fitted(text: string, stream: Columns): string {
+  return breakWideLines(text, stream, (line) => line.match(/ *(?:\(?strongroom(?: [^\s;,:)]+)*\S*|\S+)/g) ?? []);
+}
+
+/** @param unitsIn returns what a line must not be broken in, each with the spaces before it */
+function breakWideLines(
+  text: string,
+  { isTTY = false, columns = 0 }: Columns,
+  unitsIn: (line: string) => readonly string[],
+): string {
   if (!isTTY || columns < narrowest) return text;
-  return text.replace(/.+/g, (line) => (widthOf(line) <= columns ? line : wrappedLine(line, columns)));
+  return text.replace(/.+/g, (line) => (widthOf(line) <= columns ? line : brokenLine(unitsIn(line), columns)));
 }
 
 /** Columns of a terminal below which breaking lines does not help. */
 const narrowest = 20;
 
-/** Lines that begin with two spaces are to be copied, as commands are. */
-function wrappedLine(line: string, columns: number): string {
-  if (line.startsWith("  ")) return line;
+function brokenLine([first = "", ...units]: readonly string[], columns: number): string {
+  const indent = `${/^ */.exec(first)?.[0] ?? ""}  `;
   const lines: string[] = [];
-  let last = "";
-  for (const unit of wrapUnits(line)) {
-    if (last !== "" && widthOf(last + unit) > columns) {
+  let last = first;
+  for (const unit of units) {
+    if (widthOf(last + unit) > columns) {
       lines.push(last);
-      last = `  ${unit.trimStart()}`;
+      last = `${indent}${unit.trimStart()}`;
     } else last += unit;
   }
   return [...lines, last].join("\n");

@@ -20,7 +20,7 @@ import {
   painter,
   printable,
   printJson,
-  shortened,
+  printRows,
   widthOf,
   withOutput,
 } from "../../cli/kit/output.js";
@@ -83,7 +83,7 @@ async function check(io: Io, folder = "", flags: Flags): Promise<void> {
   }).finally(() => bar.end());
   const found = verdicts.filter(({ problems }) => problems.length > 0);
   if (flags.json) printJson(io, asJson(verdicts, found, damaged));
-  else if (!flags.quiet) io.stdout.write(formatReport(io, verdicts, found, damaged));
+  else if (!flags.quiet) printRows(io, formatReport(io, verdicts, found, damaged));
   if (found.length + damaged.length > 0) io.exitCode = exitCodes.findings;
 }
 
@@ -105,15 +105,13 @@ function formatReport(
   damaged: readonly string[],
 ): string {
   const paint = painter(io);
-  const width = Math.min(40, Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
-  const columns = io.stdout.isTTY ? io.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+  const columns = io.stdout.isTTY ? io.stdout.columns || 80 : 80;
+  const width = Math.min(columns / 2, Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
   const rows = found.flatMap((verdict) => {
     const path = printable(verdict.path);
     const what = verdict.problems.map((problem) => wordsFor(problem, verdict)).join("; ");
     const isLong = widthOf(path) > width;
-    const indent = " ".repeat(width + 2);
-    const rest = shortened(what, columns - width - 2);
-    return isLong ? [path, `${indent}${rest}`] : [`${padded(path, width)}  ${rest}`];
+    return isLong ? [path, `    ${what}`] : [`${padded(path, width)}  ${what}`];
   });
   const unread = damaged.map((path) => `${printable(path)}  damaged: see  strongroom doctor`);
   const counts = problems

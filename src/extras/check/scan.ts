@@ -10,7 +10,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/
 import { CommandFailure, exitCodes } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { breakable, progressBar } from "../../cli/kit/output/progress.js";
-import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../../cli/kit/output.js";
+import { counted, type OutputFlags, printable, printJson, printRows, say, withOutput } from "../../cli/kit/output.js";
 import type { CheckEntry, SecretEntry } from "../../client/client.js";
 import { readingsOf } from "./decode.js";
 import { Places } from "./files.js";
@@ -163,7 +163,7 @@ function asJson({ files, secrets, searched, left, found, list }: Result): object
 function report(io: Io, { files, searched, left, found, list }: Result, { quiet }: Flags): void {
   for (const { file, line, path, commit } of found) {
     const place = `${printable(file)}${line === null ? "" : `:${line}`}`;
-    io.stdout.write(`${place}: ${printable(path)}${commit === null ? "" : `  (commit ${commit})`}\n`);
+    printRows(io, `${place}: ${printable(path)}${commit === null ? "" : `  (commit ${commit})`}\n`);
   }
   for (const line of list.lines()) say(io, `strongroom: not searched: ${printable(line)}\n`);
   if (quiet) return;
@@ -175,7 +175,7 @@ function report(io: Io, { files, searched, left, found, list }: Result, { quiet 
     ...(rest.length === 0 ? [] : [`not searched for: ${rest.join(", ")}`]),
     ...(list.ignored === 0 ? [] : [`${list.ignored} that git ignores not searched: --ignored`]),
   ];
-  io.stdout.write(`${parts.join("; ")}\n`);
+  printRows(io, `${parts.join("; ")}\n`);
 }
 
 function verdict(found: number, missed: number): string {

@@ -7,6 +7,7 @@ import type { SecretEntry, SecretList } from "../../../client/client.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import {
+  fitted,
   localDate,
   localMinute,
   type OutputFlags,
@@ -59,7 +60,7 @@ export async function printList(
 }
 
 function shownOnTerminal(io: Io, rows: readonly TreeRow<SecretEntry>[], { long }: ListingFlags): string {
-  if (long) return listTable(io, rows, io.stdout.columns || undefined);
+  if (long) return fitted(listTable(io, rows, io.stdout.columns || undefined), io.stdout);
   const paint = painter(io);
   return rows.map(({ branch, name }) => `${branch && paint("dim", branch)}${printable(name)}\n`).join("");
 }
