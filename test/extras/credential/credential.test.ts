@@ -78,16 +78,39 @@ describe("strongroom credential", () => {
     });
   }
 
-  it("needs a token that can get this secret and nothing else, and prints nothing while the vault is locked", async () => {
-    await put("cloud/aws", aws);
-    await mustPut(server(), "cloud/other", "{}");
-    const { token } = await mustCreateToken(server(), { name: "aws", can: ["get"], paths: ["cloud/aws"] });
-    const narrow = { ...here(), STRONGROOM_TOKEN: token };
-    await must(narrow, ["credential", "aws", "cloud/aws"]);
-    expect((await strongroom(narrow, ["credential", "aws", "cloud/other"])).code).to.equal(14);
-    await mustLock(server());
-    expect(await strongroom(narrow, ["credential", "aws", "cloud/aws"])).to.include({ code: 3, stdout: "" });
-  });
+  const writes = ["get", "put", "delete"];
+  const cargoGet = `${JSON.stringify({ v: 1, registry: { "index-url": "x" }, kind: "get", operation: "read" })}\n`;
+  type Asker = readonly [can: readonly string[], scope: string, path: string, args: readonly string[], input?: string];
+  const askers: Readonly<Record<string, Asker>> = {
+    aws: [["get"], "cloud/aws", "cloud/aws", ["credential", "aws", "cloud/aws"]],
+    kubectl: [["get"], "k8s/me", "k8s/me", ["credential", "kubernetes", "k8s/me"]],
+    cargo: [writes, "cargo/", "cargo/x", ["cargo-credential", "--cargo-plugin"], cargoGet],
+    terraform: [writes, "terraform/", "terraform/x.example", ["terraform-credentials", "get", "x.example"]],
+  };
+  for (const [asker, [can, scope, path, args, input]] of Object.entries(askers)) {
+    it(`needs for ${asker} a token for its secrets alone, until it is revoked, and gives nothing while locked`, async () => {
+      await put(path, asker === "kubectl" ? { token: "hidden-text" } : aws);
+      await mustPut(server(), "other/secret", "{}");
+      const { token } = await mustCreateToken(server(), { name: asker, can, paths: [scope] });
+      const narrow = { ...here(), STRONGROOM_TOKEN: token };
+      const ask = () => strongroom(narrow, args, input);
+      expect((await ask()).stdout).to.contain("hidden-text");
+      for (const outside of [["get"], ["rm", "-y"]])
+        expect((await strongroom(narrow, [...outside, "other/secret"])).code).to.equal(14);
+      await mustLock(server());
+      const locked = await ask();
+      expect(locked.stdout + locked.stderr)
+        .to.match(/the vault is locked/)
+        .and.not.contain("hidden-text");
+      await mustUnlock(server());
+      mustSucceed(await send(server(), { method: "DELETE", path: `/v1/tokens/${asker}` }));
+      const ended = await ask();
+      expect(ended.stdout + ended.stderr)
+        .to.match(/token/)
+        .and.not.contain("hidden-text");
+      expect([locked.code, ended.code]).to.deep.equal(asker === "cargo" ? [0, 0] : [3, 5]);
+    });
+  }
 
   /** Sends cargo's requests; returns the responses after the greeting. */
   const cargo = async (...requests: readonly object[]) => {
