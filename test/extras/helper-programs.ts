@@ -9,8 +9,7 @@ import type { TestServer } from "../../tools/rig/server.js";
 /** Returns the environment of a program that finds the helpers, and they the server. */
 export function helperEnvironment({ home, url }: TestServer, more: Record<string, string> = {}): NodeJS.ProcessEnv {
   const directory = temporaryDirectory();
-  for (const file of readdirSync("bin").filter((name) => name !== "strongroom.cjs"))
-    symlinkSync(resolve("bin", file), join(directory, file.replace(/\.cjs$/, "")));
+  for (const file of readdirSync("bin")) symlinkSync(resolve("bin", file), join(directory, file.replace(/\.cjs$/, "")));
   const PATH = directory + delimiter + (process.env["PATH"] ?? "");
   return environment({ STRONGROOM_HOME: home, STRONGROOM_ADDRESS: url, PATH, ...more });
 }
@@ -24,7 +23,7 @@ export function helperRunner(server: () => TestServer, always: Record<string, st
     more: Record<string, string> = {},
   ): Promise<Ended> => {
     const env = helperEnvironment(server(), { ...always, ...more });
-    const child = spawn(program, args, { env, cwd: temporaryDirectory() });
+    const child = spawn(program, args, { env, cwd: temporaryDirectory(), timeout: 120_000, killSignal: "SIGKILL" });
     child.stdin.on("error", () => {}).end(input);
     return collect(child).ended;
   };
