@@ -9,11 +9,11 @@ import { sendThrough, startAgent, startBound, startUpstream } from "../../tools/
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { environment } from "../../tools/rig/process.js";
-import { realScryptCost, type TestOptions } from "../../tools/rig/server.js";
+import { passphrase, realScryptCost, type TestOptions } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
 import { type Json, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { hasPython } from "../support/pseudo-terminal.js";
+import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 
 async function start(options: TestOptions = {}) {
   return startBound(await startUpstream(), { ask: "request" }, { ...realScryptCost, ...options });
@@ -189,10 +189,35 @@ describe("a hook that approves", function () {
   });
 });
 
-describe("a hook where approvals need the passphrase", () => {
-  it("is refused with exit 2", async () => {
-    const { server } = await start({ approveWith: "passphrase" });
-    const io = stringIo({ env: environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url }) });
+describe("approvals that need the passphrase", () => {
+  const rig = shared(() => start({ approveWith: "passphrase" }));
+  const place = () => ({ STRONGROOM_HOME: rig().server.home, STRONGROOM_ADDRESS: rig().server.url });
+
+  it("ask for it three times at a terminal", async function () {
+    needs(this, hasPython(), "Python");
+    const { server, at } = rig();
+    const response = sendThrough(
+      await startAgent(server),
+      at,
+      `GET /asked HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`,
+    );
+    await until(async () => {
+      const { approvals } = mustSucceed(await send(server, { path: "/v1/approvals" })) as { approvals: Json[] };
+      return approvals.length > 0;
+    });
+    const typed = ["wrong", "wrong again", passphrase].map((keys) => ({
+      question: "Passphrase of the vault: ",
+      keys: `${keys}\r`,
+    }));
+    const steps = [{ question: "[n]o: ", keys: "y\r" }, ...typed];
+    const { code, shown } = await runOnTerminal(["approve", "--once"], steps, place());
+    expect(code, shown).to.equal(0);
+    expect(shown).to.match(/wrong passphrase, 2 tries left.*wrong passphrase, 1 try left/s);
+    expect(await response).to.match(/^HTTP\/1\.1 200 /);
+  });
+
+  it("take no hook: exit 2", async () => {
+    const io = stringIo({ env: environment(place()) });
     await runCommandLine(["approve", "--hook", "true"], io);
     expect(io.exitCode).to.equal(2);
     expect(io.printed().stderr).to.contain("this server approves with the passphrase, which a hook does not have");

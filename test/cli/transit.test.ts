@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit } from "../../tools/rig/test-client.js";
+import { runOnTerminal } from "../support/pseudo-terminal.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("transit keys on the command line", () => {
@@ -125,6 +126,13 @@ describe("transit keys on the command line", () => {
     writeFileSync(file("passphrase"), "wrong words\n");
     const again = ["transit", "import", "ssh/other", file("key"), "--passphrase-file", file("passphrase")];
     expect((await strongroom(here(), again)).code).to.equal(9);
+    const asked = ["wrong", "wrong again", "secret words"].map((keys) => ({
+      question: `Passphrase of ${file("key")}: `,
+      keys: `${keys}\r`,
+    }));
+    const typed = await runOnTerminal(["transit", "import", "ssh/typed", file("key")], asked, here());
+    expect(typed.code, typed.shown).to.equal(0);
+    expect(typed.shown).to.match(/wrong passphrase, 2 tries left.*wrong passphrase, 1 try left/s);
     await must(here(), ["transit", "config", "ssh/me", "--deletion-allowed"]);
     await must(here(), ["transit", "rm", "ssh/me", "-y"]);
   });

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { nonEmpty } from "../kit/args/args.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
-import { CommandFailure } from "../kit/errors.js";
+import { CommandFailure, failureOf } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { approvalText } from "../kit/output/approval-text.js";
 import { type OutputFlags, printJson, say, withResult } from "../kit/output.js";
@@ -12,7 +12,7 @@ import { canStart } from "../kit/programs/find-program.js";
 import { readableEnvironment } from "../kit/programs/inherited.js";
 import { findSessionBus, notify } from "../kit/programs/notification.js";
 import { withoutTokens } from "../kit/programs/without-tokens.js";
-import { askPassphrase } from "../kit/prompts/passphrase.js";
+import { withPassphraseTries } from "../kit/prompts/passphrase.js";
 import { choose, terminalColumns } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly once?: true; readonly hook?: string; readonly notify?: true };
@@ -114,7 +114,7 @@ async function decide(io: Io, client: StrongroomClient, approval: Approval): Pro
   }
 }
 
-/** Asks for the passphrase where the server wants it. */
+/** Asks for the passphrase where the server wants it, up to three times. */
 async function send(
   io: Io,
   client: StrongroomClient,
@@ -125,12 +125,11 @@ async function send(
     await client.decideApproval(id, decision);
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "BAD_REQUEST") throw error;
-    const passphrase = await askPassphrase(io, { text: "Passphrase of the vault: " });
-    if (passphrase === null) throw error;
-    try {
-      await client.decideApproval(id, { ...decision, passphrase });
-    } finally {
-      passphrase.fill(0);
-    }
+    await withPassphraseTries(io, {}, "Passphrase of the vault: ", (passphrase) =>
+      client.decideApproval(id, { ...decision, passphrase }).catch(async (refused) => {
+        const isWrong = refused instanceof StrongroomError && refused.credential === "passphrase";
+        throw isWrong ? await failureOf(refused, client) : refused;
+      }),
+    );
   }
 }

@@ -7,7 +7,7 @@ import { onlyForActions } from "../kit/args/args.js";
 import { mustBePath } from "../kit/args/paths.js";
 import { type ConnectionFlags, withClient, withConnection, withPatientClient } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
-import type { Io } from "../kit/io.js";
+import type { Bytes, Io } from "../kit/io.js";
 import {
   localMinute,
   type OutputFlags,
@@ -23,9 +23,9 @@ import {
   withResult,
 } from "../kit/output.js";
 import { readInputFile } from "../kit/prompts/input.js";
-import { readPassphrase } from "../kit/prompts/passphrase.js";
+import { withPassphraseTries } from "../kit/prompts/passphrase.js";
 import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
-import { readKeyFile, UnusableKey } from "../kit/ssh/openssh-key.js";
+import { type FileKey, readKeyFile, UnusableKey } from "../kit/ssh/openssh-key.js";
 import { sshPublicKey } from "../kit/ssh/ssh-public-key.js";
 
 const actions = ["create", "ls", "show", "rotate", "config", "rm", "import"] as const;
@@ -147,11 +147,20 @@ async function keyMaterial(
   file: string,
 ): Promise<{ readonly type: TransitKeyType; readonly der: Buffer }> {
   if (flags.type === "aes256-gcm96" || flags.type === "hmac") return { type: flags.type, der: bytes };
-  const ask = () => readPassphrase(io, flags, `Passphrase of ${printable(file)}: `);
+  const key = await readKey(bytes, null).catch((error) => {
+    if (!(error instanceof CommandFailure) || error.exit !== "wrongPassphrase") throw error;
+    const question = `Passphrase of ${printable(file)}: `;
+    return withPassphraseTries(io, flags, question, (passphrase) => readKey(bytes, passphrase));
+  });
+  if (flags.type === undefined || flags.type === key.type) return key;
+  key.der.fill(0);
+  throw usage(`${printable(file)} holds a key of type ${key.type}`);
+}
+
+/** @throws CommandFailure wrongPassphrase, also where the key needs one; usage */
+async function readKey(bytes: Buffer, passphrase: Bytes | null): Promise<FileKey> {
   try {
-    const key = await readKeyFile(bytes, ask);
-    if (flags.type === undefined || flags.type === key.type) return key;
-    throw usage(`${printable(file)} holds a key of type ${key.type}`);
+    return readKeyFile(bytes, passphrase);
   } catch (error) {
     if (!(error instanceof UnusableKey)) throw error;
     throw new CommandFailure(error.reason === "passphrase" ? "wrongPassphrase" : "usage", error.message);

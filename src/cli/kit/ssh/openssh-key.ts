@@ -33,15 +33,20 @@ const pkcs8Prefixes = {
   x25519: "302e020100300506032b656e04220420",
 } as const;
 
-/** `askPassphrase` is called where the key has one. @throws UnusableKey */
-export async function readKeyFile(bytes: Buffer, askPassphrase: () => Promise<Uint8Array>): Promise<FileKey> {
+/** Reads a key with its passphrase, which may be null where it has none. @throws UnusableKey */
+export function readKeyFile(bytes: Buffer, passphrase: Uint8Array | null): FileKey {
   const text = bytes.toString("latin1");
   const openSsh = armor.exec(text)?.[1];
-  if (openSsh !== undefined) return readOpenSsh(Buffer.from(openSsh, "base64"), askPassphrase);
+  if (openSsh !== undefined) return readOpenSsh(Buffer.from(openSsh, "base64"), passphrase);
   const identities = text.match(ageIdentities);
   if (identities !== null) return readIdentity(identities);
   if (!text.includes("-----BEGIN ")) throw otherFormat();
-  return readPem(bytes, /ENCRYPTED/.test(text) ? await askPassphrase() : null);
+  return readPem(bytes, /ENCRYPTED/.test(text) ? mustHave(passphrase) : null);
+}
+
+function mustHave(passphrase: Uint8Array | null): Uint8Array {
+  if (passphrase !== null) return passphrase;
+  throw new UnusableKey("passphrase", "the key has a passphrase");
 }
 
 function otherFormat(): UnusableKey {
@@ -67,12 +72,17 @@ function severalKeys(): UnusableKey {
 function readPem(pem: Buffer, passphrase: Uint8Array | null): FileKey {
   let key: KeyObject;
   try {
-    key = createPrivateKey({ key: pem, ...(passphrase && { passphrase: Buffer.from(passphrase) }) });
+    key = createPrivateKey({ key: pem, ...(passphrase && { passphrase: asBuffer(passphrase) }) });
   } catch {
     if (passphrase !== null) throw wrongPassphrase();
     throw otherFormat();
   }
   return { type: fileKeyType(key), der: key.export({ format: "der", type: "pkcs8" }), comment: "" };
+}
+
+/** Returns a view of the same bytes. */
+function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
 }
 
 function fileKeyType({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): FileKeyType {
@@ -83,7 +93,7 @@ function fileKeyType({ asymmetricKeyType: type, asymmetricKeyDetails: details }:
   throw otherType();
 }
 
-async function readOpenSsh(bytes: Buffer, askPassphrase: () => Promise<Uint8Array>): Promise<FileKey> {
+function readOpenSsh(bytes: Buffer, passphrase: Uint8Array | null): FileKey {
   if (bytes.toString("latin1", 0, magic.length) !== magic) throw damaged();
   try {
     const reader = new WireReader(bytes.subarray(magic.length));
@@ -92,7 +102,7 @@ async function readOpenSsh(bytes: Buffer, askPassphrase: () => Promise<Uint8Arra
     const publicKey = reader.bytes();
     const sealed = reader.bytes();
     if (cipher === "none") return matching(parseFileKey(sealed), publicKey);
-    const opened = decrypt(cipher, kdf, options, sealed, reader.rest(), await askPassphrase());
+    const opened = decrypt(cipher, kdf, options, sealed, reader.rest(), mustHave(passphrase));
     try {
       return matching(parseFileKey(opened), publicKey);
     } finally {
