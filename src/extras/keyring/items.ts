@@ -445,11 +445,13 @@ export class VaultItems {
 
   async #untilBack(until: number): Promise<void> {
     do {
-      if (this.#io.clock.now() >= until) throw isLocked("the vault is locked: unlock it with  strongroom unlock");
+      if (this.#io.clock.now() >= until) throw isLocked(vaultIsLocked);
       await this.#io.sleep(pollMs);
     } while (await this.isLocked());
   }
 }
+
+export const vaultIsLocked = "the vault is locked: unlock it with  strongroom unlock";
 
 export function isLocked(message: string): BusError {
   return new BusError("org.freedesktop.Secret.Error.IsLocked", message);

@@ -16,6 +16,7 @@ import {
   session as memory,
   noSuchObject,
   type VaultItems,
+  vaultIsLocked,
 } from "./items.js";
 import { openSession, type Session } from "./session.js";
 
@@ -436,9 +437,10 @@ export class SecretService implements Service {
       : new Variant("a{ss}", Object.entries(object.attributes));
   }
 
-  /** Returns what is asked before an unlock, which a locked vault must not delay. */
+  /** Returns what is asked before an unlock, which a locked vault must not delay: clients ask for the collections first. */
   async #whileLocked(target: Target, name: string): Promise<Variant | null> {
     const isAway = await this.#items.isLocked();
+    if (isAway && name === "Collections") throw isLocked(vaultIsLocked);
     if (name === "Locked") return new Variant("b", isAway || this.#locked.has(collectionName(target)));
     const isLogin = target.kind === "Collection" && target.name === login;
     return isAway && isLogin && name === "Label" ? new Variant("s", "Login") : null;

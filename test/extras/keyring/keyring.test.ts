@@ -179,6 +179,7 @@ describe("the keyring", () => {
     const path = await session.create(attributes, Buffer.from("v"));
     await mustLock(server());
     expect(await session.client.property(loginPath, "Collection", "Locked")).to.equal(true);
+    await mustFail(session.client.property(root, "Service", "Collections"), "IsLocked");
     const [unlocked, prompt] = await session.client.call(root, `${service}.Unlock`, "ao", [[loginPath]]);
     expect(unlocked).to.deep.equal([]);
     await session.client.call(String(prompt), "org.freedesktop.Secret.Prompt.Prompt", "s", [""]);
