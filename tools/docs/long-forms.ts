@@ -139,6 +139,17 @@ export const longForms: Readonly<Record<string, LongForm>> = {
       STRONGROOM_BROKER_REQUESTS: "200",
     },
   },
+  keyring: {
+    meaning:
+      "50 clients of the keyring beside a model, 100 kills of it and of its server, a search of both for 600 values (Linux)",
+    files: ["extras/keyring/model.test", "extras/keyring/values-in-memory.process.test"],
+    numbers: {
+      STRONGROOM_KEYRING_CLIENTS: "50",
+      STRONGROOM_KEYRING_OPERATIONS: "2000",
+      STRONGROOM_KEYRING_KILLS: "100",
+      STRONGROOM_KEYRING_VALUES: "200",
+    },
+  },
   prove: {
     meaning:
       "20 rounds of strongroom prove on a busy server, with dumps that tools/prove.py judges too, and 100 runs without a false alarm",

@@ -1,4 +1,5 @@
 /** A client of the keyring's bus, and keyrings in the tests' process. */
+import { spawn } from "node:child_process";
 import { createCipheriv, createDecipheriv, createHmac, getDiffieHellman, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -14,7 +15,7 @@ import {
   writeMessage,
 } from "../../../src/cli/kit/dbus/wire.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { environment } from "../../../tools/rig/process.js";
+import { collect, environment, mainArguments, node } from "../../../tools/rig/process.js";
 import type { TestServer } from "../../../tools/rig/server.js";
 import { stringIo } from "../../../tools/rig/string-io.js";
 import { runToItsEnd } from "../../support/command-here.js";
@@ -44,6 +45,24 @@ async function start(server: TestServer, flags: readonly string[], more: Readonl
   const hasPrinted = () => Object.values(io.printed()).some(({ length }) => length > 0);
   while (!hasPrinted() && io.exitCode === 0) await Promise.race([ended, sleep(5)]);
   return { stop, io, ended };
+}
+
+/** Starts the command as a process of its own, which ends with the test; returns its socket. */
+export async function spawnKeyring(
+  home: string,
+  flags: readonly string[] = [],
+  more: Readonly<Record<string, string>> = {},
+) {
+  const socket = join(temporaryDirectory(), "bus");
+  const args = [...mainArguments, "keyring", "--foreground", "--socket", socket, ...flags];
+  const child = spawn(node, args, { env: environment({ STRONGROOM_HOME: home, ...more }), timeout: 600_000 });
+  const { ended, stdout, stderr } = collect(child);
+  later(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  while (stdout() === "") if ((await Promise.race([ended, sleep(5)])) !== undefined) throw new Error(stderr());
+  return { child, socket, ended };
 }
 
 /** An error that a call got. */

@@ -11,6 +11,7 @@ import { freePort } from "../../../tools/rig/postgres.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
 import { must, strongroom } from "../../cli/command-rows.js";
+import { runHere } from "../../support/command-here.js";
 
 describe("strongroom ssh-agent", () => {
   const server = shareLocalServer({}, async (started) => {
@@ -38,8 +39,10 @@ describe("strongroom ssh-agent", () => {
     return { socket, pid };
   }
 
-  it("ssh-agent lists the keys that sign, on a socket of the owner's, while a command runs, and revokes its token then", async () => {
-    const listed = await must(here(), ["ssh-agent", "--", "sh", "-c", "stat -c %a $SSH_AUTH_SOCK; ssh-add -L"]);
+  it("ssh-agent lists the keys that sign, on a socket of the owner's, while a command runs, returns its code and revokes its token", async () => {
+    const script = "stat -c %a $SSH_AUTH_SOCK; ssh-add -L; exit 7";
+    const { code, stdout: listed } = await strongroom(here(), ["ssh-agent", "--", "sh", "-c", script]);
+    expect(code).to.equal(7);
     const lines = [
       await publicLine("ssh/ecdsa-p256"),
       await publicLine("ssh/ed25519"),
@@ -49,16 +52,12 @@ describe("strongroom ssh-agent", () => {
     expect(await tokens()).to.deep.equal([]);
   });
 
-  it("ssh-agent returns the command's exit code", async () => {
-    expect((await strongroom(here(), ["ssh-agent", "--", "sh", "-c", "exit 7"])).code).to.equal(7);
-  });
-
   it("ssh-agent returns 127 for a command that is not found and 126 for one that cannot be executed, and makes no token", async () => {
     for (const [program, code, problem] of [
       ["no-such-command", 127, "no-such-command: the command is not found"],
       ["/etc/passwd", 126, "/etc/passwd: the command cannot be executed (EACCES)"],
     ] as const) {
-      const refused = await strongroom(here(), ["ssh-agent", "--", program]);
+      const refused = await runHere(["ssh-agent", "--", program], here());
       expect(refused.stderr).to.equal(`strongroom: ${problem}\n`);
       expect(refused.code).to.equal(code);
     }
@@ -67,7 +66,7 @@ describe("strongroom ssh-agent", () => {
 
   it("ssh-agent refuses a token that never expires", async () => {
     for (const zero of ["0", "0s", "0d"]) {
-      const { code, stderr } = await strongroom(here(), ["ssh-agent", "--ttl", zero, "--", "true"]);
+      const { code, stderr } = await runHere(["ssh-agent", "--ttl", zero, "--", "true"], here());
       expect(stderr).to.match(/--ttl must be a duration with its unit, .*of more than 0 and at most 365d/);
       expect(code).to.equal(2);
     }
