@@ -42,12 +42,13 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(20);
 }
 
-/** Binds an abstract name, connects, and reads to the end, as systemd does for LoadCredential. */
+/** Binds an abstract name, connects, ends its own side, and reads to the end, as systemd does for LoadCredential. */
 const likeSystemd = `
 import os, socket, sys
 client = socket.socket(socket.AF_UNIX)
 client.bind(b"\\0%x/unit/test.service/" % int.from_bytes(os.urandom(8), "big") + os.path.basename(sys.argv[1]).encode())
 client.connect(sys.argv[1])
+client.shutdown(socket.SHUT_WR)
 while part := client.recv(4096): sys.stdout.buffer.write(part)
 `;
 
