@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { expect } from "chai";
 import { blocksIn } from "../../tools/docs/document-files.js";
-import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { diskDirectory } from "../../tools/rig/clean-up.js";
 import { collect, type Ended } from "../../tools/rig/process.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
@@ -38,7 +38,7 @@ export async function makeClient(
   files: Readonly<Record<string, string>>,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Client> {
-  const home = temporaryDirectory();
+  const home = diskDirectory(); // systemd hides /dev/shm while it reads credentials
   made += 1;
   const { name, token } = await mustCreateToken(server, { name: `client-${made}`, ...rights });
   for (const [file, text] of Object.entries({ ...files, token: `${token}\n` })) {
@@ -80,7 +80,7 @@ export async function mustNeedVault(
     ["token", "ls"],
     ["ls", "other/"],
   ])
-    expect((await strongroom(outside, args)).code, args.join(" ")).to.equal(14);
+    expect((await strongroom(outside, args)).code, args.join(" ")).to.be.oneOf([4, 14]);
   await mustLock(server);
   mustFail(await attempt(), /vault is locked/);
   await mustUnlock(server);

@@ -1,0 +1,137 @@
+/** Services and containers that find their secrets where they look for them: systemd and podman, unchanged. */
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { isRoot, needs } from "../../tools/rig/needs.js";
+import { collect, type Ended } from "../../tools/rig/process.js";
+import { shareLocalServer } from "../../tools/rig/server.js";
+import {
+  mustInit,
+  mustListPaths,
+  mustLock,
+  mustPut,
+  mustSucceed,
+  mustUnlock,
+  send,
+} from "../../tools/rig/test-client.js";
+import { must, serverEnvironment } from "../cli/command-rows.js";
+import { start } from "../cli/run-command.js";
+import { makeClient, mustNeedVault, recipe } from "./credential-rig.js";
+import { has } from "./programs.js";
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(50);
+}
+
+describe("systemd", () => {
+  const server = shareLocalServer({}, mustInit);
+  const manager = "/lib/systemd/systemd";
+
+  /** Starts a manager of a user in namespaces of its own, where systemd seems to have booted, and a unit by it. */
+  const script = `
+mount -t tmpfs tmpfs /run && mount --make-rshared / && mkdir -p /run/systemd/system && mkdir -m 700 /run/user
+export XDG_RUNTIME_DIR=/run/user
+${manager} --user > manager.log 2>&1 < /dev/null &
+until systemctl --user start example.service 2> /dev/null; do sleep 0.1; done
+touch started
+while systemctl --user is-active -q example.service; do sleep 0.1; done
+systemctl --user show --property=Result,ExecMainStatus example.service
+systemctl --user exit
+wait
+`;
+  const inNamespaces = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"];
+
+  before(function () {
+    needs(this, isRoot && existsSync(manager), "root and systemd");
+    const mount = "mount -t tmpfs tmpfs /run && mount --make-rshared /";
+    needs(this, spawnSync("unshare", [...inNamespaces, mount], { stdio: "ignore" }).status === 0, "namespaces");
+  });
+
+  it("gives a unit its credential, which waits for an unlock, and fails the unit where the secret is gone", async () => {
+    await mustPut(server(), "app/db/password", { value: "s3cret" });
+    const rights = { can: ["get"], paths: ["app/db/password"] };
+    const { home, env } = await makeClient(server(), rights, {
+      ".config/systemd/user/example.service": recipe("docs/extras/credentials.md", "ini"),
+      "bin/example": '#!/bin/sh\ncat "$2" > shown\nls -l "$2" >> shown\n',
+    });
+    chmodSync(join(home, "bin/example"), 0o755);
+    const [file, shown, started] = [".cache/creds/password", "shown", "started"].map((name) => join(home, name));
+    const tokenFile = ["--token-file", join(home, "token")];
+    start(server(), ["credentials", ...tokenFile, "--dir", join(home, ".cache/creds"), "app/db/password"]);
+    await until(() => existsSync(file ?? ""));
+    const startUnit = (): Promise<Ended> =>
+      collect(spawn("unshare", [...inNamespaces, script], { env, cwd: home, timeout: 120_000, killSignal: "SIGKILL" }))
+        .ended;
+    await mustLock(server());
+    const running = startUnit();
+    await until(() => existsSync(started ?? ""));
+    await sleep(1000);
+    expect(existsSync(shown ?? "")).to.equal(false);
+    await mustUnlock(server());
+    const { stdout, stderr } = await running;
+    expect(stdout, stderr).to.equal("Result=success\nExecMainStatus=0\n");
+    expect(readFileSync(shown ?? "", "utf8")).to.match(/^s3cret-r--------/);
+    mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/app/db/password" }));
+    await until(() => !existsSync(file ?? ""));
+    expect((await startUnit()).stdout).to.equal("Result=exit-code\nExecMainStatus=243\n"); // EXIT_CREDENTIALS
+  });
+});
+
+describe("podman", () => {
+  const server = shareLocalServer({}, mustInit);
+
+  /** A directory for all that podman keeps, with a root file system of the machine's own programs. */
+  async function client() {
+    const rights = { can: ["list", "get", "put", "delete"], paths: ["podman/"] };
+    const config = await must(serverEnvironment(server()), ["podman-secret", "--config"]);
+    const made = await makeClient(server(), rights, { "containers.conf": config, value: "s3cret" });
+    made.env["CONTAINERS_CONF"] = join(made.home, "containers.conf"); // root's is in /etc
+    mkdirSync(join(made.home, "rootfs/usr"), { recursive: true });
+    for (const name of ["bin", "lib", "lib64"]) symlinkSync(`usr/${name}`, join(made.home, "rootfs", name));
+    const places = ["root", "runroot", "tmpdir"].flatMap((name) => [`--${name}`, join(made.home, name)]);
+    const runtime = has("runc", "--version") ? ["--runtime", "runc"] : []; // crun refuses cgroups of both versions
+    const flags = [...places, ...runtime, "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"];
+    const limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"];
+    const container = ["--rm", "--network", "none", ...limits, "--volume", "/usr:/usr:ro"];
+    return {
+      made,
+      podman: (...args: readonly string[]) => made.run("podman", ...flags, ...args),
+      inContainer: (secrets: readonly string[], ...command: readonly string[]) =>
+        made.run(
+          "podman",
+          ...flags,
+          "run",
+          ...container,
+          ...secrets,
+          "--rootfs",
+          join(made.home, "rootfs"),
+          ...command,
+        ),
+    };
+  }
+
+  before(async function () {
+    needs(this, isRoot && has("podman", "--version"), "root and podman");
+  });
+
+  it("keeps its secrets in the vault, and gives them to containers", async function () {
+    const { made, podman, inContainer } = await client();
+    needs(this, (await inContainer([], "true")).code === 0, "a kernel in which podman runs containers");
+    expect(await podman("secret", "create", "db-password", "value")).to.include({ code: 0, stderr: "" });
+    const [path = ""] = await mustListPaths(server(), "podman/");
+    expect(path).to.match(/^podman\/[0-9a-f]{25}$/);
+    const show = () => inContainer(["--secret", "db-password"], "cat", "/run/secrets/db-password");
+    await mustNeedVault(server(), made, show, (ended) => expect(ended).to.include({ code: 0, stdout: "s3cret" }));
+  });
+
+  it("moves a secret to the trash when podman deletes it", async () => {
+    const { podman } = await client();
+    const before = await mustListPaths(server(), "podman/");
+    await podman("secret", "create", "short", "value");
+    expect(await mustListPaths(server(), "podman/")).to.have.lengthOf(before.length + 1);
+    expect(await podman("secret", "rm", "short")).to.include({ code: 0, stderr: "" });
+    expect(await mustListPaths(server(), "podman/")).to.deep.equal(before);
+  });
+});
