@@ -1,11 +1,12 @@
 /** Services and containers that find their secrets where they look for them: systemd and podman, unchanged. */
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { blocksIn } from "../../tools/docs/document-files.js";
 import { isRoot, needs } from "../../tools/rig/needs.js";
-import { collect, type Ended } from "../../tools/rig/process.js";
+import { collect } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import {
   mustInit,
@@ -17,8 +18,7 @@ import {
   send,
 } from "../../tools/rig/test-client.js";
 import { must, serverEnvironment } from "../cli/command-rows.js";
-import { start } from "../cli/run-command.js";
-import { makeClient, mustNeedVault, recipe } from "./credential-rig.js";
+import { makeClient, mustNeedVault } from "./credential-rig.js";
 import { has } from "./programs.js";
 
 async function until(holds: () => boolean): Promise<void> {
@@ -29,15 +29,21 @@ describe("systemd", () => {
   const server = shareLocalServer({}, mustInit);
   const manager = "/lib/systemd/systemd";
 
-  /** Starts a manager of a user in namespaces of its own, where systemd seems to have booted, and a unit by it. */
+  /**
+   * Starts a manager of a user in namespaces of its own, where systemd seems to have booted, and by it the unit; and again
+   * after its secret is gone.
+   */
   const script = `
 mount -t tmpfs tmpfs /run && mount --make-rshared / && mkdir -p /run/systemd/system && mkdir -m 700 /run/user
 export XDG_RUNTIME_DIR=/run/user
 ${manager} --user > manager.log 2>&1 < /dev/null &
-until systemctl --user start example.service 2> /dev/null; do sleep 0.1; done
-touch started
-while systemctl --user is-active -q example.service; do sleep 0.1; done
-systemctl --user show --property=Result,ExecMainStatus example.service
+until systemctl --user show-environment > /dev/null 2>&1; do sleep 0.1; done
+start() {
+  systemctl --user start example.service; touch started
+  while systemctl --user is-active -q example.service; do sleep 0.1; done
+  systemctl --user show --property=Result,ExecMainStatus example.service
+}
+start; touch ended; until test -e gone; do sleep 0.1; done; start
 systemctl --user exit
 wait
 `;
@@ -50,32 +56,43 @@ wait
   });
 
   it("gives a unit its credential, which waits for an unlock, and fails the unit where the secret is gone", async () => {
-    await mustPut(server(), "app/db/password", { value: "s3cret" });
-    const rights = { can: ["get"], paths: ["app/db/password"] };
-    const { home, env } = await makeClient(server(), rights, {
-      ".config/systemd/user/example.service": recipe("docs/extras/credentials.md", "ini"),
-      "bin/example": '#!/bin/sh\ncat "$2" > shown\nls -l "$2" >> shown\n',
-    });
+    const paths = ["app/db/password", "mail/password"];
+    for (const path of paths) await mustPut(server(), path, { value: "s3cret" });
+    const unit = (name: string) =>
+      blocksIn(readFileSync("docs/extras/credentials.md", "utf8")).find(({ file }) => file === name)?.code ?? "";
+    const { home, env } = await makeClient(
+      server(),
+      { can: ["get"], paths },
+      {
+        ".config/systemd/user/example.service": unit("example.service"),
+        ".config/systemd/user/strongroom-credentials.service": unit("strongroom-credentials.service"),
+        "bin/example": '#!/bin/sh\ncat "$2" > shown\nls -l "$2" >> shown\n',
+      },
+    );
     chmodSync(join(home, "bin/example"), 0o755);
-    const [file, shown, started] = [".cache/creds/password", "shown", "started"].map((name) => join(home, name));
-    const tokenFile = ["--token-file", join(home, "token")];
-    start(server(), ["credentials", ...tokenFile, "--dir", join(home, ".cache/creds"), "app/db/password"]);
-    await until(() => existsSync(file ?? ""));
-    const startUnit = (): Promise<Ended> =>
-      collect(spawn("unshare", [...inNamespaces, script], { env, cwd: home, timeout: 120_000, killSignal: "SIGKILL" }))
-        .ended;
+    mkdirSync(join(home, ".local/bin"), { recursive: true });
+    symlinkSync(resolve("bin/strongroom.cjs"), join(home, ".local/bin/strongroom"));
+    const made = (name: string) => existsSync(join(home, name));
     await mustLock(server());
-    const running = startUnit();
-    await until(() => existsSync(started ?? ""));
+    const child = spawn("unshare", [...inNamespaces, script], {
+      env,
+      cwd: home,
+      timeout: 150_000,
+      killSignal: "SIGKILL",
+    });
+    const { ended } = collect(child);
+    await until(() => made("started") || child.exitCode !== null);
     await sleep(1000);
-    expect(existsSync(shown ?? "")).to.equal(false);
+    expect(made("shown")).to.equal(false);
     await mustUnlock(server());
-    const { stdout, stderr } = await running;
-    expect(stdout, stderr).to.equal("Result=success\nExecMainStatus=0\n");
-    expect(readFileSync(shown ?? "", "utf8")).to.match(/^s3cret-r--------/);
+    await until(() => made("ended") || child.exitCode !== null);
+    expect(readFileSync(join(home, "shown"), "utf8")).to.match(/^s3cret-r--------/);
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/app/db/password" }));
-    await until(() => !existsSync(file ?? ""));
-    expect((await startUnit()).stdout).to.equal("Result=exit-code\nExecMainStatus=243\n"); // EXIT_CREDENTIALS
+    await until(() => !made(".cache/creds/password"));
+    writeFileSync(join(home, "gone"), "");
+    const { stdout, stderr } = await ended;
+    const noCredentials = "Result=exit-code\nExecMainStatus=243\n";
+    expect(stdout, stderr).to.equal(`Result=success\nExecMainStatus=0\n${noCredentials}`);
   });
 });
 

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { runCommandLine } from "../../../src/cli/command-line.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
-import { collect, environment, mainArguments, node } from "../../../tools/rig/process.js";
+import { environment, mainArguments, node } from "../../../tools/rig/process.js";
 import { shareTestServer } from "../../../tools/rig/server.js";
 import { type StringIo, stringIo } from "../../../tools/rig/string-io.js";
 import {
@@ -23,6 +23,7 @@ import {
 } from "../../../tools/rig/test-client.js";
 import { serverEnvironment, strongroom } from "../../cli/command-rows.js";
 import { hasPython } from "../../support/pseudo-terminal.js";
+import { loadCredential } from "./systemd-client.js";
 
 /** What a program reads: all bytes until the end, or the code of an error. */
 type Read = { readonly text: string; readonly error: string | null };
@@ -41,16 +42,6 @@ async function read(path: string): Promise<Read> {
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(20);
 }
-
-/** Binds an abstract name, connects, ends its own side, and reads to the end, as systemd does for LoadCredential. */
-const likeSystemd = `
-import os, socket, sys
-client = socket.socket(socket.AF_UNIX)
-client.bind(b"\\0%x/unit/test.service/" % int.from_bytes(os.urandom(8), "big") + os.path.basename(sys.argv[1]).encode())
-client.connect(sys.argv[1])
-client.shutdown(socket.SHUT_WR)
-while part := client.recv(4096): sys.stdout.buffer.write(part)
-`;
 
 describe("strongroom credentials", function () {
   this.timeout(120_000);
@@ -158,8 +149,7 @@ describe("strongroom credentials", function () {
     await mustLock(server());
     const path = join(directory, "password");
     const waiting = read(path);
-    const child = spawn("python3", ["-c", likeSystemd, path], { stdio: ["ignore", "pipe", "pipe"], timeout: 60_000 });
-    const unit = collect(child).ended;
+    const unit = loadCredential(path);
     const first = await Promise.race([waiting, unit, sleep(2500, "waits")]);
     expect(first).to.equal("waits");
     await mustUnlock(server());
