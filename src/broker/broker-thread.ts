@@ -17,6 +17,7 @@ class BrokerThread {
   readonly #authorities = new Map<string, Promise<SessionAuthority>>();
   readonly #connections: BrokerConnections;
   readonly #upstreams: Upstreams;
+  readonly #exchangeMs: number;
   readonly #server: Server;
   #questions = 0;
 
@@ -24,6 +25,7 @@ class BrokerThread {
     this.#upstreams = new Upstreams(systemResolve, start.upstreamCa);
     const deps = this.#dependencies(start);
     this.#connections = new BrokerConnections(start.limits.connections);
+    this.#exchangeMs = start.limits.exchangeMs;
     const serve = (socket: Socket) => {
       socket.on("error", () => {}); // a close follows
       this.#connections.add(socket);
@@ -86,7 +88,7 @@ class BrokerThread {
   }
 
   async #exchange({ id, exchange }: ToBroker & { readonly kind: "exchange" }): Promise<void> {
-    const exchanged = await exchangeToken(this.#upstreams, exchange);
+    const exchanged = await exchangeToken(this.#upstreams, exchange, this.#exchangeMs);
     send({ kind: "exchanged", id, exchanged }, exchanged.ok ? [exchanged.body.buffer] : []);
   }
 

@@ -62,7 +62,7 @@ export type BrokerAccess = {
   readonly uses: readonly Pick<SecretUse, "host" | "port" | "name" | "header">[];
 };
 
-export const defaultBrokerLimits = { headMs: 30_000, idleMs: 600_000 } as const;
+export const defaultBrokerLimits = { headMs: 30_000, idleMs: 600_000, exchangeMs: 10_000 } as const;
 
 const host = "127.0.0.1";
 const onlyBound: SessionRules = { allowed: [], egress: "listed" };

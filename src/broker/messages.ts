@@ -21,6 +21,8 @@ export type BrokerLimits = {
   readonly headMs: number;
   /** How long a connection of a session may carry nothing. */
   readonly idleMs: number;
+  /** How long an exchange for a token may take in all. */
+  readonly exchangeMs: number;
 };
 
 /** A host that a session may reach with a credential; `name`: its route `/r/NAME/`, if it has one. */

@@ -6,17 +6,21 @@ import { HeadError, headLength, latin1, readResponseHead } from "./head.js";
 import type { Bytes, Exchanged, ExchangeRequest } from "./messages.js";
 import { UpstreamError, type Upstreams } from "./upstream.js";
 
-/** How long an exchange may take in all, in milliseconds. */
-const longestMs = 10_000;
-
 const maxHeadBytes = 16 * 1024;
 const maxBodyBytes = 64 * 1024;
 
 /** Small chunks take more bytes than they hold. */
 const maxMessageBytes = maxHeadBytes + 2 * maxBodyBytes;
 
-/** Sends a request and returns the response, or why there is none that counts; the text is for the client. */
-export async function exchangeToken(upstreams: Upstreams, { request, ...target }: ExchangeRequest): Promise<Exchanged> {
+/**
+ * Sends a request and returns the response, or why there is none that counts; the text is for the client.
+ * @param longestMs how long it may take in all, in milliseconds
+ */
+export async function exchangeToken(
+  upstreams: Upstreams,
+  { request, ...target }: ExchangeRequest,
+  longestMs: number,
+): Promise<Exchanged> {
   let stream: ByteStream | null = null;
   let isLate = false;
   const late = setTimeout(() => {
@@ -24,11 +28,11 @@ export async function exchangeToken(upstreams: Upstreams, { request, ...target }
     stream?.socket.destroy();
   }, longestMs);
   try {
-    stream = await withDeadline(upstreams.open(target));
+    stream = await withDeadline(upstreams.open(target), longestMs);
     if (isLate || !(await stream.writeAndWipe(request))) return failed("closed the connection");
     return await readResponse(stream);
   } catch (error) {
-    if (isLate || error === deadline) return failed("did not answer within 10 seconds");
+    if (isLate || error === deadline) return failed(`did not answer within ${longestMs / 1000} seconds`);
     if (error instanceof HeadError) return failed(`sent no valid response: ${error.message}`);
     if (error instanceof EgressError || error instanceof UpstreamError)
       return failed(`was not reached: ${error.message}`);
@@ -43,7 +47,7 @@ export async function exchangeToken(upstreams: Upstreams, { request, ...target }
 const deadline = new Error("too late");
 
 /** A connection that comes about too late is closed. */
-function withDeadline(opening: Promise<ByteStream>): Promise<ByteStream> {
+function withDeadline(opening: Promise<ByteStream>, longestMs: number): Promise<ByteStream> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => {
       reject(deadline);

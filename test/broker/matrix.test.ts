@@ -1,4 +1,6 @@
-/** Which requests get which credential: bindings × hosts × methods × paths against an oracle, the upstreams as witness. */
+/** Which requests get which credential: kinds × bindings × hosts × methods × paths against an oracle, the upstreams as witness. */
+import { generateKeyPairSync } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import {
   type Agent,
@@ -13,7 +15,7 @@ import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustPut } from "../../tools/rig/test-client.js";
 
-/** Requests of the 1,200; all in the long form. */
+/** Requests of the 4,800; all in the long form. */
 const most = Number(process.env["STRONGROOM_BROKER_MATRIX"] ?? 200);
 
 /** `place`: an upstream and the name by which it is reached. `paths`: as text and as the oracle's expression. */
@@ -44,7 +46,11 @@ const rows: readonly Row[] = [
   { secret: "n/none", place: "a by address", methods: ["PURGE"], paths: [["/never", /^\/never$/]] },
 ];
 
-const sessions: readonly (readonly string[])[] = [["m/"], ["n/"], ["m/v1", "n/suffix"], []];
+const kinds = ["stored", "githubApp", "oauth", "sigv4"] as const;
+type Kind = (typeof kinds)[number];
+
+/** Paths of a session below its kind. */
+const sessions: readonly (readonly string[])[] = [["m/"], ["n/"], ["m/v1", "n/suffix"], [""]];
 const methods = ["GET", "HEAD", "POST", "DELETE", "PURGE"];
 const targets = [
   "/",
@@ -70,14 +76,19 @@ const targets = [
 ];
 
 type Case = {
+  readonly kind: Kind;
   readonly paths: readonly string[];
   readonly place: Place;
   readonly method: string;
   readonly target: string;
 };
 
-const cases: readonly Case[] = sessions.flatMap((paths) =>
-  places.flatMap((place) => methods.flatMap((method) => targets.map((target) => ({ paths, place, method, target })))),
+const cases: readonly Case[] = kinds.flatMap((kind) =>
+  sessions.flatMap((paths) =>
+    places.flatMap((place) =>
+      methods.flatMap((method) => targets.map((target) => ({ kind, paths, place, method, target }))),
+    ),
+  ),
 );
 
 /** The same ones in every run, spread over the whole: 343 is prime to the number of cases. */
@@ -94,9 +105,7 @@ function oracle(one: Case): string | null {
 }
 
 function isOf(session: readonly string[], { secret }: Row): boolean {
-  return (
-    session.length === 0 || session.some((scope) => (scope.endsWith("/") ? secret.startsWith(scope) : secret === scope))
-  );
+  return session.some((scope) => (/^$|\/$/.test(scope) ? secret.startsWith(scope) : secret === scope));
 }
 
 function covers(row: Row, { method, target }: Case): boolean {
@@ -106,25 +115,31 @@ function covers(row: Row, { method, target }: Case): boolean {
   return isPath && (row.methods === null || row.methods.includes(method));
 }
 
-describe("the matrix of bindings, hosts, methods and paths", function () {
+describe("the matrix of kinds, bindings, hosts, methods and paths", function () {
   this.timeout(0);
   type Rig = {
     readonly server: TestServer;
     readonly a: Upstream;
     readonly b: Upstream;
-    readonly agents: readonly Agent[];
+    readonly agents: ReadonlyMap<string, Agent>;
   };
   const rig = shared(async (): Promise<Rig> => {
-    const [a, b] = [await startUpstream(["localhost", "127.0.0.1"]), await startUpstream()];
+    const [a, b] = [await startUpstream(["localhost", "127.0.0.1"], respond), await startUpstream()];
     const server = await startWithBroker([a, b]);
-    for (const { secret, place, methods: some, paths } of rows) {
-      await mustPut(server, secret, { value: secretValue(secret) });
-      const [host, port] = hostOf(place, a, b);
-      const limits = { ...(some && { methods: some }), ...(paths && { paths: paths.map(([pattern]) => pattern) }) };
-      await bind(server, secret, { host, port, private: true, ...limits });
+    const agents = new Map<string, Agent>();
+    for (const kind of kinds) {
+      for (const { secret, place, methods: some, paths } of rows) {
+        const { value, ...credential } = credentials[kind](secretName(secret), `https://localhost:${a.port}`);
+        await mustPut(server, `${kind}/${secret}`, { value });
+        const [host, port] = hostOf(place, a, b);
+        const limits = { ...(some && { methods: some }), ...(paths && { paths: paths.map(([pattern]) => pattern) }) };
+        await bind(server, `${kind}/${secret}`, { host, port, private: true, ...limits, ...credential });
+      }
+      for (const paths of sessions) {
+        const scopes = paths.map((scope) => `${kind}/${scope}`);
+        agents.set(`${kind} ${paths.join()}`, await startAgent(server, { paths: scopes }));
+      }
     }
-    const agents: Agent[] = [];
-    for (const paths of sessions) agents.push(await startAgent(server, { paths }));
     return { server, a, b, agents };
   });
 
@@ -135,18 +150,19 @@ describe("the matrix of bindings, hosts, methods and paths", function () {
   async function mustAgree(one: Case): Promise<void> {
     const { a, b, agents } = rig();
     const [host, port] = hostOf(one.place, a, b);
-    const [agent] = agents.filter((_, i) => sessions[i] === one.paths);
+    const agent = agents.get(`${one.kind} ${one.paths.join()}`);
     if (agent === undefined) throw new Error("no session has these paths");
     for (const { seen } of [a, b]) seen.length = 0;
     const request = `${one.method} ${one.target} HTTP/1.1\r\nHost: ${host}:${port}\r\nConnection: close\r\n\r\n`;
     const response = await sendThrough(agent, `${host}:${port}`, request);
-    const found = [...a.seen, ...b.seen].map(({ headers }) => headers["authorization"]);
+    const seen = [...a.seen, ...b.seen].filter(({ url }) => !url.startsWith(endpoints));
+    const found = seen.map(({ headers }) => shownCredential(headers["authorization"]));
     const secret = oracle(one);
     const what = `${JSON.stringify(one)}: ${response.split("\r\n", 1)[0]}`;
-    expect(found, what).to.deep.equal(secret === null ? [] : [`Bearer ${secretValue(secret)}`]);
+    expect(found, what).to.deep.equal(secret === null ? [] : [sentCredential(one.kind, secretName(secret))]);
     expect(response, what).to.match(secret === null ? /^HTTP\/1\.1 403 / : /^HTTP\/1\.1 200 /);
-    const [seen] = (one.place === "b by name" ? b : a).seen;
-    if (secret !== null) expect(seen, what).to.include({ method: one.method, url: one.target });
+    const [sent] = (one.place === "b by name" ? b : a).seen.filter(({ url }) => !url.startsWith(endpoints));
+    if (secret !== null) expect(sent, what).to.include({ method: one.method, url: one.target });
   }
 
   it("has cases of both kinds in it", () => {
@@ -162,6 +178,49 @@ function hostOf(place: Place, a: Upstream, b: Upstream): readonly [host: string,
   return [place === "a by name" ? "localhost" : "127.0.0.1", a.port];
 }
 
-function secretValue(secret: string): string {
-  return `value-of-${secret.replace("/", "-")}-5d1e`;
+/** Of token endpoints: no request of the matrix begins so. */
+const endpoints = "/endpoint/";
+
+const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+
+/** Value and binding of a secret with this name, whose tokens are issued at this origin. */
+const credentials: Readonly<Record<Kind, (name: string, origin: string) => { readonly value: string } & object>> = {
+  stored: (name) => ({ value: name }),
+  githubApp: (name, origin) => ({
+    value: pem,
+    githubApp: { appId: "1", installation: name, api: `${origin}${endpoints}github` },
+  }),
+  oauth: (name, origin) => ({
+    value: '{"refreshToken":"r"}',
+    oauth: { tokenUrl: `${origin}${endpoints}${name}`, clientId: "client" },
+  }),
+  sigv4: (name) => ({
+    value: JSON.stringify({ accessKeyId: name, secretAccessKey: "key" }),
+    sigv4: { service: "s3", region: "us-east-1" },
+  }),
+};
+
+/** Issues the name in the endpoint's path as the token; answers everything else. */
+function respond(req: IncomingMessage, res: ServerResponse): void {
+  const url = req.url ?? "";
+  req.resume();
+  if (!url.startsWith(endpoints)) return void res.end("done\n");
+  const [, installation] = /installations\/([^/]+)/.exec(url) ?? [];
+  const token = installation ?? url.slice(endpoints.length);
+  res.writeHead(installation === undefined ? 200 : 201, { "content-type": "application/json" });
+  res.end(JSON.stringify({ token, access_token: token, token_type: "bearer", expires_at: "2999-01-01T00:00:00Z" }));
+}
+
+function sentCredential(kind: Kind, name: string): string {
+  return kind === "sigv4" ? `AWS4-HMAC-SHA256 Credential=${name}` : `Bearer ${name}`;
+}
+
+/** The access key alone of a signature. */
+function shownCredential(header: string | string[] | undefined): string {
+  return String(header).replace(/^(AWS4-HMAC-SHA256 Credential=[^/]*).*/, "$1");
+}
+
+function secretName(secret: string): string {
+  return `name-of-${secret.replace("/", "-")}-5d1e`;
 }

@@ -162,9 +162,9 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_TRANSIT_REQUESTS: "10000" },
   },
   broker: {
-    meaning: "all 1,200 requests of the broker's matrix",
-    files: ["broker/matrix.test"],
-    numbers: { STRONGROOM_BROKER_MATRIX: "1200" },
+    meaning: "all 4,800 requests of the broker's matrix; kills a server 200 times while a refresh token is rotated",
+    files: ["broker/matrix.test", "durability/refresh-kills.test"],
+    numbers: { STRONGROOM_BROKER_MATRIX: "4800", STRONGROOM_REFRESH_KILLS: "200" },
   },
   agents: {
     meaning:
