@@ -53,6 +53,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - Where `render` lacks a token, `startExchange` makes the request for one, with null where there is no refresh token, and the
  *   write `takeToken` takes it from the response. Where it lacks the store of a refresh token, `storeRefreshToken` comes first.
  *   `reviewTokens` ends tokens of a secret that has changed; null: it is gone.
+ * - `startLogin` makes the request for a first refresh token, of a body that has what a login has brought, and the write
+ *   `takeLogin` takes it from the response.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
  * - `history`, `openVersion` list the versions in a blob, and open one.
  * - `kvRead` is a read of Vault's KV engine, `kvMetadata` shows the settings of a secret, and `kvVersions` reads numbers of
@@ -174,17 +176,11 @@ interface Operations {
   };
   startExchange: {
     request: { op: "startExchange"; path: string; blob: Bytes; host: string; port: number };
-    response:
-      | {
-          readonly ok: true;
-          readonly request: Bytes;
-          readonly host: string;
-          readonly port: number;
-          readonly allowsPrivate: boolean;
-          readonly etag: string;
-        }
-      | { readonly ok: true; readonly request: null; readonly etag: string }
-      | Refusal;
+    response: StartedExchange | { readonly ok: true; readonly request: null; readonly etag: string } | Refusal;
+  };
+  startLogin: {
+    request: { op: "startLogin"; path: string; blob: Bytes; host: string; port: number; body: SharedBytes };
+    response: StartedExchange | Refusal;
   };
   reviewTokens: {
     request: { op: "reviewTokens"; path: string; blob: Bytes | null };
@@ -302,8 +298,8 @@ interface Operations {
  * a body, of a kept version, and with other metadata; `kvWrite` is a put of Vault's KV engine, and `kvConfigure`
  * changes the settings of a secret. `prune` removes the earlier versions, `changeVersions` destroys versions, marks
  * them as deleted, or removes that mark. `setUses` changes the hosts that a secret may be used for. `takeToken` and
- * `storeRefreshToken` make a version where a refresh token was rotated. `move` and `copy`
- * seal it for another path.
+ * `storeRefreshToken` make a version where a refresh token was rotated, `takeLogin` where a login has brought one. `move` and
+ * `copy` seal it for another path.
  */
 interface Writes {
   put: { readonly body: Bytes | SharedBytes };
@@ -318,13 +314,8 @@ interface Writes {
     readonly mayDestroyCurrent: boolean;
   };
   setUses: { readonly add: Binding | null; readonly removeHost: string | null };
-  takeToken: {
-    readonly body: Bytes | SharedBytes;
-    readonly host: string;
-    readonly port: number;
-    readonly etag: string;
-    readonly status: number;
-  };
+  takeToken: TakenResponse;
+  takeLogin: TakenResponse;
   storeRefreshToken: object;
   move: { readonly to: string };
   copy: { readonly to: string };
@@ -480,8 +471,8 @@ export type HeaderResult = {
 /** The write changes nothing. */
 export type Unchanged = { readonly ok: true; readonly blob: null };
 
-/** `removed`: how many versions a `prune` removes. `problem`: why `takeToken` has found no token. */
-export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number; readonly problem?: TokenProblem };
+/** `removed`: how many versions a `prune` removes. `problem`: why `takeToken` or `takeLogin` has found no token. */
+export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number; readonly problem?: LoginProblem };
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
 export type SealResult = {
@@ -565,6 +556,28 @@ export type ComputedMembers = {
 
 /** Why no token was issued. `reauthorize`: the refresh token is not valid, so that a person has to get another one. */
 export type TokenProblem = "exchange" | "reauthorize";
+
+/** Why a login has brought no refresh token. `pending`: the person has not decided; `slow-down`: and is asked about too often. */
+export type LoginProblem = TokenProblem | "pending" | "slow-down" | "denied" | "not-lasting" | "changed";
+
+/** `request`: for a token, to this host and port. */
+type StartedExchange = {
+  readonly ok: true;
+  readonly request: Bytes;
+  readonly host: string;
+  readonly port: number;
+  readonly allowsPrivate: boolean;
+  readonly etag: string;
+};
+
+/** A response of a token endpoint. `host`, `port`: of the binding; `etag`: of the secret for which the request was made. */
+type TakenResponse = {
+  readonly body: Bytes | SharedBytes;
+  readonly host: string;
+  readonly port: number;
+  readonly etag: string;
+  readonly status: number;
+};
 
 /**
  * `fields`: header lines, each ended by CR LF, from the broker's reader of heads. `payloadHash`: SHA-256 of the body in hex; null

@@ -2,16 +2,24 @@
  * Exchanges of secrets for access tokens: one at a time for each secret, however many requests wait for it. Requests and responses
  * pass as bytes between the key worker, which makes and reads them, and the broker's thread, which sends them.
  */
-import type { RequestToRender } from "../../workers/protocol.js";
+import type { LoginProblem, RequestToRender, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { Semaphore } from "../locks.js";
-import type { VaultSecrets } from "../vault/secrets.js";
+import type { Permit } from "../vault/conditions.js";
+import type { UsePlace, VaultSecrets } from "../vault/secrets.js";
 import type { Bytes, Exchanged, ExchangeRequest } from "./messages.js";
 
-/** Where the token is used: it names the binding. */
-type Place = { readonly path: string; readonly host: string; readonly port: number };
-
 type SentExchange = ExchangeRequest & { readonly etag: string };
+
+/** Who takes the response of an endpoint. */
+type Taking = { readonly kind: "takeToken" | "takeLogin"; readonly permit?: Permit };
+
+const noLogin = {
+  reauthorize: "the code has expired, or was used before",
+  denied: "the login was refused",
+  "not-lasting": "no refresh token was issued, which some services do only for a scope such as offline_access",
+  changed: "the secret has changed since the login began",
+} as const;
 
 export type TokenExchangeDependencies = {
   readonly secrets: VaultSecrets;
@@ -76,7 +84,7 @@ export class TokenExchanges {
   }
 
   /** Waits for the work that runs for the secret, or begins it. A failure for another host says nothing about this one. */
-  #join({ path, host }: Place, begin: () => Promise<void>): Promise<void> {
+  #join({ path, host }: UsePlace, begin: () => Promise<void>): Promise<void> {
     const running = this.#running.get(path);
     if (running !== undefined) return running.host === host ? running.work : running.work.catch(() => {});
     const work = begin().finally(() => this.#running.delete(path));
@@ -84,7 +92,7 @@ export class TokenExchanges {
     return work;
   }
 
-  async #exchange(place: Place, etag: string): Promise<void> {
+  async #exchange(place: UsePlace, etag: string): Promise<void> {
     const { path } = place;
     if (this.#refused.get(path) === etag) throw reauthorize(path);
     const { secrets } = this.#deps;
@@ -92,7 +100,7 @@ export class TokenExchanges {
     await this.#alone.run(() => secrets.alone(path, () => this.#exchangeOnce(place)));
   }
 
-  async #exchangeOnce(place: Place): Promise<void> {
+  async #exchangeOnce(place: UsePlace): Promise<void> {
     const { path } = place;
     this.#known.add(path);
     const started = await this.#deps.secrets.startExchange(place);
@@ -103,13 +111,36 @@ export class TokenExchanges {
     }
   }
 
+  /**
+   * Exchanges what a login has brought for the first refresh token, and stores it.
+   * @param body has a code of a login, or of a device, and is wiped
+   * @param permit throws where the caller may no longer store it
+   * @throws VaultError UNAVAILABLE where the endpoint issues none; BAD_REQUEST where it never will for this code
+   */
+  async logIn(place: UsePlace, body: SharedBytes, permit: Permit): Promise<"stored" | "pending" | "slow-down"> {
+    try {
+      const started = await this.#deps.secrets.startLogin(place, body);
+      const problem = await this.#take(place, started, { kind: "takeLogin", permit });
+      if (problem === null) return "stored";
+      if (problem === "pending" || problem === "slow-down") return problem;
+      throw new VaultError("BAD_REQUEST", `${noLogin[problem]}: log in again`);
+    } catch (error) {
+      if (error instanceof ExchangeError) throw new VaultError("UNAVAILABLE", error.message);
+      throw error;
+    }
+  }
+
   /** Sends a request for a token, and has the key worker take the token from the response. @throws VaultError; ExchangeError */
-  async #take(place: Place, { etag, request, host, port, allowsPrivate }: SentExchange) {
+  async #take(
+    place: UsePlace,
+    { etag, request, host, port, allowsPrivate }: SentExchange,
+    { kind, permit }: Taking = { kind: "takeToken" },
+  ): Promise<Exclude<LoginProblem, "exchange"> | null> {
     const endpoint = `the token endpoint at ${host}, port ${port},`;
     const exchanged = await this.#deps.send({ host, port, allowsPrivate, request });
     if (!exchanged.ok) throw new ExchangeError("exchange", `${endpoint} ${exchanged.problem}`);
     const { status, body } = exchanged;
-    const problem = await this.#deps.secrets.takeToken(place, { etag, status, body }).catch(notStored);
+    const problem = await this.#deps.secrets.takeToken(kind, place, { etag, status, body }, permit).catch(notStored);
     if (problem === "exchange") throw new ExchangeError("exchange", `${endpoint} issued no token for ${place.path}`);
     return problem;
   }
@@ -123,7 +154,7 @@ export class TokenExchanges {
 function reauthorize(path: string): ExchangeError {
   return new ExchangeError(
     "reauthorize",
-    `the refresh token of ${path} is missing or not valid: store one with strongroom put ${path}`,
+    `the refresh token of ${path} is missing or not valid: get one with  strongroom use login ${path}`,
   );
 }
 

@@ -589,6 +589,28 @@ export interface UseSet {
   readonly name?: string;
 }
 
+/** What a login has brought, either `code`, `codeVerifier` and `redirectUri` (RFC 7636), or `deviceCode` (RFC 8628). */
+export interface LoginRequest {
+  /** The authorization code. */
+  readonly code?: string;
+  /** The text whose SHA-256 was sent as `code_challenge`. */
+  readonly codeVerifier?: string;
+  /** The address to which the code was sent. */
+  readonly redirectUri?: string;
+  /** The device code. */
+  readonly deviceCode?: string;
+}
+
+/** What came of a login. */
+export interface LoggedIn {
+  /** Always true. */
+  readonly ok: boolean;
+  /** Path of the secret. */
+  readonly path: string;
+  /** Whether the refresh token is stored. `slow-down`: it is not, and requests must come 5 seconds less often. */
+  readonly state: "stored" | "pending" | "slow-down";
+}
+
 /** Bindings of secrets to hosts. */
 export interface UseList {
   /** The bindings, in the order of the secrets' paths. */

@@ -14,6 +14,8 @@ import type {
   ExportedTransitKey,
   Initialized,
   KeyList,
+  LoggedIn,
+  LoginRequest,
   NewToken,
   OneTimeCode,
   ReviewCode,
@@ -103,6 +105,8 @@ export type {
   Key,
   KeyList,
   LastLock,
+  LoggedIn,
+  LoginRequest,
   Metadata,
   NewToken,
   OneTimeCode,
@@ -742,6 +746,21 @@ export class StrongroomClient implements AsyncDisposable {
    */
   showUses(path: string, options: CallOptions = {}): Promise<UseList> {
     return this.#connection.send("UseList", "GET", secretUrl(path, "uses"), options);
+  }
+
+  /**
+   * Has the server exchange the code of a login for the refresh token, and store it. The binding's `oauth` says where. For a
+   * device, call it again every so many seconds until `state` is `stored`.
+   * @throws StrongroomError NOT_FOUND without such a binding, or while the broker is off; UNAVAILABLE where the endpoint issues
+   * none; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; INTERNAL; BAD_REQUEST where the code is no longer valid
+   * @example
+   * ```ts
+   * const { state } = await client.logIn("app/mail", "mail.example.com", { deviceCode });
+   * ```
+   */
+  logIn(path: string, host: string, login: LoginRequest, options: CallOptions = {}): Promise<LoggedIn> {
+    const url = `${secretUrl(path, "uses")}${queryString({ host })}`;
+    return this.#connection.send("LoggedIn", "POST", url, options, { fields: { ...login } });
   }
 
   /**

@@ -17,6 +17,7 @@ import type {
   HmacResult,
   Initialized,
   KeyList,
+  LoggedIn,
   NewToken,
   OneTimeCode,
   PlaintextResult,
@@ -65,6 +66,7 @@ export type Responses = {
   readonly HmacResult: HmacResult;
   readonly Initialized: Initialized;
   readonly KeyList: KeyList;
+  readonly LoggedIn: LoggedIn;
   readonly NewToken: NewToken;
   readonly OneTimeCode: OneTimeCode;
   readonly PlaintextResult: PlaintextResult;
@@ -279,6 +281,11 @@ export const shapes = {
     verdict: "string",
     checks: "integer",
     failed: "integer",
+  },
+  LoggedIn: {
+    ok: "boolean",
+    path: "string",
+    state: "string",
   },
   Metadata: {
     "type?": "string",

@@ -5,7 +5,7 @@
 export type ChangeEvent =
   | "init" | "unlock" | "lock" | "passphrase" | "rotate" | "key-create" | "key-delete" | "snapshot"
   | "put" | "metadata" | "delete" | "undo" | "prune" | "undelete" | "destroy" | "trash" | "untrash" | "batch"
-  | "token-create" | "token-rotate" | "token-revoke" | "key-change" | "key-export" | "use-change" | "approve"
+  | "token-create" | "token-rotate" | "token-revoke" | "key-change" | "key-export" | "use-change" | "use-login" | "approve"
   | "shutdown" | "review" | "review-storm";
 
 /** Event of a request that only reads, which a log of mode `all` has. */

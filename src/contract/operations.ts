@@ -60,6 +60,7 @@ export const operations = {
   listUses: { method: "GET", path: "/v1/uses" },
   showUses: { method: "GET", path: "/v1/uses/{path}" },
   setUse: { method: "PUT", path: "/v1/uses/{path}" },
+  logIn: { method: "POST", path: "/v1/uses/{path}" },
   removeUse: { method: "DELETE", path: "/v1/uses/{path}" },
   createAgent: { method: "POST", path: "/v1/agents" },
   showBroker: { method: "GET", path: "/v1/broker" },

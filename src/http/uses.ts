@@ -40,6 +40,18 @@ export const useRows = [
     },
   }),
   endpoint({
+    operation: "logIn", at: "POST /v1/uses/:path", scope: "root", guard: "unlocked", audit: change("use-login"),
+    subject: secret, body: passphrase, conditional: false, query: readHost, reads: false,
+    async handle({ service, vault, path, query: host, body, permit }) {
+      const { tokenExchanges } = mustHaveBroker(service);
+      const [uses = []] = await vault.secrets.usesOf([path]);
+      const use = uses.find((each) => each.host === host);
+      if (use === undefined) throw new VaultError("NOT_FOUND", `${path} is not bound to ${host}`);
+      const state = await tokenExchanges.logIn({ path, host, port: use.port }, body, permit);
+      return json({ ok: true, path, state });
+    },
+  }),
+  endpoint({
     operation: "removeUse", at: "DELETE /v1/uses/:path", scope: "root", guard: "unlocked", audit: change("use-change"),
     subject: secret, body: null, conditional: false, query: readHost, reads: false,
     async handle({ vault, path, query: host, permit }) {

@@ -2,10 +2,10 @@
 import type {
   Binding,
   Bytes,
+  LoginProblem,
   RequestToRender,
   ResultOf,
   SharedBytes,
-  TokenProblem,
   VersionChange,
   Write,
 } from "../../workers/protocol.js";
@@ -170,19 +170,31 @@ export class VaultSecrets {
    * why there is no token. @throws VaultError as render; UNAVAILABLE where the refresh token is not stored
    */
   takeToken(
+    kind: "takeToken" | "takeLogin",
     { path, ...place }: UsePlace,
     response: { readonly etag: string; readonly status: number; readonly body: Bytes },
-  ): Promise<TokenProblem | null> {
+    permit = always,
+  ): Promise<LoginProblem | null> {
     return this.space.change(
       path,
-      always,
+      permit,
       async () => {
-        const { result, previous } = await this.space.make(path, { kind: "takeToken", ...place, ...response });
+        const { result, previous } = await this.space.make(path, { kind, ...place, ...response });
         if (result.blob !== null) await this.space.replace(path, result, expectedAs(previous));
         return result.problem ?? null;
       },
       response.body,
     );
+  }
+
+  /**
+   * Returns the request for a first refresh token. Its body is wiped, and has a code of a login, or of a device.
+   * @throws VaultError BAD_REQUEST where the binding is no client of OAuth, or the body has no code; … as startExchange
+   */
+  startLogin({ path, ...place }: UsePlace, body: SharedBytes): Promise<Extract<ResultOf<"startLogin">, { ok: true }>> {
+    const op = "startLogin";
+    const asked = (found: CachedBlob) => ({ op, path, blob: currentBytes(found), ...place, body }) as const;
+    return wipingAfter(body, this.space.askAbout(path, asked));
   }
 
   /** Stores the refresh token that the key worker holds, where the vault has not got it. @throws VaultError as takeToken */

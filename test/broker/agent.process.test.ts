@@ -97,7 +97,49 @@ describe("the command line of the broker", () => {
       });
     });
 
+    const computed: readonly (readonly [flags: readonly string[], shown: string, binding: object])[] = [
+      [
+        ["--github-app", "123", "--installation", "67", "--api", "https://git.example.com/api/v3"],
+        "authorization: Bearer {}, with a token of app 123 of GitHub",
+        { githubApp: { appId: "123", installation: "67", api: "https://git.example.com/api/v3" } },
+      ],
+      [
+        ["--github-app", "123", "--installation", "67", "--basic", "x-access-token"],
+        "Basic authentication as x-access-token, with a token of app 123 of GitHub",
+        { githubApp: { appId: "123", installation: "67" }, basic: "x-access-token" },
+      ],
+      [
+        ["--oauth", "https://id.example.com/token", "--client-id", "my id", "--scope", "a b"],
+        "authorization: Bearer {}, with a token of https://id.example.com/token",
+        { oauth: { tokenUrl: "https://id.example.com/token", clientId: "my id", scope: "a b" } },
+      ],
+      [
+        ["--sigv4", "s3/eu-central-1"],
+        "signed for s3 in eu-central-1",
+        { sigv4: { service: "s3", region: "eu-central-1" } },
+      ],
+    ];
+    for (const [flags, shown, binding] of computed) {
+      it(`binds with  ${flags.join(" ")}`, async () => {
+        await mustPut(rig().server, "cli/computed", { value });
+        const added = await strongroom("use", "add", "cli/computed", "api.example.com", ...flags, "--json");
+        expect(JSON.parse(added.stdout)).to.deep.include(binding);
+        const { stdout } = await strongroom("use", "ls", "cli/computed");
+        expect(stdout).to.equal(`cli/computed  api.example.com  ${shown}\n`);
+      });
+    }
+
     const wrong: readonly (readonly [args: readonly string[], says: string])[] = [
+      [["add", "app/key", "a.test", "--github-app", "1"], "--github-app and --installation need each other"],
+      [["add", "app/key", "a.test", "--api", "https://a.test"], "--github-app and --installation need each other"],
+      [["add", "app/key", "a.test", "--client-id", "1"], "--oauth and --client-id need each other"],
+      [["add", "app/key", "a.test", "--oauth", "http://a.test/", "--client-id", "1"], "must be an https URL"],
+      [["add", "app/key", "a.test", "--sigv4", "s3"], "SERVICE/REGION, such as s3/us-east-1"],
+      [["add", "app/key", "a.test", "--sigv4", "s3/a", "--basic", "me"], "cannot be used together"],
+      [["add", "app/key", "a.test", "--device"], "--device has no effect with add"],
+      [["login"], "login needs the secret's path"],
+      [["login", "app/key"], "has no such binding: strongroom use add app/key HOST --oauth  makes one"],
+      [["login", "app/key", "--sigv4", "s3/a"], "--sigv4 has no effect with login"],
       [["add", "app/key", "--template", "githab"], "lists. Did you mean github?"],
       [["add", "app/key", "--template", "github", "--basic", "me"], "cannot be used together"],
       [["add", "--template", "github"], "needs the secret's path and a host"],

@@ -14,7 +14,7 @@ import {
 } from "../../tools/rig/broker-rig.js";
 import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
-import { mustLock, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { type Json, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { ShiftedClock } from "../support/shifted-clock.js";
 
@@ -75,7 +75,9 @@ describe("an access token that is computed from a secret", () => {
     const provider = new Provider();
     provider.now = () => clock.now();
     const upstream = await startUpstream(["localhost", "127.0.0.1"], provider.handle);
-    const server = await startWithBroker([upstream], { clock, files: disk.files, idleTimeoutMs: 0, audit: "changes" });
+    const brokerLimits = { exchangeMs: 2_000 };
+    const options = { clock, files: disk.files, idleTimeoutMs: 0, audit: "changes", brokerLimits } as const;
+    const server = await startWithBroker([upstream], options);
     return { server, upstream, provider };
   });
 
@@ -214,8 +216,13 @@ describe("an access token that is computed from a secret", () => {
           .and.not.contain("words of the endpoint");
       await mustLock(server);
       await mustUnlock(server);
-      expect(await call(agent)).to.contain("strongroom put oauth/ended");
+      expect(await call(agent)).to.contain("strongroom use login oauth/ended");
       expect(provider.requests).to.have.length(1);
+      const { records } = mustSucceed(await send(server, { path: "/v1/audit" })) as { readonly records: Json[] };
+      const uses = records.filter((record) => record["event"] === "use" && record["path"] === "oauth/ended");
+      expect(uses.map((record) => `${record["status"]} ${record["code"]}`)).to.deep.equal(
+        Array(3).fill("502 reauthorize"),
+      );
       const status = mustSucceed(await send(server, { path: "/v1/status" }));
       expect(status["reauthorize"]).to.deep.equal(["oauth/ended"]);
       await mustPut(server, "oauth/ended", { value: secret() });
@@ -324,6 +331,9 @@ describe("an access token that is computed from a secret", () => {
         json(res, 200, { ...token, access_token: "a\r\nx: words-of-the-endpoint" }),
       "issues a token that has ended": (_req, _body, res) => json(res, 200, { ...token, expires_in: 0 }),
       "issues a refresh token that is no text": (_req, _body, res) => json(res, 200, { ...token, refresh_token: 1 }),
+      "never ends its response": (_req, _body, res) => {
+        res.writeHead(200, { "content-type": "application/json" }).write("{");
+      },
       refuses: (_req, _body, res) => json(res, 401, { error: "words-of-the-endpoint" }),
       fails: (_req, _body, res) => json(res, 500, {}),
     };
@@ -342,6 +352,32 @@ describe("an access token that is computed from a secret", () => {
         expect(provider.requests).to.have.length(2);
       });
     }
+
+    it("is exchanged for a token that goes to the bound host alone, whatever the response names", async () => {
+      const { provider, upstream } = rig();
+      const agent = await prepare("oauth/elsewhere", secret(), { oauth: oauth() });
+      const elsewhere = `https://127.0.0.1:${upstream.port}`;
+      provider.lie = (_req, _body, res) =>
+        json(res, 200, { ...token, instance_url: elsewhere, aud: elsewhere, token_endpoint: `${elsewhere}/token` });
+      const seen = upstream.seen.length;
+      expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
+      expect(upstream.seen.slice(seen).map(({ headers }) => headers["host"])).to.deep.equal(
+        Array(2).fill(`localhost:${upstream.port}`),
+      );
+      expect(await call(agent, "127.0.0.1")).to.match(/^HTTP\/1\.1 403 |^$/);
+    });
+
+    it("takes its access token with it when its secret is deleted", async () => {
+      const { server, provider } = rig();
+      const agent = await prepare("oauth/deleted", secret(), { oauth: oauth() });
+      expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
+      const { value } = mustSucceed(await send(server, { path: "/v1/secrets/oauth/deleted" }));
+      mustSucceed(await send(server, { method: "DELETE", path: "/v1/secrets/oauth/deleted" }));
+      expect(await call(agent)).to.match(/^HTTP\/1\.1 403 /);
+      const again = await prepare("oauth/deleted", String(value), { oauth: oauth() });
+      expect(await call(again)).to.match(/^HTTP\/1\.1 200 /);
+      expect(provider.requests).to.have.length(1);
+    });
 
     it("is not sent to a private address unless the binding says so", async () => {
       const agent = await prepare("oauth/private", secret(), {

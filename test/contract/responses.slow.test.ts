@@ -5,6 +5,7 @@ import { get as httpGet } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { bind, startUpstream, startWithBroker } from "../../tools/rig/broker-rig.js";
 import { documented, judge, unseenResponses } from "../../tools/rig/contract-judge.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import {
@@ -195,6 +196,19 @@ async function requestFor(server: TestServer, operation: string, request: Send):
   return request;
 }
 
+/** Sends a login to a server whose secret is bound with a token endpoint. */
+async function sendLogin(request: Send): Promise<ApiResponse> {
+  const upstream = await startUpstream(["localhost"], (_, res) => {
+    res.writeHead(200, { "content-type": "application/json" });
+    res.end('{"access_token":"a","token_type":"bearer","refresh_token":"r"}');
+  });
+  const server = await startWithBroker([upstream]);
+  await mustPut(server, there.secret, "{}");
+  const oauth = { tokenUrl: `https://localhost:${upstream.port}/`, clientId: "id" };
+  await bind(server, there.secret, { host: "localhost", private: true, oauth });
+  return send(server, { ...request, path: `/v1/uses/${there.secret}?host=localhost` });
+}
+
 async function sendWithoutOptions(request: Send): Promise<ApiResponse> {
   const server = await startTestServer({ reviewPage: false });
   await unlock(server);
@@ -215,7 +229,7 @@ async function corrupt(server: TestServer, operation: string, { path }: Send): P
 }
 
 /** Operations that a server without a broker or a review page does not have. */
-const ofBroker = ["createAgent", "showBroker", "listApprovals"];
+const ofBroker = ["logIn", "createAgent", "showBroker", "listApprovals"];
 const ofReviewPage = ["createReview", "reviewFacts", "tradeReviewCode", "reviewStorm"];
 const optional = new Set([...ofBroker, ...ofReviewPage]);
 const neededByMetrics = new Set(["metrics", "vitals"]);
@@ -232,6 +246,7 @@ describe("the documented response", () => {
     documented.filter((response) => !crashes.includes(response)),
     {
       async ""(request, operation) {
+        if (operation === "logIn") return void (await sendLogin(request));
         const server = isLasting(operation) ? await startTestServer() : changed();
         await unlock(server);
         await send(server, await requestFor(server, operation, request));

@@ -175,6 +175,7 @@ export const nativeRequests: readonly ApiRequest[] = [
   native("GET /v1/uses", "root"),
   native("GET /v1/uses/:path", "root", { ...onSecret }),
   native("PUT /v1/uses/:path", "root", { ...onSecret, body: { host: "b.example" }, record: "use-change" }),
+  native("POST /v1/uses/:path", "root", { ...onSecret, target: "uses/{subject}?host=a.example", body: { deviceCode: "code" }, record: "use-login", status: 400 }),
   native("DELETE /v1/uses/:path", "root", { ...onSecret, target: "uses/{subject}?host=a.example", record: "use-change" }),
   native("POST /v1/agents", "root", { body: {}, record: "token-create", recorded: { name: "agent-id" }, carries: "token" }),
   native("GET /v1/broker", ["use"]),

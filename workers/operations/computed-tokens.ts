@@ -84,7 +84,8 @@ export function reviewTokens(
   });
 }
 
-function sealRefreshToken(
+/** Makes the version of a secret that has another refresh token. */
+export function sealRefreshToken(
   writing: Writing,
   { current, value }: Pick<OpenedUse, "current" | "value">,
   refreshToken: Uint8Array,

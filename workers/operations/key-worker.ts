@@ -14,6 +14,7 @@ import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
 import { kvMetadata, kvRead, kvVersions } from "./kv.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
+import { startLogin } from "./logins.js";
 import { openPacked } from "./opens.js";
 import { usePacked } from "./packed-uses.js";
 import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
@@ -46,7 +47,7 @@ const operations: OperationTable = {
   ...{ kvRead, kvMetadata, kvVersions },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, hashBytes, oneTimeCode },
-  ...{ describeUses, readDecision, render, startExchange, reviewTokens },
+  ...{ describeUses, readDecision, render, startExchange, startLogin, reviewTokens },
   ...{ signRecords, verifyRecords, resignRecords, signCheckpoint, verifyCheckpoints },
 };
 

@@ -4,13 +4,14 @@ import type { Refusal, RequestOf, ResultOf, WriteKind, WriteOf, WriteResult } fr
 import { storeRefreshToken, takeToken } from "./computed-tokens.js";
 import type { Context, MakerTable, Writing } from "./context.js";
 import { kvConfigure, kvWrite } from "./kv.js";
+import { takeLogin } from "./logins.js";
 import { changeMetadata, copy, move, put } from "./secrets.js";
 import { setUses } from "./uses.js";
 import { changeVersions, prune, undo } from "./versions.js";
 
 const makers: MakerTable = {
   ...{ put, undo, changeMetadata, move, copy },
-  ...{ prune, changeVersions, setUses, takeToken, storeRefreshToken },
+  ...{ prune, changeVersions, setUses, takeToken, takeLogin, storeRefreshToken },
   ...{ kvWrite, kvConfigure },
 };
 

@@ -4,7 +4,7 @@ import type { Binding, Bytes, Refusal, ResultOf, TokenProblem } from "../protoco
 import { badRequest } from "../refusals.js";
 import { githubEndpoint, githubHeaders } from "./github-app.js";
 import { authority, type HeadRequest, headWithCredential } from "./head.js";
-import { oauthEndpoint, readGrant, tokenRequest } from "./oauth.js";
+import { oauthEndpoint, readGrant, refreshParameters, tokenRequest } from "./oauth.js";
 import {
   type Endpoint,
   type Issued,
@@ -42,12 +42,17 @@ export const oauth: Exchange = {
   endpoint: oauthEndpoint,
   ask({ path, binding, value }) {
     const grant = readGrant(value);
-    if (grant === null) return badRequest(`the value of ${path} is not a JSON object with refreshToken`);
-    return grant.refreshToken === null ? "reauthorize" : tokenRequest(binding, grant, grant.refreshToken);
+    if (grant === null) return noGrant(path);
+    if (grant.refreshToken === null) return "reauthorize";
+    return tokenRequest(binding, grant, refreshParameters(binding, grant.refreshToken));
   },
   read: readOAuthResponse,
   refreshToken: (value) => readGrant(value)?.refreshToken ?? null,
 };
+
+export function noGrant(path: string): Refusal {
+  return badRequest(`the value of ${path} is not a JSON object with refreshToken`);
+}
 
 /** Names an exchange: bindings of one secret that share it share its token. */
 export function exchangeId(binding: Binding, { endpoint }: Exchange): string {

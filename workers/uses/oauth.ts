@@ -40,19 +40,40 @@ export function oauthEndpoint({ oauth }: Binding): Endpoint {
 /** Parameters of a request, as bytes. */
 type Parameters = readonly (readonly [name: string, value: Uint8Array])[];
 
-/**
- * Returns the header lines and the body of a refresh (RFC 6749, section 6), in scratch memory. A client with a secret
- * authenticates by Basic, with both of its parts form-encoded (section 2.3.1); another one names itself in the body.
- */
-export function tokenRequest({ oauth }: Binding, { clientSecret }: Grant, refreshToken: Uint8Array) {
-  const { clientId: id = "", scope } = oauth ?? {};
-  const clientId = utf8(id);
-  const parameters: Parameters = [
+/** Returns the parameters of a refresh (RFC 6749, section 6). */
+export function refreshParameters({ oauth }: Binding, refreshToken: Uint8Array): Parameters {
+  const scope = oauth?.scope;
+  return [
     ["grant_type", utf8("refresh_token")],
     ["refresh_token", refreshToken],
     ...(scope === undefined ? [] : [["scope", utf8(scope)] as const]),
-    ...(clientSecret === null ? [["client_id", clientId] as const] : []),
   ];
+}
+
+/** Grants of a login, and the members of a body that has one: an authorization code (RFC 7636), a device code (RFC 8628). */
+const logins = [
+  { type: "authorization_code", members: { code: "code", code_verifier: "codeVerifier", redirect_uri: "redirectUri" } },
+  { type: "urn:ietf:params:oauth:grant-type:device_code", members: { device_code: "deviceCode" } },
+];
+
+/** Returns the parameters of a login's grant; null where the body has none. */
+export function loginParameters(body: Uint8Array): Parameters | null {
+  const found = readObject(body, ["code", "codeVerifier", "redirectUri", "deviceCode"]);
+  for (const { type, members } of logins) {
+    const texts = Object.entries(members).map(([name, member]) => [name, nonEmpty(found?.get(member))] as const);
+    const given = texts.flatMap(([name, text]) => (text == null ? [] : [[name, text] as const]));
+    if (given.length === texts.length) return [["grant_type", utf8(type)], ...given];
+  }
+  return null;
+}
+
+/**
+ * Returns the header lines and the body of a request to the token endpoint, in scratch memory. A client with a secret
+ * authenticates by Basic, with both of its parts form-encoded (RFC 6749, section 2.3.1); another one names itself in the body.
+ */
+export function tokenRequest({ oauth }: Binding, { clientSecret }: Grant, grant: Parameters) {
+  const clientId = utf8(oauth?.clientId ?? "");
+  const parameters = [...grant, ...(clientSecret === null ? [["client_id", clientId] as const] : [])];
   const pieces = parameters.flatMap(([name, value], i) => [`${i > 0 ? "&" : ""}${name}=`, formEncoded(value)]);
   const body = scratchOf(...pieces);
   const lines = ["Accept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\n"];

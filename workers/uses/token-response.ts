@@ -1,7 +1,7 @@
 /** Responses of endpoints that issue tokens. Their words are never repeated. */
 import { readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
-import type { TokenProblem } from "../protocol.js";
+import type { LoginProblem, TokenProblem } from "../protocol.js";
 import { visibleText } from "./head.js";
 
 /** Where a token is issued. */
@@ -43,6 +43,19 @@ export function readOAuthResponse({ status, body }: TokenResponse, now: number):
   const seconds = found.get("expires_in") ?? usualLife / 1000;
   if (typeof seconds !== "number" || seconds < 1) return "exchange";
   return { accessToken, refreshToken, until: endOfUse(now, now + seconds * 1000) };
+}
+
+const loginErrors = new Map<string, LoginProblem>([
+  ["authorization_pending", "pending"],
+  ["slow_down", "slow-down"],
+  ["access_denied", "denied"],
+  ["expired_token", "reauthorize"],
+]);
+
+/** Reads the response to what a login has brought, also with an error (RFC 8628, section 3.5), which GitHub sends with status 200. */
+export function readLoginResponse(response: TokenResponse, now: number): Issued | LoginProblem {
+  const error = textOf(readObject(response.body, ["error"])?.get("error"));
+  return loginErrors.get(error) ?? readOAuthResponse(response, now);
 }
 
 /** Reads GitHub's response to a request for a token of an installation. */

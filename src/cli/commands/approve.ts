@@ -56,6 +56,8 @@ async function approve(io: Io, flags: Flags): Promise<void> {
       const environment = withoutTokens(readableEnvironment(io), flags);
       return decideByHook(io, client, { program, environment, once, quiet });
     }
+    for (const path of (await client.status()).reauthorize ?? [])
+      say(io, `the refresh token of ${path} is missing or not valid: get one with  strongroom use login ${path}\n`);
     if (bus === null) return watch(io, client, once, (approval) => decide(io, client, approval));
     const notifying = watch(io, client, once, (approval) => showNotification(io, bus, approval));
     if (!hasTerminal(io)) return notifying;

@@ -55,7 +55,7 @@ function vaultState({ initialized, locked }: VaultStatus): State {
 
 /** @param missing of the disk's space, if anything */
 function formatStatus(io: Io, status: VaultStatus, state: State, missing: string | null): string {
-  const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
+  const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock, reauthorize = [] } = status;
   const paint = painter(io);
   const first: { readonly [S in State]: string } = {
     ok: `the vault is ${paint("green", "unlocked")}`,
@@ -69,6 +69,7 @@ function formatStatus(io: Io, status: VaultStatus, state: State, missing: string
     ...(missing === null ? [] : ([["disk", `${missing}: ${diskSpaceRemedy}`]] as const)),
     ["port", String(port)],
     ...(certificate === null ? [] : ([["certificate", `${certificate}: ${certificateRemedy}`]] as const)),
+    ...reauthorize.map((path) => ["log in again", `${path}: strongroom use login ${path}`] as const),
     ["version", version],
     ["locks", locksWhen(io, idleTimeoutMs, state === "ok" ? lastActivity : null)],
     ["last activity", localTime(new Date(lastActivity))],

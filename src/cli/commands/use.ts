@@ -16,9 +16,10 @@ import {
   usage,
   withCredential,
 } from "./use-credential.js";
+import type { LoginFlags } from "./use-login.js";
 import { type UseTemplate, useTemplates } from "./use-templates.js";
 
-const actions = ["add", "ls", "rm", "templates"] as const;
+const actions = ["add", "login", "ls", "rm", "templates"] as const;
 type Action = (typeof actions)[number];
 
 type Flags = OutputFlags &
@@ -30,13 +31,14 @@ type Flags = OutputFlags &
     readonly private?: true;
     readonly name?: string;
     readonly port?: number;
-  };
+  } & LoginFlags;
 
 const details = `
 A program that runs under strongroom agent run reaches these hosts, and the
 secret is put into its requests on the way: nothing that it can read holds the
 secret. add with the same host replaces the binding. Puts, versions and moves
-keep bindings; a copy has none.
+keep bindings; a copy has none. login gets the refresh token of a binding with
+--oauth: the server exchanges the code, and stores the token.
 
 By default the secret is sent as  Authorization: Bearer VALUE. In --format, {}
 stands for the value. In --path, * stands for characters within a segment and
@@ -47,8 +49,8 @@ other flags and another host, as of a server of your own, come before it.`;
 export function define(command: Command, io: Io): void {
   const described = command
     .description("Binds secrets to hosts, so that programs can use them without reading them.")
-    .usage("add PATH HOST [flags] | ls | rm PATH HOST | templates")
-    .addArgument(new Argument("<action>", "add or rm a binding, ls them, or list templates").choices(actions))
+    .usage("add PATH HOST [flags] | login PATH [HOST] | ls | rm PATH HOST | templates")
+    .addArgument(new Argument("<action>", "add or rm a binding, ls them, log in, or list templates").choices(actions))
     .argument("[path]", "the secret's path; ls: the beginning of paths")
     .argument("[host]", "a DNS name or an IP address");
   withCredential(described)
@@ -58,10 +60,11 @@ export function define(command: Command, io: Io): void {
     .addOption(new Option("--ask <when>", "ask for approval: never, request, session, or once in a time such as 10m"))
     .option("--private", "allow private and loopback addresses")
     .option("--name <name>", "also serve it at the broker's route /r/NAME/, for programs that take a base URL")
+    .option("--authorize <url>", "login: where to log in, or with --device to get a code, if the provider does not say")
+    .option("--device", "login: enter a code on another machine")
     .addHelpText("after", details);
-  const taken = Object.fromEntries(
-    [...credentialFlags, "port", "method", "path", "ask", "private", "name"].map((flag) => [flag, ["add" as const]]),
-  );
+  const adds = [...credentialFlags, "port", "method", "path", "ask", "private", "name"].map((flag) => [flag, ["add"]]);
+  const taken = Object.fromEntries([...adds, ["authorize", ["login"]], ["device", ["login"]]]);
   onlyForActions(withResult(withConnection(command)), taken).action((action, path, host, flags) =>
     use(io, action, path, host, flags),
   );
@@ -89,12 +92,21 @@ async function use(
 ): Promise<void> {
   if (action === "templates") return listTemplates(io, path, flags);
   if (action === "ls") return listUses(io, path ?? "", host, flags);
+  if (action === "login") return logInFor(io, path, host, flags);
   const to = host ?? flags.template?.host;
   if (path === undefined || to === undefined) throw usage(`${action} needs the secret's path and a host`);
   if (action === "add") return addUse(io, mustBePath(path), to, flags);
   const secret = mustBePath(path);
   await withClient(io, flags, (client) => removeUse(client, secret, to));
   report(io, flags, { path: secret, host: to }, `${secret} is no longer bound to ${to}`);
+}
+
+async function logInFor(io: Io, path: string | undefined, host: string | undefined, flags: Flags): Promise<void> {
+  if (path === undefined) throw usage("login needs the secret's path");
+  const { logIn } = await import("./use-login.js");
+  const secret = mustBePath(path);
+  const bound = await withClient(io, flags, (client) => logIn(io, client, secret, host, flags));
+  report(io, flags, { path: secret, host: bound }, `the refresh token of ${secret} is stored`);
 }
 
 /** @throws CommandFailure notFound, with the hosts to which the secret is bound */
