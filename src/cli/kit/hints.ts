@@ -5,7 +5,7 @@ import { type Hints, printable } from "./output.js";
 /** Commands of a home: they take `--home`, and no address. */
 const ofHome = new Set(["serve", "up", "config", "doctor", "prove", "restore"]);
 /** Commands without any connection. */
-const withoutConnection = new Set(["help", "version", "completion", "allow", "migrate", "service", "scan", "flags"]);
+const withoutConnection = new Set(["help", "version", "completion", "allow", "migrate", "service", "flags"]);
 
 const flagNames = ["--home", "--address", "--token-file", "--cacert"] as const;
 
