@@ -2,7 +2,7 @@
  * Listeners: HTTPS with its TLS, limits and timeouts, and HTTP on a Unix socket, which has no TLS, and connections of its own,
  * so that nothing on TCP takes them away; their draining.
  */
-import { constants } from "node:crypto";
+import { constants, randomFillSync } from "node:crypto";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -32,6 +32,8 @@ export type Listener = {
   readonly serve: (handle: Handle) => void;
   /** Gives new connections another certificate. @throws StartError when it cannot be used; the old one stays. */
   readonly replacePair: (pair: TlsPair) => void;
+  /** Makes every session ticket of TLS void: the next connection of each client needs a whole handshake. */
+  readonly replaceTicketKeys: () => void;
 };
 
 /** Times in milliseconds. */
@@ -109,7 +111,17 @@ export function createListener(
   const connections = new OpenConnections(server, limits.maxConnections, onFull);
   // DANGER: the new context has nothing of the old one.
   const replacePair = (next: TlsPair) => usablePair(() => server.setSecureContext({ ...next, ...tlsOptions }));
-  return { server, connections, serve: awaitHandler(server), replacePair };
+  const replaceTicketKeys = () => replaceKeysOf(server);
+  return { server, connections, serve: awaitHandler(server), replacePair, replaceTicketKeys };
+}
+
+/** Node's number of bytes. It makes the first keys at random itself. */
+const ticketKeyBytes = 48;
+
+function replaceKeysOf(server: Server): void {
+  const keys = randomFillSync(Buffer.alloc(ticketKeyBytes));
+  server.setTicketKeys(keys);
+  keys.fill(0);
 }
 
 /** Node's timer sees every piece that leaves. A request that runs without one, a key derivation, is no stall. */

@@ -21,6 +21,7 @@ import { type Drainable, drain } from "../http/listener.js";
 import { readLastProve } from "../last-prove.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
+import type { Observer } from "../observer.js";
 import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import type { VitalSources } from "../vitals.js";
@@ -103,6 +104,17 @@ function watchCertificate(
   return ServedCertificate.watch(cert, [secure, ...(forVault ? [forVault.listener] : [])], around);
 }
 
+/** Returns the observer that voids the tickets of TLS sessions with each lock. */
+function ticketEnds({ secure, forVault }: Listeners): Observer {
+  return {
+    vaultEvent({ event }) {
+      if (event !== "lock") return;
+      secure.replaceTicketKeys();
+      forVault?.listener.replaceTicketKeys();
+    },
+  };
+}
+
 /** The broker first: its thread takes a while, for which requests at the other ports would have to wait. */
 async function openPorts(
   listeners: Listeners,
@@ -115,6 +127,7 @@ async function openPorts(
   const broker = await startBroker(settings, guarded, observed, lockouts, around);
   const unopened = { close: async () => broker?.stop() };
   const found = await openOrRelease(unopened, () => listenOnPorts(listeners, settings, around.log));
+  observed.observers.add(ticketEnds(listeners));
   return { ...found, broker, lockouts };
 }
 

@@ -152,6 +152,43 @@ function handshake(
   });
 }
 
+describe("a session of TLS", () => {
+  const server = shareTestServer({ vaultPort: 0 }, mustInit);
+  const ports = { native: () => server().port, "for Vault's clients": () => server().vaultPort ?? 0 };
+
+  for (const [name, port] of Object.entries(ports)) {
+    for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+      it(`is resumed with ${version} at the port ${name} until the vault is locked, and made again afterwards`, async () => {
+        mustSucceed(await send(server(), { method: "POST", path: "/v1/unlock", body: { passphrase } }));
+        const connectWith = (session?: Buffer) => oneRequest(server(), port(), version, session);
+        const first = await connectWith();
+        expect(first.isResumed).to.equal(false);
+        expect((await connectWith(first.session)).isResumed).to.equal(true);
+        await mustLock(server());
+        const next = await connectWith(first.session);
+        expect(next.isResumed).to.equal(false);
+        expect((await connectWith(next.session)).isResumed).to.equal(true);
+      });
+    }
+  }
+});
+
+/** Sends a request over a connection of its own; returns the session that the server offers for the next one. */
+async function oneRequest({ certificate }: TestServer, port: number, version: "TLSv1.2" | "TLSv1.3", session?: Buffer) {
+  const pinned = { ca: certificate, minVersion: version, maxVersion: version, ...(session && { session }) };
+  const socket = connect({ host: "127.0.0.1", port, servername: "localhost", ...pinned });
+  later(() => void socket.destroy());
+  let offered = session;
+  socket.on("session", (one: Buffer) => {
+    offered = one;
+  });
+  await once(socket, "secureConnect");
+  const isResumed = socket.isSessionReused();
+  socket.resume().write("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  await once(socket, "close");
+  return { isResumed, session: offered };
+}
+
 describe("the certificate at start", () => {
   const restart = async (options: Parameters<typeof startTestServer>[0], change: (home: string) => void = () => {}) => {
     const first = await startTestServer({ clock: new FakeClock() });
