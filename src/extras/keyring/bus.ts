@@ -44,6 +44,7 @@ const mostConnections = 512;
 const mostCalls = 64;
 const mostRules = 256;
 const mostLineBytes = 1024;
+const mostRuleLength = 1024;
 const helloMs = 10_000;
 
 /** Members that a message must have. */
@@ -274,7 +275,8 @@ class Client {
   }
 
   #addRule(text: string): null {
-    if (this.#rules.length >= mostRules) throw new BusError("LimitsExceeded", "there are too many match rules");
+    if (this.#rules.length >= mostRules || text.length > mostRuleLength)
+      throw new BusError("LimitsExceeded", "there are too many match rules, or this one is too long");
     this.#rules.push([text, readRule(text)]);
     return null;
   }

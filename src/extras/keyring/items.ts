@@ -59,6 +59,8 @@ const completeMs = 60_000;
 /** Longer than the unit of `lastActivity`. */
 const tickMs = 2;
 const mostInBatch = 1_000;
+/** Limit of the collection in memory, in bytes of values and UTF-16 units of texts. */
+const mostMemory = 16 * 2 ** 20;
 
 type Filling = Collection & { readonly items: Map<string, Item> };
 /** `state`: the vault's, up to which the index has all changes; null: it may lack some. */
@@ -291,13 +293,17 @@ export class VaultItems {
     return this.#learn(collection, id, stored, entry, isUtf8(value) ? undefined : "base64");
   }
 
+  /** @throws BusError */
   #remember(id: string, { value, ...described }: NewItem): Item {
     const before = this.#memory.get(id);
-    before?.value.fill(0);
     const modified = seconds(this.#io.clock.now());
     const { label, attributes, contentType } = described;
     const created = before?.item.created ?? modified;
     const item = { label, attributes, contentType, collection: session, id, created, modified, entry: null };
+    const others = [...this.#memory.values()].filter((each) => each !== before);
+    if ([...others, { item, value }].reduce((sum, each) => sum + sizeInMemory(each), 0) > mostMemory)
+      throw new BusError("LimitsExceeded", "the collection of the session is full");
+    before?.value.fill(0);
     this.#memory.set(id, { item, value: ownCopy(value) });
     return item;
   }
@@ -449,6 +455,11 @@ export class VaultItems {
       await this.#io.sleep(pollMs);
     } while (await this.isLocked());
   }
+}
+
+function sizeInMemory({ item, value }: { readonly item: Item; readonly value: Uint8Array }): number {
+  const texts = [item.label, item.contentType, ...Object.entries(item.attributes).flat()];
+  return 256 + value.length + texts.reduce((sum, { length }) => sum + length, 0);
 }
 
 export const vaultIsLocked = "the vault is locked: unlock it with  strongroom unlock";

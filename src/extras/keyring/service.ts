@@ -27,8 +27,10 @@ const properties = "org.freedesktop.DBus.Properties";
 
 const promptMs = 60_000;
 const promptPollMs = 250;
-const mostSessions = 1_024;
-const mostPrompts = 64;
+/** Limits of each client. */
+const [mostSessions, mostPrompts] = [256, 16];
+/** Limit of the secrets in one reply, in bytes: a message may not be longer. */
+const mostSecretBytes = 7 * 2 ** 20;
 
 /** Questions that the service asks the user. */
 export type Questions = {
@@ -229,7 +231,8 @@ export class SecretService implements Service {
   }
 
   #open([algorithm, input]: readonly [string, Variant], owner: string): Outcome {
-    if (this.#sessions.size >= mostSessions) throw new BusError("LimitsExceeded", "there are too many sessions");
+    if (count(this.#sessions, owner) >= mostSessions)
+      throw new BusError("LimitsExceeded", "this client has too many sessions");
     const { session, output } = openSession(algorithm, input);
     const path = `${root}/session/s${++this.#numbers}`;
     this.#sessions.set(path, { owner, session });
@@ -294,7 +297,8 @@ export class SecretService implements Service {
       await this.#release(paths);
       return [paths, none];
     }
-    if (this.#prompts.size >= mostPrompts) throw new BusError("LimitsExceeded", "there are too many prompts");
+    if (count(this.#prompts, owner) >= mostPrompts)
+      throw new BusError("LimitsExceeded", "this client has too many prompts");
     const path = `${root}/prompt/p${++this.#numbers}`;
     this.#prompts.set(path, { owner, paths, ending: new AbortController(), isAsked: false });
     return [[], path];
@@ -345,15 +349,18 @@ export class SecretService implements Service {
     const secrets: Value[] = [];
     const wipes: (() => void)[] = [];
     const wipeAll = () => wipes.forEach((wipe) => void wipe());
+    let bytes = 0;
     try {
-      for (const each of paths) {
+      for (const each of new Set(paths)) {
         const item = await this.#targetAt(each)
           .then((target) => this.#item(target))
           .catch(missing);
         if (item === null) continue;
-        const { secret, wipe } = await this.#sealedSecret(item, session, path);
+        const { secret, length, wipe } = await this.#sealedSecret(item, session, path);
         secrets.push([each, secret]);
         wipes.push(wipe);
+        bytes += each.length + path.length + length;
+        if (bytes > mostSecretBytes) throw new BusError("LimitsExceeded", "these are too many secrets for one reply");
       }
     } catch (error) {
       wipeAll();
@@ -369,7 +376,7 @@ export class SecretService implements Service {
     const { parameters, value } = session.seal(bytes);
     bytes.fill(0);
     const secret: Value = [path, parameters, value, item.contentType];
-    return { secret, wipe: () => void value.fill(0) };
+    return { secret, length: value.length, wipe: () => void value.fill(0) };
   }
 
   /** Asks one question at a time. @throws BusError */
@@ -531,6 +538,10 @@ const propertiesOf: Readonly<Record<Kind, readonly string[]>> = {
   Session: [],
   Prompt: [],
 };
+
+function count(objects: ReadonlyMap<string, { readonly owner: string }>, wanted: string): number {
+  return [...objects.values()].filter(({ owner }) => owner === wanted).length;
+}
 
 /** @throws BusError */
 function collectionName(target: Target): string {

@@ -368,4 +368,41 @@ describe("hostile peers of the keyring", () => {
     session.client.socket.destroy();
     await closed;
   });
+
+  it("are dropped when they hold the most of all messages that have not arrived, and others are served", async () => {
+    const begun = Buffer.concat([
+      Buffer.from(`${auth}BEGIN\r\n`),
+      Buffer.from("6c010001f0ff6f000100000000000000", "hex"), // announces 7 MiB
+      Buffer.alloc(6 * 2 ** 20),
+    ]);
+    const known = await BusClient.to(socket);
+    const peers = await Promise.all(Array.from({ length: 10 }, () => raw(begun)));
+    while (peers.every((peer) => !peer.destroyed)) await mustServe();
+    expect(await known.property(loginPath, "Collection", "Label")).to.equal("Login");
+    for (const peer of peers) peer.destroy();
+  });
+
+  it("get an error for rules, sessions, prompts and items in memory without end, which leaves others theirs", async () => {
+    const session = await TestSession.open(await BusClient.to(socket), "plain");
+    const { client } = session;
+    const addRule = (rule: string) =>
+      client.call("/org/freedesktop/DBus", "org.freedesktop.DBus.AddMatch", "s", [rule]);
+    await mustFail(addRule(`type=${" ".repeat(1_000_000)}'`), "LimitsExceeded");
+    const opened = Array.from({ length: 300 }, () => TestSession.open(client, "plain").catch(String));
+    expect((await Promise.all(opened)).filter((each) => String(each).includes("LimitsExceeded"))).not.to.have.length(0);
+    const memory = `${root}/collection/session`;
+    const keep = (n: number) => session.create({ n: String(n) }, Buffer.alloc(2 ** 20), false, memory).catch(String);
+    const kept = await Promise.all(Array.from({ length: 18 }, (_, n) => keep(n)));
+    expect(kept.filter((each) => each.includes("LimitsExceeded"))).not.to.have.length(0);
+    const paths = kept.filter((each) => each.startsWith(memory));
+    const all = client.call(root, `${service}.GetSecrets`, "aoo", [paths, session.path]);
+    await mustFail(all, "LimitsExceeded");
+    const repeated = await client.call(root, `${service}.GetSecrets`, "aoo", [
+      Array(1_000).fill(paths[0]),
+      session.path,
+    ]);
+    expect(repeated[0]).to.have.length(1);
+    await mustServe();
+    for (const path of paths) await client.call(path, `${item}.Delete`, "", []);
+  });
 });

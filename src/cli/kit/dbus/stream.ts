@@ -4,12 +4,24 @@ import { MalformedMessage, type Message, messageLength, own, prefixBytes, readMe
 
 /** Limit of a message, in bytes: larger than any secret that a server takes by default. */
 const mostMessageBytes = 8 * 2 ** 20;
-/** Limit of messages that have not arrived as a whole, on all connections, in bytes. */
-const mostHeldBytes = 64 * 2 ** 20;
 /** Limit of messages that the other side has not read, in bytes. */
 const mostUnreadBytes = 8 * 2 ** 20;
+/** Limit of what all connections hold: messages that have not arrived as a whole, and messages that are not read, in bytes. */
+const mostBytes = 64 * 2 ** 20;
+/** A connection that holds less is not worth a count of all. */
+const fewBytes = 64 * 2 ** 10;
 
-let heldBytes = 0;
+const open = new Set<Stream>();
+
+/** Ends the connections that hold the most, until all hold less than the limit: others are served. */
+function endLargest(): void {
+  let all = [...open].reduce((sum, { bytes }) => sum + bytes, 0);
+  for (const stream of [...open].sort((a, b) => b.bytes - a.bytes)) {
+    if (all <= mostBytes) return;
+    all -= stream.bytes;
+    stream.end();
+  }
+}
 
 /** Messages of one connection: an authenticated stream in either role. Whatever is malformed ends it. */
 export class Stream {
@@ -24,7 +36,20 @@ export class Stream {
     this.socket = socket;
     this.#take = take;
     socket.on("error", () => socket.destroy()).once("end", () => socket.destroy());
-    socket.once("close", () => this.#drop());
+    socket.once("close", () => this.end());
+    open.add(this);
+  }
+
+  /** Memory that the connection holds, in bytes. */
+  get bytes(): number {
+    return this.#held.length + this.socket.writableLength;
+  }
+
+  /** Ends the connection, and wipes what has not arrived as a whole. */
+  end(): void {
+    open.delete(this);
+    this.socket.destroy();
+    this.#drop();
   }
 
   /** Takes what has come, which is wiped. */
@@ -45,7 +70,8 @@ export class Stream {
     if (this.socket.destroyed) return serial;
     const bytes = writeMessage({ ...message, serial });
     this.socket.write(bytes, () => bytes.fill(0));
-    if (this.socket.writableLength > mostUnreadBytes) this.socket.destroy();
+    if (this.socket.writableLength > mostUnreadBytes) this.end();
+    else if (this.socket.writableLength > fewBytes) endLargest();
     return serial;
   }
 
@@ -53,14 +79,13 @@ export class Stream {
     const length = this.#length + bytes.length;
     if (length > this.#held.length) {
       const larger = own(Math.max(4096, 2 * length));
-      heldBytes += larger.length - this.#held.length;
       larger.set(this.#held);
       this.#held.fill(0);
       this.#held = larger;
     }
     this.#held.set(bytes, this.#length);
     this.#length = length;
-    if (heldBytes > mostHeldBytes) throw new MalformedMessage();
+    if (this.#held.length > fewBytes) endLargest();
   }
 
   /** Returns the first message in memory of its own, or null. */
@@ -76,7 +101,6 @@ export class Stream {
   }
 
   #drop(): void {
-    heldBytes -= this.#held.length;
     this.#held.fill(0);
     this.#held = own(0);
     this.#length = 0;
