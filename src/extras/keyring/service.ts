@@ -429,12 +429,12 @@ export class SecretService implements Service {
   async #property(target: Target, name: string): Promise<Variant> {
     if (!propertiesOf[target.kind].includes(name))
       throw new BusError("UnknownProperty", "the object has no such property");
+    const known = await this.#whileLocked(target, name);
+    if (known !== null) return known;
     if (target.kind === "Service") {
       const names = [...(await this.#items.collections()).keys()];
       return new Variant("ao", names.map(collectionPath));
     }
-    const known = await this.#whileLocked(target, name);
-    if (known !== null) return known;
     const object = target.kind === "Item" ? await this.#item(target) : await this.#collection(collectionName(target));
     if (name === "Label") return new Variant("s", object.label);
     if (name === "Created") return new Variant("t", BigInt(object.created));

@@ -179,7 +179,6 @@ describe("the keyring", () => {
     const path = await session.create(attributes, Buffer.from("v"));
     await mustLock(server());
     expect(await session.client.property(loginPath, "Collection", "Locked")).to.equal(true);
-    await mustFail(session.client.property(root, "Service", "Collections"), "IsLocked");
     const [unlocked, prompt] = await session.client.call(root, `${service}.Unlock`, "ao", [[loginPath]]);
     expect(unlocked).to.deep.equal([]);
     await session.client.call(String(prompt), "org.freedesktop.Secret.Prompt.Prompt", "s", [""]);
@@ -188,6 +187,7 @@ describe("the keyring", () => {
       session.get(path),
       session.create(attributes, Buffer.from("w")),
     ]);
+    await mustFail(session.client.property(root, "Service", "Collections"), "IsLocked"); // before those that wait
     await mustUnlock(server());
     const [found, read] = await waiting;
     expect(found).to.deep.equal([[path], []]);
