@@ -1,5 +1,5 @@
 /**
- * The one way in and out of an endpoint, at every port: the checks of a request in their order (docs/http-api.md, Order of
+ * The one way in and out of an endpoint, at every port: the checks of a request in their order (docs/reference/http-api.md, Order of
  * checks), its handler, and its response. Handlers see neither a request nor a response.
  *
  * Each check is a function in one of the lists below, and nothing else refuses a request. Tests leave out each in turn.

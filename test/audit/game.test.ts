@@ -1,4 +1,4 @@
-/** docs/security.md, the attacker's game: edits of a stopped server's log, with all hashes made right, and then an unlock. */
+/** docs/reference/security.md, the attacker's game: edits of a stopped server's log, with all hashes made right, and then an unlock. */
 import { expect } from "chai";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";

@@ -110,10 +110,10 @@ describe("a hook that approves", function () {
     });
   }
 
-  it("as docs/broker.md has it approves reads alone", async function () {
+  it("as docs/reference/broker.md has it approves reads alone", async function () {
     needs(this, hasPython(), "Python");
     const file = join(temporaryDirectory(), "only-reads.py");
-    const page = blocksIn(readFileSync("docs/broker.md", "utf8"));
+    const page = blocksIn(readFileSync("docs/reference/broker.md", "utf8"));
     writeFileSync(file, page.find((block) => block.file === "only-reads.py")?.code ?? "", { mode: 0o755 });
     const { responses } = await ask("/read", "/write");
     const { stdout } = await approve(["--once", "--hook", file]).ended;

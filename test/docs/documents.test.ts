@@ -72,8 +72,9 @@ describe("the documents", () => {
   });
 
   it("begin with pages of 240 to 480 words, whose details are references", () => {
-    const first = "cli every-day from-dotenv import node-client operations postgres python-and-go secrets-for-programs";
-    const pages = `${first} service team transit upgrade vault-clients which`
+    const first =
+      "broker cli configuration every-day from-dotenv http-api import node-client operations postgres python-and-go security";
+    const pages = `${first} secrets-for-programs service team transit upgrade vault-clients which`
       .split(" ")
       .map((name) => `docs/${name}.md`);
     const lengths = pages.map((file) => [file, textOf(file).split(/\s+/).filter(Boolean).length] as const);

@@ -1,4 +1,4 @@
-/** docs/http-api.md, Authentication: token, lockout, passphrase counter. */
+/** docs/reference/http-api.md, Authentication: token, lockout, passphrase counter. */
 import { expect } from "chai";
 import {
   passphrase,

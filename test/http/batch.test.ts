@@ -1,4 +1,4 @@
-/** Batches (docs/http-api.md, Batches): gets each for itself, changes all or nothing. */
+/** Batches (docs/reference/http-api.md, Batches): gets each for itself, changes all or nothing. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { shareTestServer, startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";

@@ -1,4 +1,4 @@
-/** docs/http-api.md, Client tokens: records, rotation, revocation, ends, and the document on disk. */
+/** docs/reference/http-api.md, Client tokens: records, rotation, revocation, ends, and the document on disk. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

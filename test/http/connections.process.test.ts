@@ -1,4 +1,4 @@
-/** docs/http-api.md, Limits: pipelined requests, stalled clients, and the number of connections. */
+/** docs/reference/http-api.md, Limits: pipelined requests, stalled clients, and the number of connections. */
 import { readFileSync } from "node:fs";
 import { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";

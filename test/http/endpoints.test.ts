@@ -1,4 +1,4 @@
-/** docs/http-api.md, Endpoints: the request and response of each endpoint. */
+/** docs/reference/http-api.md, Endpoints: the request and response of each endpoint. */
 
 import { join } from "node:path";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** docs/http-api.md, Errors: what the log has of them, unknown routes, crashes, damage, and storage that fails. */
+/** docs/reference/http-api.md, Errors: what the log has of them, unknown routes, crashes, damage, and storage that fails. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";

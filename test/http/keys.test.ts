@@ -1,4 +1,4 @@
-/** docs/http-api.md, Passphrase and keys: changes of the passphrase, further keys, and the upgrade of scrypt's cost. */
+/** docs/reference/http-api.md, Passphrase and keys: changes of the passphrase, further keys, and the upgrade of scrypt's cost. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { passphrase, restarted, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";

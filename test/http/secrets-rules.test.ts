@@ -1,4 +1,4 @@
-/** docs/http-api.md, Secrets: paths, list, concurrency. Invalid input is in bad-input.test.ts. */
+/** docs/reference/http-api.md, Secrets: paths, list, concurrency. Invalid input is in bad-input.test.ts. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** docs/http-api.md, States: a lock, a forced init, and changes of the state at the same time. */
+/** docs/reference/http-api.md, States: a lock, a forced init, and changes of the state at the same time. */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** docs/http-api.md, Limits; TLS, Host and Origin, headers, malformed HTTP, timeouts. */
+/** docs/reference/http-api.md, Limits; TLS, Host and Origin, headers, malformed HTTP, timeouts. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

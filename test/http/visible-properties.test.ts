@@ -26,7 +26,7 @@ type Canary = keyof typeof canaries;
 const described: readonly Canary[] = ["description", "earlierDescription", "type", "expiry"];
 const readable: readonly Canary[] = ["value", "earlierValue", ...described];
 
-/** The oracle: what docs/http-api.md lets a token with these scopes see. */
+/** The oracle: what docs/reference/http-api.md lets a token with these scopes see. */
 const mayShow: Readonly<Record<string, readonly Canary[]>> = {
   list: described,
   get: readable,
