@@ -62,10 +62,11 @@ strongroom describe shows its label and attributes. What a program deletes goes
 to the trash.
 
 With the root token, the command makes a token for the prefix alone. It is
-revoked at the end; in the background it expires after --ttl. Any other token is
-used as it is. While the vault is locked, a program waits for 20 s, then gets
-the error IsLocked. Programs that ask for an unlock are asked for the passphrase
-by SSH_ASKPASS where a display is there, otherwise on the terminal.`;
+revoked at the end, and ends within the hour after a kill -9; in the background
+it expires after --ttl. Any other token is used as it is. While the vault is
+locked, a program waits for 20 s, then gets the error IsLocked. Programs that
+ask for an unlock are asked for the passphrase by SSH_ASKPASS where a display is
+there, otherwise on the terminal.`;
 
 export function define(command: Command, io: Io): void {
   command
@@ -76,7 +77,11 @@ export function define(command: Command, io: Io): void {
     .option("--prefix <folder>", "the folder of the items", "keyring")
     .option("--confirm", "ask before a value goes out")
     .option("--confirm-for <duration>", "ask once an item for so long", positiveDuration(365 * dayMs))
-    .option("--ttl <duration>", "how long the keyring's token is valid; default: 12h", positiveDuration(365 * dayMs))
+    .option(
+      "--ttl <duration>",
+      "how long the keyring's token is valid; default: 12h in the background, else 1h, then it is replaced",
+      positiveDuration(365 * dayMs),
+    )
     .option("--foreground", "do not go to the background")
     .addOption(new Option("--session", "serve this user's session bus").conflicts(["socket", "foreground"]))
     .option("--replace", "with --session: take the name from the program that has it")
@@ -187,7 +192,7 @@ class KeyringAccess {
 
   readonly status = (): Promise<VaultStatus> => this.user.status();
 
-  /** In the background, the keyring ends with its token. */
+  /** In the background, the keyring ends with its token; otherwise it makes another one. */
   readonly client = async (hasEnded: boolean): Promise<StrongroomClient> => {
     if (hasEnded && !this.#flags.detached) await this.#drop();
     this.#own ??= this.#open();
@@ -212,7 +217,8 @@ class KeyringAccess {
   }
 
   async #open() {
-    const ttlSeconds = Math.ceil((this.#flags.ttl ?? defaultTtlMs) / 1000);
+    const { ttl, detached } = this.#flags;
+    const ttlSeconds = Math.ceil((ttl ?? (detached ? defaultTtlMs : renewedTtlMs)) / 1000);
     const paths = [`${mustBePath(this.#flags.prefix)}/`];
     const rights = { can: ["list", "get", "put", "delete"], paths, ttlSeconds } as const;
     const made = await makeNarrowToken(this.user, "keyring", rights);
@@ -222,6 +228,9 @@ class KeyringAccess {
     return { client: new StrongroomClient({ ...this.#place, token }), revoke };
   }
 }
+
+/** How long the token stays where the process is killed before it can revoke it. */
+const renewedTtlMs = 3_600_000;
 
 const question = "Passphrase of the vault, for a program that uses the keyring: ";
 const tries = 3;
