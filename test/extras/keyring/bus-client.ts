@@ -25,8 +25,17 @@ export const loginPath = `${root}/collection/login`;
 
 /** Starts the command in the tests' process; returns its socket. */
 export async function startKeyring(server: TestServer, ...flags: readonly string[]) {
+  return startKeyringIn(server, {}, ...flags);
+}
+
+/** Like `startKeyring`, with more variables. */
+export async function startKeyringIn(
+  server: TestServer,
+  more: Readonly<Record<string, string>>,
+  ...flags: readonly string[]
+) {
   const socket = join(temporaryDirectory(), "bus");
-  return { socket, ...(await start(server, ["--foreground", "--socket", socket, ...flags])) };
+  return { socket, ...(await start(server, ["--foreground", "--socket", socket, ...flags], more)) };
 }
 
 /** Starts the command on the session bus of this address, in the tests' process. */
