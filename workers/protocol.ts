@@ -338,8 +338,7 @@ export const assessParts = ["strength", "reuse", "search", "breach"] as const;
 export type AssessPart = (typeof assessParts)[number];
 
 /** The uses of a transit key. */
-export const transitUses = ["encrypt", "decrypt", "unwrap", "rewrap", "sign", "verify", "hmac", "datakey"] as const;
-export type TransitUse = (typeof transitUses)[number];
+export type TransitUse = "encrypt" | "decrypt" | "unwrap" | "rewrap" | "sign" | "verify" | "hmac" | "datakey";
 
 /** The JSON that a client gets. */
 export type JsonResult = { readonly ok: true; readonly response: Bytes };
@@ -366,31 +365,17 @@ export type PlannedOperation = {
 };
 
 /**
- * One message to the key worker: the requests of one turn of the event loop, in order, and behind them the opens, packed in
- * one moved buffer each way, and uses of transit keys with short bodies, where there are any, in another. To clone an open as
- * an object costs more than to open it. A tuple, because the names of an object's members would be written and looked up with
- * each message. `now`: milliseconds since 1970.
+ * One message to the key worker: the requests of one turn of the event loop, in order, and after them the opens, packed in
+ * one moved buffer each way. To clone an open as an object costs more than to open it. A tuple, because the names of an
+ * object's members would be written and looked up with each message. `now`: milliseconds since 1970.
  *
  *   opens, each: form (1): 0, or 1 for Vault's ‖ p, length of the path (4, big endian) ‖ b, length of the blob (4) ‖
  *     path (p, UTF-8) ‖ blob (b)
- *   uses, each: use (1): its place in `transitUses` ‖ n, length of the name (4) ‖ b, length of the blob (4) ‖ d, length of the
- *     body (4) ‖ name (n, UTF-8) ‖ blob (b) ‖ body (d)
  */
-export type Call = readonly [
-  id: number,
-  now: number,
-  requests: readonly ClonedRequest[] | null,
-  opens: Bytes | null,
-  uses?: Bytes,
-];
+export type Call = readonly [id: number, now: number, requests: readonly ClonedRequest[] | null, opens: Bytes | null];
 
-/** The responses to the requests, in the same order, and the results of the opens and uses. */
-export type CallResult = readonly [
-  id: number,
-  responses: readonly Result[] | null,
-  ...opened: Opened | NoneOpened,
-  used?: Used,
-];
+/** The responses to the requests, in the same order, and the results of the opens. */
+export type CallResult = readonly [id: number, responses: readonly Result[] | null, ...opened: Opened | NoneOpened];
 type NoneOpened = readonly [bytes: null, refusals: null];
 
 /**
@@ -402,15 +387,6 @@ type NoneOpened = readonly [bytes: null, refusals: null];
  * refusals: by their place in the message; null when there are none, since a map takes as long to pass as a response.
  */
 export type Opened = readonly [bytes: Bytes, refusals: ReadonlyMap<number, Refusal> | null];
-
-/**
- * Results of packed uses.
- *
- *   bytes, each: r, length of the response (4, big endian) ‖ response (r); nothing where there is no response
- *
- * others: results without a response, by their place in the message; null when there are none.
- */
-export type Used = readonly [bytes: Bytes, others: ReadonlyMap<number, ResultOf<"useTransitKey">> | null];
 
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]["request"];

@@ -26,7 +26,6 @@ import type {
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { keyWorkerFile } from "../program-files.js";
-import { fitsPacked, isQuickUse, type PackableUse, packUses, resolveUses } from "./packed-uses.js";
 
 /** Operations that derive a key or change the header. */
 const derivingOperations = [
@@ -68,6 +67,10 @@ const maxBatch = 32;
 /** The key worker is quick with a value of this size. */
 const quickBytes = 16 * 1024;
 
+/** Uses of transit keys that are quick with most keys, with a body that is too short for a batch of many. */
+const quickUses: readonly string[] = ["encrypt", "decrypt", "hmac"];
+const quickBodyBytes = 2048;
+
 /** Larger bodies go to the key worker one at a time: what comes after them waits for one of them at most. */
 const bulkyBytes = 64 * 1024;
 
@@ -77,11 +80,10 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-/** One message that was sent, and when, in milliseconds. `opens` and `uses` are packed: see `Call`. */
+/** One message that was sent, and when, in milliseconds. `opens` are packed: see `Call`. */
 type Sent = {
   readonly cloned: readonly Waiting[];
   readonly opens: readonly Waiting[];
-  readonly uses: readonly Waiting[];
   readonly at: number;
 };
 
@@ -295,16 +297,11 @@ export class KeyWorker {
     const requests: ClonedRequest[] = [];
     const opens: Waiting[] = [];
     const blobs: OpenRequest[] = [];
-    const uses: Waiting[] = [];
-    const inputs: PackableUse[] = [];
     for (const one of waiting) {
       const { request } = one;
       if (request.op === "open") {
         opens.push(one);
         blobs.push(request);
-      } else if (isPackable(request)) {
-        uses.push(one);
-        inputs.push(request);
       } else {
         cloned.push(one);
         requests.push(request);
@@ -313,12 +310,11 @@ export class KeyWorker {
     const { clock } = this.#options;
     const [id, now] = [thread.messages++, clock.now()];
     const packedOpens = blobs.length === 0 ? null : packed(blobs);
-    const others = [id, now, requests.length === 0 ? null : requests, packedOpens] as const;
-    const call: Call = inputs.length === 0 ? others : [...others, packUses(inputs)];
+    const call: Call = [id, now, requests.length === 0 ? null : requests, packedOpens];
     if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // no other request shares its message
     try {
       thread.port.postMessage(call, movedWith(call));
-      thread.sent.set(id, { cloned, opens, uses, at: clock.elapsed() });
+      thread.sent.set(id, { cloned, opens, at: clock.elapsed() });
     } catch (cause) {
       rejectAll(waiting, noResponse(cause));
     }
@@ -333,7 +329,7 @@ export class KeyWorker {
     this.#derived = false;
   }
 
-  #take(thread: Thread, [id, responses, bytes, refusals, used]: CallResult): void {
+  #take(thread: Thread, [id, responses, bytes, refusals]: CallResult): void {
     thread.hasResponded = true;
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
@@ -342,7 +338,6 @@ export class KeyWorker {
     if (!mayWait(sent)) responded?.(clock.elapsed() - sent.at);
     for (const [i, { resolve }] of sent.cloned.entries()) resolve(responses?.[i] as Result);
     if (bytes !== null) resolveOpens(sent.opens, bytes, refusals);
-    if (used !== undefined) resolveUses(sent.uses.length, used, (i, result) => sent.uses[i]?.resolve(result));
   }
 
   #threadCrashed(thread: Thread): void {
@@ -403,7 +398,7 @@ function end(thread: Thread, reason: VaultError): Promise<void> {
   thread.hasEnded = true;
   thread.port.close();
   rejectAll(thread.bulky.splice(1), reason);
-  for (const { cloned, opens, uses } of thread.sent.values()) rejectAll([...cloned, ...opens, ...uses], reason);
+  for (const { cloned, opens } of thread.sent.values()) rejectAll([...cloned, ...opens], reason);
   thread.sent.clear();
   return thread.pool.destroy();
 }
@@ -427,8 +422,8 @@ function isQuick(request: Request): boolean {
   return request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
 }
 
-function isPackable(request: Request): request is PackableUse {
-  return request.op === "useTransitKey" && fitsPacked(request);
+function isQuickUse({ use, body }: RequestOf<"useTransitKey">): boolean {
+  return quickUses.includes(use) && body.byteLength <= quickBodyBytes;
 }
 
 function isBulky(request: Request): boolean {
@@ -436,9 +431,8 @@ function isBulky(request: Request): boolean {
 }
 
 /** Bodies of writes that are not shared and packed requests are moved. */
-function movedWith([, , requests, opens, uses]: Call): ArrayBuffer[] {
+function movedWith([, , requests, opens]: Call): ArrayBuffer[] {
   const moved = opens === null ? [] : [opens.buffer];
-  if (uses !== undefined) moved.push(uses.buffer);
   for (const request of requests ?? []) {
     if (request.op === "write" && "body" in request && request.body.buffer instanceof ArrayBuffer)
       moved.push(request.body.buffer);

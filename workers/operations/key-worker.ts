@@ -16,7 +16,6 @@ import { kvMetadata, kvRead, kvVersions } from "./kv.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
 import { startLogin } from "./logins.js";
 import { openPacked } from "./opens.js";
-import { usePacked } from "./packed-uses.js";
 import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
@@ -76,15 +75,13 @@ export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Cont
 }
 
 /** The responses' bytes are moved, not copied. */
-async function respond(port: Port, shared: Context, [id, now, requests, opens, uses]: Call): Promise<void> {
+async function respond(port: Port, shared: Context, [id, now, requests, opens]: Call): Promise<void> {
   const context = { ...shared, now };
   const responses = requests && (await Promise.all(requests.map((request) => responseTo(context, request))));
   const opened = opens === null ? noneOpened : openPacked(context, opens);
   const moved = responses === null ? [] : responses.flatMap(resultBuffers);
   if (opened[0] !== null) moved.push(opened[0].buffer);
-  if (uses === undefined) return port.postMessage([id, responses, ...opened], moved);
-  const used = await usePacked(context, uses);
-  port.postMessage([id, responses, ...opened, used], [...moved, used[0].buffer]);
+  port.postMessage([id, responses, ...opened], moved);
 }
 
 const noneOpened = [null, null] as const;
