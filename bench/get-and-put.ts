@@ -25,9 +25,21 @@ export async function* compareGets(loaders: Loaders, options: Options): AsyncGen
   await fillNaive(strongroom, naive);
   const many = await alternate(loaders, [strongroom, bare, naive], get(64), options);
   yield { title: "get of 200 bytes, 64 connections", findings: findingsOf(many) };
+  const closed = await alternate(
+    loaders,
+    [strongroom, bare].map(closing),
+    { ...get(16), perSecond: undefined },
+    options,
+  );
+  yield { title: "get of 200 bytes, 16 connections, a connection for each", findings: findingsOf(closed) };
   const keyThread = await startKeyThread(response, strongroom);
   const one = await alternate(loaders, [strongroom, bare, keyThread], get(1), options);
   yield { title: "get of 200 bytes, 1 connection", findings: findingsOf(one) };
+}
+
+/** The subject closes each connection after its response, as for programs without keep-alive. */
+function closing<S extends Subject>(subject: S): S {
+  return { ...subject, headers: { ...subject.headers, Connection: "close" } };
 }
 
 export async function* comparePuts(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
