@@ -10,6 +10,7 @@ import { compareOpenBao } from "./openbao.js";
 import { type Options, readOptions, runCommand, sharedUsage, show } from "./options.js";
 import { measureScale } from "./scale.js";
 import { measureStorm } from "./storm.js";
+import { showTables } from "./tables.js";
 import { measureTransit } from "./transit.js";
 import { compareVaultPort } from "./vault-port.js";
 
@@ -18,6 +19,8 @@ const questions = {
   vault: "a get on the port for Vault's clients, beside the native get",
   put: "a put, beside a bare durable loop, and one behind node:https",
   storm: "status and get while 16 clients unlock, beside a busy process",
+  tables:
+    "autocannon's own tables of get, put, and get in a storm, beside bare servers, and OpenBao where --bao names it",
   transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
   openbao: "uses of transit keys on the port for Vault's clients, beside OpenBao's own server (only if named)",
   broker: "gets beside 1,000 streams through the broker; a body of 1 GB beside a plain CONNECT tunnel (needs curl)",
@@ -32,7 +35,7 @@ const usage = `usage: npm run bench -- [options]
 ${Object.entries(questions)
   .map(([name, about]) => `  ${name.padEnd(17)}${about}\n`)
   .join("")}
-${sharedUsage}  --bao FILE       the program of OpenBao, for "openbao"; default: bao
+${sharedUsage}  --bao FILE       the program of OpenBao, for "openbao" and "tables"; default: bao
   --million        "scale" with 1,000,000 secrets also: fills the disk with 4 GiB and takes long
 `;
 
@@ -58,6 +61,7 @@ function answer(question: Question, loaders: Loaders, options: Options): AsyncGe
   if (question === "vault") return compareVaultPort(loaders, options);
   if (question === "openbao") return compareOpenBao(loaders, options);
   if (question === "put") return comparePuts(loaders, options);
+  if (question === "tables") return showTables(loaders, options);
   if (question === "storm") return measureStorm(loaders, options);
   if (question === "transit") return measureTransit(loaders, options);
   if (question === "broker") return measureBroker(loaders, options);

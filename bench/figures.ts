@@ -1,4 +1,5 @@
 /** Figures of a measurement: medians with their spread, ratios round by round, and the tables that show them. */
+import { stripVTControlCharacters } from "node:util";
 
 export type Spread = { readonly median: number; readonly min: number; readonly max: number };
 
@@ -7,7 +8,8 @@ export type Unit = "×" | "s" | "ms" | "µs" | "MiB" | "KiB" | "MB/s" | "/s" | "
 /** One line of a table. */
 export type Finding = { readonly what: string; readonly value: Spread; readonly unit: Unit };
 
-export type Outcome = { readonly title: string; readonly findings: readonly Finding[] };
+/** `table`: of a tool that draws its own, in place of findings. */
+export type Outcome = { readonly title: string; readonly findings: readonly Finding[]; readonly table?: string };
 
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError("there is no median of nothing");
@@ -32,7 +34,8 @@ export function found(what: string, values: readonly number[], unit: Unit): Find
 }
 
 /** The table for a terminal. */
-export function plainTable({ title, findings }: Outcome): string {
+export function plainTable({ title, findings, table }: Outcome): string {
+  if (table !== undefined) return `\n${title}\n${table}\n`;
   const rows = findings.map(findingCells);
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
@@ -40,7 +43,8 @@ export function plainTable({ title, findings }: Outcome): string {
   return `\n${title}\n${rows.map((row) => `  ${line(row).trimEnd()}\n`).join("")}`;
 }
 
-export function markdownTable({ title, findings }: Outcome): string {
+export function markdownTable({ title, findings, table }: Outcome): string {
+  if (table !== undefined) return `\n#### ${title}\n\n\`\`\`text\n${stripVTControlCharacters(table).trim()}\n\`\`\`\n`;
   const rows = findings.map((finding) => `| ${findingCells(finding).join(" | ")} |\n`);
   return `\n#### ${title}\n\n| What | Median | Spread |\n| --- | ---: | ---: |\n${rows.join("")}`;
 }

@@ -1,5 +1,5 @@
-/** Uses of transit keys on the port for Vault's clients, beside the same requests to OpenBao's own server. */
-import { spawn, spawnSync } from "node:child_process";
+/** OpenBao's own server: started in both of its modes; its transit keys beside ours on the port for Vault's clients. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +13,8 @@ import { type Finding, found, type Outcome, ratios } from "./figures.js";
 import { type Loaders, type Sample, takeSample, type Workload } from "./measure.js";
 import { type Options, UsageError } from "./options.js";
 import { totalCpu } from "./process-usage.js";
-import { type Subject, startStrongroom } from "./subjects.js";
+import { type StrongroomSubject, type Subject, startStrongroom } from "./subjects.js";
+import { pathOf } from "./vaults.js";
 
 const connections = 64;
 const perBatch = 1000;
@@ -54,8 +55,8 @@ function post(path: string, body: object) {
 
 /** @throws UsageError where there is no `bao` */
 export async function* compareOpenBao(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
-  const { stdout, status } = spawnSync(options.bao, ["version"], { encoding: "utf8" });
-  if (status !== 0) throw new UsageError(`"${options.bao}" is no OpenBao: name its program with --bao FILE`);
+  const version = baoVersion(options.bao);
+  if (version === null) throw new UsageError(`"${options.bao}" is no OpenBao: name its program with --bao FILE`);
   const [ours, theirs] = [await startOurs(options), await startBao(options.bao)];
   for (const use of uses) {
     const rounds: { readonly ours: Sample; readonly theirs: Sample }[] = [];
@@ -68,8 +69,72 @@ export async function* compareOpenBao(loaders: Loaders, options: Options): Async
       if (round >= 0) rounds.push(pair); // the first round is warm-up
     }
     const size = use.perRequest === 1 ? `${connections} connections` : "4 connections";
-    yield { title: `${use.name}, 200 bytes, ${size}, beside ${stdout.trim()}`, findings: openBaoFindings(use, rounds) };
+    yield { title: `${use.name}, 200 bytes, ${size}, beside ${version}`, findings: openBaoFindings(use, rounds) };
   }
+}
+
+/** Returns what the program says of itself; null when it is no OpenBao. */
+export function baoVersion(program: string): string | null {
+  const { stdout, status } = spawnSync(program, ["version"], { encoding: "utf8" });
+  return status === 0 ? stdout.trim() : null;
+}
+
+/** An OpenBao with version 1 of its KV engine. `forKv`: the same requests, to that engine. */
+type KvSubject = { readonly subject: Subject; readonly forKv: (workload: Workload) => Workload };
+
+/** Starts OpenBao as a server of one node, with raft on disk and the certificate of the Strongroom beside it, and fills it. */
+export async function startRaft(program: string, { server }: StrongroomSubject, secrets: number): Promise<KvSubject> {
+  const [directory, vaultPort] = [temporaryDirectory(), await freePort()];
+  const config = join(directory, "server.hcl");
+  const pair = { cert: server.certificateFile, key: join(server.home, "tls", "key.pem") };
+  writeFileSync(config, raftConfig(directory, vaultPort, await freePort(), pair));
+  const env = { PATH: process.env["PATH"], HOME: directory };
+  const child = startBaoProcess(program, ["server", `-config=${config}`], env);
+  const { certificate } = server;
+  const unsealed = { secret_shares: 1, secret_threshold: 1 };
+  const made = await untilReady(() => must({ vaultPort, certificate, token: "" }, "PUT", "sys/init", unsealed));
+  const port = { vaultPort, certificate, token: String(made.root_token) };
+  await must(port, "PUT", "sys/unseal", { key: made.keys[0] });
+  await untilReady(() => must(port, "POST", "sys/mounts/kv", { type: "kv", options: { version: "1" } }));
+  for (let n = 0; n < secrets; n++) await must(port, "POST", `kv/${pathOf(n)}`, { value: "v".repeat(200) });
+  const url = `https://127.0.0.1:${vaultPort}`;
+  const subject = { ...baoSubject(child, url, port.token), name: "OpenBao (raft, KV version 1)" };
+  const toKv = (path: string) => path.replace("/v1/secrets/", "/v1/kv/");
+  const forKv = (workload: Workload) => ({
+    ...workload,
+    requests: workload.requests.map((request) => ({ ...request, path: toKv(request.path) })),
+  });
+  return { subject, forKv };
+}
+
+function raftConfig(directory: string, port: number, clusterPort: number, pair: { cert: string; key: string }): string {
+  return `storage "raft" {
+  path = "${directory}"
+  node_id = "benchmark"
+}
+listener "tcp" {
+  address = "127.0.0.1:${port}"
+  tls_cert_file = "${pair.cert}"
+  tls_key_file = "${pair.key}"
+}
+api_addr = "https://127.0.0.1:${port}"
+cluster_addr = "https://127.0.0.1:${clusterPort}"
+`;
+}
+
+function startBaoProcess(program: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+  const child = spawn(program, args, { env, stdio: "ignore" });
+  const ended = once(child, "exit");
+  later(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  return child;
+}
+
+function baoSubject(child: ChildProcess, url: string, token: string): Subject {
+  const headers = { "X-Vault-Token": token };
+  return { name: "OpenBao", url, pid: child.pid ?? 0, child, threads: { engine: [], pool: [] }, headers };
 }
 
 async function startOurs({ nodeFlags }: Options): Promise<Contender> {
@@ -89,23 +154,14 @@ async function startBao(program: string): Promise<Contender> {
   writeFileSync(config, listenerOn(vaultPort, directory));
   const own = [`-dev-listen-address=127.0.0.1:${await freePort()}`, `-dev-tls-cert-dir=${directory}`, "-dev-tls"];
   const args = ["server", "-dev", ...own, `-config=${config}`, `-dev-root-token-id=${token}`, "-dev-no-store-token"];
-  const child = spawn(program, args, { env: { PATH: process.env["PATH"], HOME: directory }, stdio: "ignore" });
-  const ended = once(child, "exit");
-  later(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
+  const child = startBaoProcess(program, args, { PATH: process.env["PATH"], HOME: directory });
   const port = await untilReady(async () => {
     const certificate = readFileSync(join(directory, "vault-ca.pem"), "utf8");
     const found = { vaultPort, certificate, token };
     await must(found, "POST", "sys/mounts/transit", { type: "transit" });
     return found;
   });
-  const subject = {
-    ...{ name: "OpenBao", url: `https://127.0.0.1:${vaultPort}`, pid: child.pid ?? 0, child },
-    ...{ threads: { engine: [], pool: [] }, headers: { "X-Vault-Token": token } },
-  };
-  return { ...(await withKeys(port)), subject };
+  return { ...(await withKeys(port)), subject: baoSubject(child, `https://127.0.0.1:${vaultPort}`, token) };
 }
 
 /** The listener of the development mode takes 1,000 strings in a body, which is half of a batch. */

@@ -15,7 +15,7 @@ import type { PacedReport, PacedStream } from "./programs/paced-load.js";
 import { type Hog, type StrongroomSubject, startHog, startStrongroom } from "./subjects.js";
 import { pathOf } from "./vaults.js";
 
-const unlocks = {
+export const unlocks = {
   connections: 16,
   requests: [{ method: "POST" as const, path: "/v1/unlock", body: JSON.stringify({ passphrase }) }],
 };
@@ -36,11 +36,7 @@ type Round = {
 };
 
 export async function* measureStorm(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
-  const environment = { STRONGROOM_SCRYPT_LOG_N: "17" }; // derivations cost what they cost by default
-  const home = join(temporaryDirectory(), "home");
-  const subject = await startStrongroom(home, { environment, nodeFlags: options.nodeFlags });
-  await mustInit(subject.server);
-  await mustPut(subject.server, pathOf(0), "v".repeat(200));
+  const subject = await startStormSubject(options);
   const hog = await startHog();
   const idle = processMemory(subject.pid).now;
   const rounds: Round[] = [];
@@ -49,6 +45,15 @@ export async function* measureStorm(loaders: Loaders, options: Options): AsyncGe
     if (round >= 0) rounds.push(one); // the first is warm-up
   }
   yield { title: `16 clients unlocking, ${perSecond} status and get a second`, findings: stormFindings(rounds) };
+}
+
+/** Starts a server with one secret, whose derivations cost what they cost by default. */
+export async function startStormSubject({ nodeFlags }: Options): Promise<StrongroomSubject> {
+  const home = join(temporaryDirectory(), "home");
+  const subject = await startStrongroom(home, { environment: { STRONGROOM_SCRYPT_LOG_N: "17" }, nodeFlags });
+  await mustInit(subject.server);
+  await mustPut(subject.server, pathOf(0), "v".repeat(200));
+  return subject;
 }
 
 async function stormRound(
