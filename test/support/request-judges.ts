@@ -22,7 +22,16 @@ import {
   settle,
   type Verdict,
 } from "./request-rig.js";
-import { type ApiRequest, allRequests, isTokenless, type Port, there } from "./requests.js";
+import {
+  type ApiRequest,
+  allRequests,
+  isJoint,
+  isTokenless,
+  jointName,
+  otherScopes,
+  type Port,
+  there,
+} from "./requests.js";
 
 /** Statuses of the port for Vault's clients, where they differ. */
 const ofVault: Partial<Record<ErrorCode, number>> = { UNAUTHORIZED: 403, VAULT_LOCKED: 503 };
@@ -57,11 +66,6 @@ export class Problems {
   refuse(sample: ApiRequest, situation: string, verdict: Verdict, code: ErrorCode): void {
     this.expect(sample, situation, verdict, refusal(sample.port, code));
   }
-}
-
-/** Whether a token with this one scope may send the request. */
-function isPermitted({ may }: ApiRequest, scope: Scope): boolean {
-  return may === "any" || may === "some" || (typeof may === "object" && may.includes(scope));
 }
 
 /** Sends the row that ends the server. */
@@ -114,6 +118,17 @@ function expected(sample: ApiRequest, name: string, locked: boolean, wanted: str
   return name === "out" && emptyOutside.has(sample.at) ? refusal(sample.port, "NOT_FOUND") : wanted;
 }
 
+/**
+ * Returns the tokens that decide who may send a request: those with no or all scopes, one for each scope that permits it, and
+ * one with all other scopes together, which is refused only if each of these is.
+ */
+function decidingTokens({ tokens }: Rig, { may }: ApiRequest): readonly (readonly [string, string | null])[] {
+  const others = otherScopes(may);
+  return [...tokens].filter(
+    ([name]) => name === jointName(others) || !(others.includes(name as Scope) || isJoint(name)),
+  );
+}
+
 /** Folders that have nothing outside of `app/`. */
 const emptyOutside = new Set(["LIST /v1/*/metadata/:path", "LIST /v1/*/keys"]);
 
@@ -122,7 +137,7 @@ async function judgeTokens(rig: Rig, requests: readonly ApiRequest[], locked: bo
   const problems = new Problems();
   for (const sample of requests) {
     const { changes, wanted } = harmless(sample);
-    for (const [name, token] of rig.tokens) {
+    for (const [name, token] of decidingTokens(rig, sample)) {
       const given = expected(sample, name, locked, wanted);
       if (endsServer(sample) && given === wanted) continue; // other judges send requests that lock or end
       problems.expect(sample, `locked ${locked}, token ${name}`, await ask(rig, sample, { ...changes, token }), given);
@@ -137,7 +152,7 @@ const isEnded = (name: string) => name === "expired" || name === "revoked";
 function mayBeSent(sample: ApiRequest, name: string): boolean {
   if (name === "root" || isTokenless(sample)) return true;
   if (name === "in" || name === "out") return sample.may !== "root" && sample.may !== "page";
-  return isPermitted(sample, name as Scope);
+  return !isJoint(name) && !otherScopes(sample.may).includes(name as Scope);
 }
 
 export const judgeUnlocked: Judge = (rig, requests) => judgeTokens(rig, requests, false);
@@ -334,7 +349,7 @@ export const judgeOthers: Judge = async (rig, requests) => {
 export const judgeMethods: Judge = async (rig, requests) => {
   const problems = new Problems();
   await mustLock(rig.server);
-  for (const sample of requests) {
+  for (const sample of new Map(requests.map((one) => [pathOf(one), one])).values()) {
     const allow = sample.port === "native" ? methodsAt(sample) : null;
     const wrong = ["GET", "POST", "PUT", "DELETE"].find((method) => allow?.includes(method) === false) ?? "REPORT";
     for (const method of ["OPTIONS", "TRACE", wrong]) await judgeMethod(rig, sample, method, allow, problems);
@@ -365,10 +380,15 @@ async function judgeMethod(
   problems.refuse(sample, `${method}, no token`, await ask(rig, sample, { method, token: null }), "UNAUTHORIZED");
 }
 
+/** Returns the path that the sample is sent to, after its port. */
+function pathOf({ port, target, subject }: ApiRequest): string {
+  return `${port} /v1/${target.replace("{subject}", subject ?? "").replace(/\?.*/, "")}`;
+}
+
 /** Returns the methods of the rows that have the sample's path. */
 function methodsAt(sample: ApiRequest): string[] {
-  const path = `/v1/${sample.target.replace("{subject}", sample.subject ?? "").replace(/\?.*/, "")}`;
-  const rows = allRequests.filter(({ port, at }) => port === sample.port && pathPattern(at).test(path));
+  const [port, path = ""] = pathOf(sample).split(" ");
+  const rows = allRequests.filter((row) => row.port === port && pathPattern(row.at).test(path));
   return [...new Set(rows.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])))];
 }
 

@@ -15,7 +15,17 @@ import {
   send,
 } from "../../tools/rig/test-client.js";
 import { type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
-import { type ApiRequest, approval, forcedInit, isTokenless, nativeRequests, there } from "./requests.js";
+import {
+  type ApiRequest,
+  allRequests,
+  approval,
+  forcedInit,
+  isTokenless,
+  jointName,
+  nativeRequests,
+  otherScopes,
+  there,
+} from "./requests.js";
 import { ShiftedClock } from "./shifted-clock.js";
 
 /** Nothing but the value has it. */
@@ -25,7 +35,10 @@ export type Rig = {
   /** Its token is the current root token. */
   readonly server: VaultServer & { token: string };
   readonly clock: ShiftedClock;
-  /** Tokens by what they can: `root`, `none`, each scope, `in` and `out` with all scopes at some paths, and ended ones. */
+  /**
+   * Tokens by what they can: `root`, `none`, each scope, all scopes together that do not permit some request, `in` and `out`
+   * with all scopes at some paths, and ended ones.
+   */
   readonly tokens: Map<string, string | null>;
 };
 
@@ -86,6 +99,8 @@ async function makeTokens(server: VaultServer, clock: ShiftedClock): Promise<Map
     ["wrong", "srk_wrong"],
   ]);
   for (const can of scopes) tokens.set(can, await make(`can-${can}`, { can: [can] }));
+  for (const can of allRequests.map(({ may }) => otherScopes(may)).filter((some) => some.length > 0))
+    if (!tokens.has(jointName(can))) tokens.set(jointName(can), await make(`joint-${tokens.size}`, { can }));
   for (const [name, path] of [
     ["in", "app/"],
     ["out", "other/"],

@@ -4,6 +4,7 @@
  * every request.
  */
 import type { Scope } from "../../src/access/scopes.js";
+import { scopes } from "../../src/contract/names.js";
 import { passphrase } from "../../tools/rig/server.js";
 
 export type Port = "native" | "vault";
@@ -52,6 +53,16 @@ export type ApiRequest = {
 
 /** Whether no token is read. */
 export const isTokenless = ({ may }: ApiRequest) => may === "open" || may === "login";
+
+/** Returns the scopes that do not permit a request. */
+export function otherScopes(may: May): readonly Scope[] {
+  if (may === "any" || may === "some") return [];
+  return typeof may === "object" ? scopes.filter((scope) => !may.includes(scope)) : scopes;
+}
+
+/** Returns the name of the token that has these scopes together. */
+export const jointName = (joint: readonly Scope[]) => `joint-${joint.join("-")}`;
+export const isJoint = (name: string) => name.startsWith("joint-");
 
 type Given = Partial<Omit<ApiRequest, "port" | "at" | "method" | "may">>;
 
