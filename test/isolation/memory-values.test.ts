@@ -28,16 +28,16 @@ import { everyRequest } from "./requests-scene.js";
 import { describeMemory, type Look, passphrase, startWithCanary } from "./search.js";
 
 /** Puts over an earlier value, and a third as many of each other change. Short in the normal suite; 200 in the long form. */
-const puts = Number(process.env["STRONGROOM_PUTS"] ?? 60);
+const puts = Number(process.env["STRONGROOM_PUTS"] ?? 24);
 
 /** Gets of a value each, and as many again in batches and of versions. Short in the normal suite; 200 in the long form. */
-const gets = Number(process.env["STRONGROOM_GETS"] ?? 40);
+const gets = Number(process.env["STRONGROOM_GETS"] ?? 22);
 
 /** Checked secrets beside the fixed ones, of 24 to 63 characters. None in the normal suite; 10,000 in the long form. */
 const checked = Number(process.env["STRONGROOM_CHECKED_SECRETS"] ?? 0);
 
 /** Requests through the broker. Short in the normal suite; 200 in the long form. */
-const brokerRequests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 48);
+const brokerRequests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 24);
 
 describeMemory("the server's memory", {
   "has no value once the vault is locked after gets and puts": () => changes(replaceAndGet, puts),

@@ -101,12 +101,12 @@ export async function dumpOf({ child }: ServerProcess, sought?: readonly Uint8Ar
 
 const pieceBytes = 64 * 1024;
 
-/** Returns the pieces in which the bytes sought begin, the piece behind each of these, and every tenth of the others. */
+/** Returns the pieces in which the bytes sought begin, the piece behind each of these, and one in forty of the others. */
 function partOf(segments: readonly Segment[], sought: readonly Uint8Array[]): Segment[] {
   return segments.flatMap(({ address, bytes }) => {
     const held = new Set(sought.flatMap((each) => [...piecesWith(bytes, each)]));
     const cuts = Array.from({ length: Math.ceil(bytes.length / pieceBytes) + 1 }, (_, piece) => piece);
-    const isKept = (piece: number) => piece >= 0 && piece < cuts.length - 1 && (held.has(piece) || piece % 10 === 0);
+    const isKept = (piece: number) => piece >= 0 && piece < cuts.length - 1 && (held.has(piece) || piece % 40 === 0);
     const begins = cuts.filter((piece) => isKept(piece) && !isKept(piece - 1));
     const ends = cuts.filter((piece) => !isKept(piece) && isKept(piece - 1));
     return begins.map((from, i) => {

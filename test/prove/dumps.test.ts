@@ -59,7 +59,7 @@ describe("dumps", function () {
       "an expanded key, in bytes, and the KEK",
       (memory) => {
         scheduleOf(masterKey, "bytes").copy(memory, 8204);
-        kek.copy(memory, 65_536);
+        kek.copy(memory, 20_480);
       },
       2,
       [1, 1, 0],
@@ -78,8 +78,8 @@ describe("dumps", function () {
   for (const [what, plant, attacker, [master = 0, kekCount = 0, text = 0]] of rows) {
     it(`of ${what} are judged the same by both programs`, async function () {
       needs(this, hasPython, "Python");
-      const memory = randomBytes(128 * 1024);
-      vaultId.copy(memory, 100_001); // as a server of the vault has it
+      const memory = randomBytes(32 * 1024);
+      vaultId.copy(memory, 30_001); // as a server of the vault has it
       plant(memory);
       const [headerFile, dump] = [file("header.json", headerOfVersion2.text), file("dump", memory)];
       const known = { "master key": master, "KEK of the passphrase": kekCount, passphrase: text };
@@ -202,9 +202,9 @@ describe("dumps with private transit keys", function () {
   for (const [what, planted, code] of rows) {
     it(`find ${what}: the vault's own keys, and keys that prove.py is given`, async function () {
       needs(this, hasPython, "Python");
-      const memory = randomBytes(128 * 1024);
+      const memory = randomBytes(40 * 1024);
       for (const [i, bytes] of planted.entries()) Buffer.from(bytes).copy(memory, 4099 + 8192 * i);
-      parseHeader(readFileSync(join(vault, "header.json"))).vaultId.copy(memory, 100_001);
+      parseHeader(readFileSync(join(vault, "header.json"))).vaultId.copy(memory, 36_001);
       const [header, dump] = [join(vault, "header.json"), file("dump", memory)];
       const ours = await proveDump(header, dump);
       expect(await pythonDump(header, dump, ...files)).to.deep.equal(ours);

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import type { Check, Report } from "../../prove/report.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { run } from "../../tools/rig/process.js";
+import { isInstalled, run } from "../../tools/rig/process.js";
 import { passphrase } from "../../tools/rig/server.js";
+import { runHere } from "../support/command-here.js";
 
 export type Proven = { readonly code: number | null; readonly report: Report };
 
@@ -26,7 +27,9 @@ export function passphraseFile(text = passphrase): string {
 export async function prove(home: string, ...flags: readonly string[]): Promise<Proven> {
   const isGiven = flags.includes("--as-attacker") || flags.includes("--passphrase-file");
   const known = isGiven ? [] : ["--passphrase-file", passphraseFile()];
-  const { code, stdout, stderr } = await run(["prove", "--json", ...known, ...flags], { STRONGROOM_HOME: home });
+  const more = { STRONGROOM_HOME: home };
+  const runProve = flags.includes("--dump") && !isInstalled ? runHere : run; // no server needs this process then
+  const { code, stdout, stderr } = await runProve(["prove", "--json", ...known, ...flags], more);
   if (stdout === "") throw new Error(`prove printed nothing, but: ${stderr}`);
   return { code, report: JSON.parse(stdout) as Report };
 }
