@@ -8,9 +8,9 @@ import { expect } from "chai";
 import { bind, sendThrough, startAgent, startUpstream, startWithBroker } from "../../tools/rig/broker-rig.js";
 import { shared } from "../../tools/rig/clean-up.js";
 import { environment } from "../../tools/rig/process.js";
-import { type StringIo, stringIo } from "../../tools/rig/string-io.js";
+import { runToItsEnd, type StringIo, stringIo } from "../../tools/rig/string-io.js";
 import { type Json, mustPut, mustStatus, mustSucceed, send } from "../../tools/rig/test-client.js";
-import { runHere, runToItsEnd } from "../support/command-here.js";
+import { runHere } from "../support/command-here.js";
 import { ShiftedClock } from "../support/shifted-clock.js";
 
 type Answer = readonly [status: number, body: object];

@@ -1,15 +1,15 @@
 /** Commands on a pseudo-terminal, and commands with no terminal. */
 import { spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { Readable, Writable } from "node:stream";
 import { later } from "../../tools/rig/clean-up.js";
 import { collect, type Ended, environment, mainArguments, node } from "../../tools/rig/process.js";
 import { pythonFile } from "../../tools/rig/python.js";
-import { stringIo } from "../../tools/rig/string-io.js";
-import { runsHere, runToItsEnd } from "./command-here.js";
+import { runToItsEnd, stringIo, writeTo } from "../../tools/rig/string-io.js";
+import { runsHere } from "./command-here.js";
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -143,7 +143,7 @@ export function runOnTerminal(
   more: Environment = {},
 ): Promise<OnTerminal> {
   const hasSignals = [reactions].flat().some(({ signal, hangsUp }) => signal !== undefined || hangsUp);
-  return hasSignals || !runsHere(args, more)
+  return hasSignals || !runsHere(args, more, true)
     ? runProgramOnTerminal([node, ...mainArguments, ...args], reactions, more)
     : terminals().run(args, [reactions].flat(), more);
 }
@@ -241,13 +241,6 @@ async function runAt(name: string, args: readonly string[], more: Environment): 
     closeSync(descriptor);
   }
   return io.exitCode;
-}
-
-function writeTo(descriptor: number) {
-  return (chunk: Buffer, _encoding: string, done: () => void) => {
-    for (let written = 0; written < chunk.length; ) written += writeSync(descriptor, chunk, written);
-    done();
-  };
 }
 
 /** Runs without a terminal; `inputs` become standard input and the descriptors from 3 on. */

@@ -1,11 +1,17 @@
 /** An `Io` of strings, with which a command runs in the tests' own process. */
 import { EventEmitter } from "node:events";
+import { writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { Readable, Writable } from "node:stream";
+import { runCommandLine } from "../../src/cli/command-line.js";
 import { type Io, type OutputStream, processIo } from "../../src/cli/kit/io.js";
 import { homeDirectory } from "../../src/client/default-home.js";
 import { systemClock } from "../../src/clock.js";
 import { mainArguments, node } from "./process.js";
+
+/** Commands that need a process: they are one for others, or give their own streams to a program. */
+export const needProcess: readonly string[] =
+  "serve run run-environment agent agent-relay browse edit pick ssh-agent keyring mcp up prove".split(" ");
 
 /** Thrown by `exit`, in place of the end of the process. */
 export class Exited extends Error {}
@@ -34,6 +40,7 @@ export function stringIo({ input = new Uint8Array(), ...given }: StringIoOptions
     stdin: Readable.from(input.length === 0 ? [] : [Buffer.from(input)]),
     stdinDescriptor: -1,
     openTerminal: () => null,
+    childStreams: ["ignore", "ignore", "ignore"],
     stdout: out.stream,
     stderr: err.stream,
     env,
@@ -64,4 +71,23 @@ function collector(): { readonly stream: OutputStream; readonly bytes: () => Buf
     },
   });
   return { stream, bytes: () => Buffer.concat(chunks) };
+}
+
+/** Runs a command with this Io until it returns or exits. */
+export async function runToItsEnd(args: readonly string[], io: Io): Promise<void> {
+  try {
+    await runCommandLine(args, io);
+  } catch (error) {
+    if (!(error instanceof Exited)) throw error;
+  } finally {
+    process.umask(ownUmask);
+  }
+}
+
+/** Returns the `write` of a stream that writes to a descriptor before it goes on. */
+export function writeTo(descriptor: number) {
+  return (chunk: Buffer, _encoding: string, done: () => void) => {
+    for (let written = 0; written < chunk.length; ) written += writeSync(descriptor, chunk, written);
+    done();
+  };
 }

@@ -20,6 +20,9 @@ export type OutputStream = NodeJS.WritableStream & {
   readonly rows?: number;
 };
 
+/** A descriptor, this process's own stream, or none. */
+export type ChildStream = number | "inherit" | "ignore";
+
 /** Members of the process and the machine that a command may use. */
 export interface Io {
   readonly stdin: NodeJS.ReadableStream & AsyncIterable<Buffer> & { readonly isTTY?: boolean };
@@ -32,6 +35,8 @@ export interface Io {
   openTerminal(flags?: number): number | null;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
+  /** Streams of a child that has the command's own, as `spawn` takes them. */
+  readonly childStreams: readonly [input: ChildStream, output: ChildStream, errors: ChildStream];
   readonly env: NodeJS.ProcessEnv;
   /** The working directory, where a project file is looked for. */
   cwd(): string;
@@ -80,6 +85,7 @@ export const processIo: Io = {
   get stderr() {
     return process.stderr;
   },
+  childStreams: ["inherit", "inherit", "inherit"],
   env: process.env,
   cwd: () => process.cwd(),
   homeDirectory: () => homeDirectory(process.env),

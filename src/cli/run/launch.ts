@@ -47,8 +47,8 @@ export function launch(io: Io, command: readonly string[], { mask, isRepeated, .
     inherited,
     dumpFilter: inheritedDumpFilter,
   } satisfies LaunchRequest);
-  const output = mask ? "pipe" : "inherit";
-  const stdio = withDescriptors(["inherit", output, output], descriptors);
+  const [input, output, errors] = io.childStreams;
+  const stdio = withDescriptors(mask ? [input, "pipe", "pipe"] : [input, output, errors], descriptors);
   if (maskPipe !== null) stdio[maskPipe] = "pipe";
   try {
     const args = ["--", entryFile, "run-environment", json, ...command];

@@ -7,9 +7,9 @@ import { Variant } from "../../../src/cli/kit/dbus/wire.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { environment } from "../../../tools/rig/process.js";
 import { passphrase, shareTestServer } from "../../../tools/rig/server.js";
-import { stringIo } from "../../../tools/rig/string-io.js";
+import { runToItsEnd, stringIo } from "../../../tools/rig/string-io.js";
 import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
-import { runHere, runToItsEnd } from "../../support/command-here.js";
+import { runHere } from "../../support/command-here.js";
 import { BusClient, loginPath, root, startKeyringIn, TestSession } from "./bus-client.js";
 
 const item = "org.freedesktop.Secret.Item";

@@ -17,8 +17,7 @@ import {
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { collect, environment, mainArguments, node } from "../../../tools/rig/process.js";
 import type { TestServer } from "../../../tools/rig/server.js";
-import { stringIo } from "../../../tools/rig/string-io.js";
-import { runToItsEnd } from "../../support/command-here.js";
+import { runToItsEnd, stringIo } from "../../../tools/rig/string-io.js";
 
 export const root = "/org/freedesktop/secrets";
 export const loginPath = `${root}/collection/login`;

@@ -72,10 +72,10 @@ function explainSignals(signals: readonly string[]): string {
 
 /** Returns the streams of a child that gets these descriptors under their numbers. */
 export function withDescriptors(
-  streams: readonly ("inherit" | "pipe" | "ignore")[],
+  streams: readonly ("inherit" | "pipe" | "ignore" | number)[],
   descriptors: readonly number[],
 ): ("inherit" | "pipe" | "ignore" | number)[] {
-  const all: ("inherit" | "pipe" | "ignore" | number)[] = [...streams];
+  const all = [...streams];
   for (const descriptor of descriptors) {
     while (all.length < descriptor) all.push("ignore"); // closed
     all[descriptor] = descriptor;
