@@ -8,9 +8,10 @@ import type { Browser, Page } from "puppeteer-core";
 import { chromium, openPage, startBrowser, stormed, waitForState } from "../../tools/rig/browser.js";
 import { later, shared } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { run, type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { passphrase } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 

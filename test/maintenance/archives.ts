@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Header } from "tar";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { type Ended, run } from "../../tools/rig/process.js";
+import type { Ended } from "../../tools/rig/process.js";
 import { realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 
 export const secrets: Readonly<Record<string, string>> = {
   "app/db/password": "s3cr3t",

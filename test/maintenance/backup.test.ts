@@ -21,10 +21,10 @@ import { expect } from "chai";
 import { backUp } from "../../src/maintenance/backup/write-backup.js";
 import { enterHolder, removeHolder } from "../../src/storage/files/claim.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { start } from "../cli/run-command.js";
+import { run } from "../support/command-here.js";
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
 
 describe("a backup", () => {

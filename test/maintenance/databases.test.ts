@@ -9,7 +9,7 @@ import { migrate } from "../../src/maintenance/migrate.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
-import { type Ended, run } from "../../tools/rig/process.js";
+import type { Ended } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustCount,
@@ -22,6 +22,7 @@ import {
   send,
 } from "../../tools/rig/test-client.js";
 import { bytes } from "../support/bytes.js";
+import { run } from "../support/command-here.js";
 import { MemoryStore, nothingKept } from "../support/memory-store.js";
 import { headerOfVersion1 } from "../vectors/frozen-headers.js";
 

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { environment, mainFile, node, run, startProcess } from "../../tools/rig/process.js";
+import { environment, mainFile, node, startProcess } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustLock, mustPut, send } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
 import { copyOf, doctor, inspect, makeHome } from "./doctor-homes.js";
@@ -181,7 +182,7 @@ describe("strongroom doctor", () => {
     ];
     for (const [flags, says] of refused) {
       it(`${flags.join(" ")} without a terminal exits 2 and says what to do`, async () => {
-        const { code, stderr } = await runWithoutTerminal(["doctor", "--home", home, ...flags]);
+        const { code, stderr } = await run(["doctor", "--home", home, ...flags]);
         expect(code).to.equal(2);
         expect(stderr).to.contain(says);
       });

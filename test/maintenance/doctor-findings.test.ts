@@ -24,9 +24,9 @@ import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/fin
 import { encodeJournal } from "../../src/storage/files/journal.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { run } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { parseLog, rebuilt } from "../audit/sample-log.js";
+import { run } from "../support/command-here.js";
 import { contentsOf, copyOf, inspect, makeHome, type Report } from "./doctor-homes.js";
 
 const isRoot = process.getuid?.() === 0;

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { asJson, diagnosisExitCode } from "../../src/cli/commands/doctor.js";
 import { runDoctor } from "../../src/maintenance/doctor/inspect-home.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 
 export type Json = { readonly [name: string]: unknown };
 

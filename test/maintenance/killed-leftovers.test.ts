@@ -9,9 +9,9 @@ import { enterHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run } from "../../tools/rig/process.js";
 import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 import { inspect, makeHome } from "./doctor-homes.js";
 

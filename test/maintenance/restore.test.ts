@@ -22,10 +22,10 @@ import { restore as restoreVault } from "../../src/maintenance/backup/restore-ba
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { cleanUpMark, cleanUpTo, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run } from "../../tools/rig/process.js";
 import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustInit } from "../../tools/rig/test-client.js";
 import { start } from "../cli/run-command.js";
+import { run } from "../support/command-here.js";
 import { failingFiles } from "../support/failing-files.js";
 import {
   archiveOf,

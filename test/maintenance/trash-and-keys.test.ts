@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
-import { type Ended, run } from "../../tools/rig/process.js";
+import type { Ended } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   type Json,
@@ -16,6 +16,7 @@ import {
   type Send,
   send,
 } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 import { changing } from "../support/key-requests.js";
 
 const plaintext = Buffer.from("kept").toString("base64");

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { StartError } from "../../src/errors.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
 import { preparedHome } from "../../tools/rig/prepared-home.js";
-import { NotStarted, run, startProcess } from "../../tools/rig/process.js";
+import { NotStarted, startProcess } from "../../tools/rig/process.js";
 import { passphrase, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
@@ -18,6 +18,7 @@ import {
   secretTarget,
   send,
 } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 import { unlockWith } from "../support/key-requests.js";
 import { type FrozenHome, frozenHomes } from "../vectors/frozen-homes.js";
 

@@ -7,7 +7,6 @@ import type { BatchOperation, StrongroomClient } from "../../src/client/client.j
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
-import { run } from "../../tools/rig/process.js";
 import {
   passphrase,
   realScryptCost,
@@ -18,6 +17,7 @@ import {
 import { mustInit, mustStatus, mustUnlock } from "../../tools/rig/test-client.js";
 import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { mustDo, strongroom } from "../cli/run-command.js";
+import { run } from "../support/command-here.js";
 import { clientOf } from "../support/library.js";
 
 const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 10);

@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { run, startProcess } from "../../tools/rig/process.js";
+import { startProcess } from "../../tools/rig/process.js";
 import { startLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { connectRaw, mustGet, mustInit, mustPut, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 
 type LocalAnswer = { readonly status: number; readonly json: { readonly [name: string]: unknown } };
 

@@ -6,9 +6,10 @@ import { connect, type PeerCertificate } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run, startProcess } from "../../tools/rig/process.js";
+import { startProcess } from "../../tools/rig/process.js";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { closeConnections, mustInit, mustStatus, openRaw } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 import { clientOf } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
 

@@ -3,7 +3,6 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { run } from "../../tools/rig/process.js";
 import { realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
   mustGet,
@@ -16,6 +15,7 @@ import {
   send,
 } from "../../tools/rig/test-client.js";
 import { backup, must, restore } from "../maintenance/archives.js";
+import { run } from "../support/command-here.js";
 
 /** 32 segments, 1,024 bytes; `letter` is ASCII. */
 function deepest(letter: string): string {

@@ -3,9 +3,10 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { NotStarted, run, startProcess } from "../../tools/rig/process.js";
+import { NotStarted, startProcess } from "../../tools/rig/process.js";
 import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustUnlock, send } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 
 type Row = {
   /** Below the home. */

@@ -10,8 +10,9 @@ import { findPassword } from "../../../src/storage/postgres/pass-file.js";
 import type { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { later, shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { freePort, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
-import { run, startProcess } from "../../../tools/rig/process.js";
+import { startProcess } from "../../../tools/rig/process.js";
 import { bytes } from "../../support/bytes.js";
+import { run } from "../../support/command-here.js";
 
 const password = "a:b\\c ü";
 

@@ -8,8 +8,8 @@ import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { shared } from "../../../tools/rig/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
-import { run } from "../../../tools/rig/process.js";
 import { bytes } from "../../support/bytes.js";
+import { run } from "../../support/command-here.js";
 
 const tables = ["schema_version", "vault", "current", "secret", "secret_count", "document", "blob"];
 const functionNames = [
