@@ -4,8 +4,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { makeCommandProgram } from "../../tools/rig/command-program.js";
 import { needs } from "../../tools/rig/needs.js";
-import { collect, environment, mainFile, node, run } from "../../tools/rig/process.js";
+import { collect, environment } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import {
   mustCreateToken,
@@ -16,6 +17,7 @@ import {
   mustUnlock,
   send,
 } from "../../tools/rig/test-client.js";
+import { run } from "../support/command-here.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 
 const shells = ["bash", "zsh", "fish"] as const;
@@ -99,14 +101,18 @@ describe("completion", () => {
     for (const name of ["deploy-1", "deploy-2", "runner"]) await mustCreateToken(started, { name, can: ["get"] });
   });
 
-  /** Runs `complete-paths` of this build, with more patience than at a prompt: other tests may keep the machine busy. */
-  const completePaths = `[ "$1" = complete-paths ] && shift && exec "${node}" "${mainFile}" complete-paths --timeout 60s "$@"`;
+  /** Runs `complete-paths` with more patience than at a prompt: other tests may keep the machine busy. */
+  let completePaths = "";
 
   /** Holds the shells' scripts and a `strongroom` for them. */
   let directory = "";
   before(async () => {
     directory = temporaryDirectory();
-    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\n${completePaths}\n`, { mode: 0o755 });
+    const program = await makeCommandProgram();
+    completePaths = `[ "$1" = complete-paths ] && shift && exec "${program}" complete-paths --timeout 60s "$@"`;
+    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\n${completePaths}\n`, {
+      mode: 0o755,
+    });
     writeFileSync(join(directory, "a-f.file"), "");
     for (const shell of shells) {
       writeFileSync(join(directory, `completion.${shell}`), (await run(["completion", shell])).stdout);

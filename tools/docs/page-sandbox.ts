@@ -4,8 +4,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
 import { later, temporaryDirectory } from "../rig/clean-up.js";
+import { makeCommandProgram } from "../rig/command-program.js";
 import { freePort } from "../rig/postgres.js";
-import { collect, environment, mainArguments, node, startProcess } from "../rig/process.js";
+import { collect, environment, node, startProcess } from "../rig/process.js";
 import { pythonFile } from "../rig/python.js";
 import { mustInit, mustPut, mustStatus } from "../rig/test-client.js";
 import { blocksIn } from "./document-files.js";
@@ -59,7 +60,7 @@ export async function openSandbox(text: string, setup: Setup = {}): Promise<Sand
     writeFileSync(join(directory, name), content, { mode: 0o700 });
   }
   const env = environment({
-    PATH: `${programs()}:${dirname(node)}:${process.env["PATH"]}`,
+    PATH: `${inertPrograms()}:${dirname(await makeCommandProgram())}:${dirname(node)}:${process.env["PATH"]}`,
     HOME: directory,
     STRONGROOM_HOME: server.home,
     STRONGROOM_PORT: String(server.port),
@@ -93,13 +94,10 @@ export async function openSandbox(text: string, setup: Setup = {}): Promise<Sand
   return sandbox;
 }
 
-/** A directory with the command under its name, and with programs that do nothing. */
-function programs(): string {
+/** Returns a directory with programs that do nothing. */
+function inertPrograms(): string {
   const directory = temporaryDirectory();
-  const write = (name: string, line: string) =>
-    writeFileSync(join(directory, name), `#!/bin/sh\n${line}\n`, { mode: 0o755 });
-  write("strongroom", `exec '${node}' ${mainArguments.map((text) => `'${text}'`).join(" ")} "$@"`);
-  for (const name of inert) write(name, "exit 0");
+  for (const name of inert) writeFileSync(join(directory, name), "#!/bin/sh\nexit 0\n", { mode: 0o755 });
   return directory;
 }
 

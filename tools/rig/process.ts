@@ -36,7 +36,7 @@ const codeCache = ["--require", fileURLToPath(new URL("./code-cache.cjs", import
 /** Arguments of `node` that run the command. */
 export const mainArguments: readonly string[] = [...codeCache, mainFile];
 
-/** Runs the command to its end. */
+/** Runs the command to its end, in a process of its own. */
 export async function run(args: readonly string[], more: Environment = {}): Promise<Ended> {
   const child = spawn(node, [...mainArguments, ...args], { env: environment(more), cwd: temporaryDirectory() });
   return collect(child).ended;
