@@ -17,7 +17,7 @@ import {
 } from "./sample-log.js";
 
 /** Short in the normal suite; 10,000 in the long form. */
-const rounds = Number(process.env["STRONGROOM_AUDIT_GAME"] ?? 200);
+const rounds = Number(process.env["STRONGROOM_AUDIT_GAME"] ?? 80);
 
 /** Runs a server's log from an unlock to a lock, with a checkpoint now and then. */
 async function runServer(directory: string, records: number, reason: "init" | "unlock" = "unlock"): Promise<void> {

@@ -6,7 +6,7 @@ import { Random, runSeed } from "../support/random.js";
 import { judge, type LogBytes, type ParsedGroup, parseLog, rebuilt, sampleLog } from "./sample-log.js";
 
 /** Short in the normal suite; 10,000 in the long form. */
-const manipulations = Number(process.env["STRONGROOM_AUDIT_MANIPULATIONS"] ?? 400);
+const manipulations = Number(process.env["STRONGROOM_AUDIT_MANIPULATIONS"] ?? 200);
 
 type Verdict = { readonly problems: readonly AuditProblem[]; readonly head: LogHead | null };
 

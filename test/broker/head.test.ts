@@ -106,7 +106,7 @@ describe("the broker's head reader", () => {
   }
 
   it("agrees with Node's parser on every head that it accepts", async () => {
-    const runs = Number(process.env["STRONGROOM_HEAD_RUNS"] ?? 300);
+    const runs = Number(process.env["STRONGROOM_HEAD_RUNS"] ?? 100);
     const piece = oneof(
       constantFrom(
         "Host: b.test",

@@ -21,9 +21,9 @@ const clients = 8;
 const pathsAtOnce = 3;
 
 /** Short in the normal suite; 10,000 in the long form. */
-const histories = Number(process.env["STRONGROOM_HISTORIES"] ?? 15);
+const histories = Number(process.env["STRONGROOM_HISTORIES"] ?? 6);
 /** On three servers; they wait for the database's disk. */
-const sharedHistories = Number(process.env["STRONGROOM_SHARED_HISTORIES"] ?? 4);
+const sharedHistories = Number(process.env["STRONGROOM_SHARED_HISTORIES"] ?? 2);
 const tellEvery = 1_000;
 
 describe("concurrent clients", function () {

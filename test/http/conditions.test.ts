@@ -18,7 +18,7 @@ import { blobFile, damage, flipped } from "../support/damage.js";
 type Headers = Readonly<Record<string, string>>;
 
 /** Short in the normal suite; 10,000 in the long form. */
-const rounds = Number(process.env["STRONGROOM_TAG_ROUNDS"] ?? 50);
+const rounds = Number(process.env["STRONGROOM_TAG_ROUNDS"] ?? 15);
 
 describe("conditional requests", () => {
   const server = shareTestServer(uncached, mustInit);

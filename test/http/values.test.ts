@@ -26,7 +26,7 @@ function mustRefuseSaying(answer: ApiResponse, text: RegExp): void {
 }
 
 /** Few in the normal suite; STRONGROOM_BINARY_VALUES sets another number. */
-const rounds = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 20);
+const rounds = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 8);
 
 describe("a binary value", () => {
   const server = shareTestServer({}, mustInit);

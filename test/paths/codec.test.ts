@@ -23,7 +23,7 @@ const secretPath = fc
   .filter(isSecretPath);
 
 /** Short in the normal suite; 100,000 in the long form. */
-const pairs = Number(process.env["STRONGROOM_PATH_PAIRS"] ?? 10_000);
+const pairs = Number(process.env["STRONGROOM_PATH_PAIRS"] ?? 3_000);
 
 /** Similar paths: random pairs alone would hardly ever come close to a collision. */
 const pairOfPaths = fc.oneof(

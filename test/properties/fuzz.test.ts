@@ -93,8 +93,8 @@ const request = fc.record({ method, path: target, body, headers, token });
 type Generated = typeof request extends fc.Arbitrary<infer R> ? R : never;
 
 /** Short in the normal suite; 10,000 and 1,000 in the long form. */
-const requestCount = Number(process.env["STRONGROOM_FUZZ_REQUESTS"] ?? 1_000);
-const pieceCount = Number(process.env["STRONGROOM_FUZZ_PIECES"] ?? 150);
+const requestCount = Number(process.env["STRONGROOM_FUZZ_REQUESTS"] ?? 300);
+const pieceCount = Number(process.env["STRONGROOM_FUZZ_PIECES"] ?? 60);
 
 const allowed = new Set([200, 400, 401, 403, 404, 409, 412, 429]);
 

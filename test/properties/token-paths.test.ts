@@ -6,7 +6,7 @@ import { NameIndex } from "../../src/storage/files/name-index.js";
 import { listNames } from "../../src/vault/list.js";
 import { Random } from "../support/random.js";
 
-const lists = Number(process.env["STRONGROOM_TOKEN_LISTS"] ?? 20_000);
+const lists = Number(process.env["STRONGROOM_TOKEN_LISTS"] ?? 5_000);
 
 /** Characters around the slash in UTF-8, and where JavaScript's order of text differs from that of its bytes. */
 const segments = ["a", "a!", "a.", "ab", "b", "é", "\u{ffee}", "\u{1f600}"];

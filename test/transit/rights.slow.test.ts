@@ -19,7 +19,7 @@ import { Random, runSeed } from "../support/random.js";
 import { type ApiRequest, rowAt } from "../support/requests.js";
 
 /** The long form sends 10,000. */
-const randomRequests = Number(process.env["STRONGROOM_TRANSIT_REQUESTS"] ?? 200);
+const randomRequests = Number(process.env["STRONGROOM_TRANSIT_REQUESTS"] ?? 80);
 
 const types = ["aes256-gcm96", "ed25519", "ecdsa-p256", "x25519", "rsa-2048", "hmac"] as const;
 type KeyType = (typeof types)[number];

@@ -103,7 +103,7 @@ describe("LIST before the parser", () => {
         const text = requests.map(textOf).join(between);
         expect(await exchange(port, text, cuts, requests.length)).to.deep.equal(expected);
       }),
-      { numRuns: Number(process.env["STRONGROOM_LIST_FUZZ"] ?? 150) },
+      { numRuns: Number(process.env["STRONGROOM_LIST_FUZZ"] ?? 60) },
     );
   });
 

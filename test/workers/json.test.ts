@@ -15,7 +15,7 @@ import { utf8, withScratch } from "../../workers/memory.js";
 import { codePoint } from "../support/code-points.js";
 
 /** Short in the normal suite; 50,000 in the long form. */
-const texts = Number(process.env["STRONGROOM_JSON_TEXTS"] ?? 10_000);
+const texts = Number(process.env["STRONGROOM_JSON_TEXTS"] ?? 3_000);
 
 /** Returns what JSON.parse finds in the field, in the reader's terms; undefined when it refuses, null when it is missing. */
 function judged(text: string, field: string): unknown {
