@@ -1,5 +1,13 @@
 /** Sessions of the Secret Service: how the value of a secret is written in messages, plain or encrypted. */
-import { createCipheriv, createDecipheriv, createHmac, getDiffieHellman, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createDiffieHellman,
+  createHmac,
+  type DiffieHellman,
+  getDiffieHellman,
+  randomBytes,
+} from "node:crypto";
 import { own, ownCopy, Variant } from "../../cli/kit/dbus/wire.js";
 import { BusError } from "./bus.js";
 
@@ -26,9 +34,21 @@ export function openSession(
   if (algorithm === algorithms[0]) return { session: new PlainSession(), output: new Variant("s", "") };
   if (algorithm !== algorithms[1]) throw new BusError("NotSupported", "the algorithm is not known");
   if (!(input.value instanceof Uint8Array)) throw invalidKey();
-  const group = getDiffieHellman("modp2");
-  const publicKey = group.generateKeys();
-  return { session: new EncryptedSession(sessionKey(group, input.value)), output: new Variant("ay", publicKey) };
+  const keys = newKeys();
+  const publicKey = keys.generateKeys();
+  return { session: new EncryptedSession(sessionKey(keys, input.value)), output: new Variant("ay", publicKey) };
+}
+
+const privateKeyBytes = 64;
+let group: DiffieHellman | null = null;
+
+/** DANGER: Node examines a group for 50 ms whenever it makes one. All sessions use one, each with a private key of its own. */
+function newKeys(): DiffieHellman {
+  group ??= createDiffieHellman(getDiffieHellman("modp2").getPrime(), 2);
+  const privateKey = randomBytes(privateKeyBytes);
+  group.setPrivateKey(privateKey);
+  privateKey.fill(0);
+  return group;
 }
 
 class PlainSession implements Session {
@@ -97,10 +117,10 @@ class EncryptedSession implements Session {
 const groupBytes = 128;
 
 /** HKDF with SHA-256 (RFC 5869), without salt and info, of the shared secret as a number of the group's length. */
-function sessionKey(group: ReturnType<typeof getDiffieHellman>, theirs: Uint8Array): Bytes {
+function sessionKey(keys: DiffieHellman, theirs: Uint8Array): Bytes {
   const shared = own(groupBytes);
   try {
-    const computed = group.computeSecret(theirs);
+    const computed = keys.computeSecret(theirs);
     shared.set(computed, groupBytes - computed.length);
     computed.fill(0);
   } catch {

@@ -1,6 +1,14 @@
 /** A client of the keyring's bus, and keyrings in the tests' process. */
 import { spawn } from "node:child_process";
-import { createCipheriv, createDecipheriv, createHmac, getDiffieHellman, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createDiffieHellman,
+  createHmac,
+  type DiffieHellman,
+  getDiffieHellman,
+  randomBytes,
+} from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -145,6 +153,9 @@ export class BusClient {
 
 export type Kind = "plain" | "encrypted";
 
+/** One for all sessions: Node examines a group for long. */
+let group: DiffieHellman | null = null;
+
 /** A session of either kind, by a client's own cryptography. */
 export class TestSession {
   readonly path: string;
@@ -164,9 +175,12 @@ export class TestSession {
       const [, path] = await open("plain", new Variant("s", ""));
       return new TestSession(client, String(path), null);
     }
-    const group = getDiffieHellman("modp2");
+    group ??= createDiffieHellman(getDiffieHellman("modp2").getPrime(), 2);
+    const privateKey = randomBytes(64);
+    group.setPrivateKey(privateKey);
     const input = new Variant("ay", group.generateKeys());
     const [theirs, path] = await open("dh-ietf1024-sha256-aes128-cbc-pkcs7", input);
+    group.setPrivateKey(privateKey); // another session may have set its own
     const shared = group.computeSecret((theirs as Variant).value as Uint8Array);
     const padded = Buffer.concat([Buffer.alloc(128 - shared.length), shared]);
     const extracted = createHmac("sha256", Buffer.alloc(32)).update(padded).digest();
