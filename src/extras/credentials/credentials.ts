@@ -3,8 +3,8 @@
  * A value is read when a program connects, and never stored. While the vault is locked, connections wait.
  * A secret that is deleted takes its socket along.
  */
-import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, type Stats } from "node:fs";
+import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import { nonEmpty } from "../../cli/kit/args/args.js";
 import { mustBePath } from "../../cli/kit/args/paths.js";
@@ -14,7 +14,7 @@ import type { Io } from "../../cli/kit/io.js";
 import { printable, say } from "../../cli/kit/output.js";
 import { holdingSignals } from "../../cli/kit/programs/held-signals.js";
 import { StrongroomError, type VaultStatus } from "../../client/client.js";
-import { HeldSockets } from "./held-sockets.js";
+import { boundNameBytes, HeldSockets } from "./held-sockets.js";
 import { ShortToken } from "./short-token.js";
 
 type Flags = ConnectionFlags & { readonly dir: string; readonly group?: string };
@@ -51,7 +51,7 @@ async function credentials(io: Io, given: readonly string[], flags: Flags): Prom
     let sockets: HeldSockets | null = null;
     try {
       if (!locked) await mustExist(token, paths);
-      makeDirectory(flags.dir, group);
+      makeDirectory(io, flags.dir, group);
       sockets = await HeldSockets.open(io, resolve(flags.dir), [...paths.keys()], group);
       if (locked) say(io, "the vault is locked: connections wait until it is unlocked\n");
       const handout = new Handout(io, flags, token, sockets, paths, !locked);
@@ -66,6 +66,7 @@ async function credentials(io: Io, given: readonly string[], flags: Flags): Prom
 /** Returns the paths by the names of their sockets. @throws CommandFailure usage */
 function parseSecrets(given: readonly string[], directory: string): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
+  const directoryBytes = Buffer.byteLength(resolve(directory)) + 1;
   for (const text of given) {
     const [, named, rest = text] = /^([^=/]+)=(.*)$/.exec(text) ?? [];
     const path = mustBePath(rest);
@@ -74,7 +75,7 @@ function parseSecrets(given: readonly string[], directory: string): ReadonlyMap<
     if (!/^[^./\0][^/\0]*$/.test(name))
       throw new CommandFailure("usage", `${shown} is no name of a socket: begin with another character than a dot`);
     if (paths.has(name)) throw new CommandFailure("usage", `two secrets would be the socket ${shown}: write NAME=PATH`);
-    if (Buffer.byteLength(join(resolve(directory), name)) > mostPathBytes)
+    if (Math.max(boundNameBytes, Buffer.byteLength(name)) + directoryBytes > mostPathBytes)
       throw new CommandFailure(
         "usage",
         `the path of the socket ${shown} is longer than ${mostPathBytes} bytes: use a shorter --dir`,
@@ -230,8 +231,8 @@ function waits(error: unknown): boolean {
   return ["locked", "unreachable", "rateLimited", "unexpected"].includes(error.exit);
 }
 
-/** @throws CommandFailure conflict, for a directory that others may write */
-function makeDirectory(directory: string, group: number | null): void {
+/** Makes the directory where it is missing. @throws CommandFailure unexpected, conflict */
+function makeDirectory({ uid }: Io, directory: string, group: number | null): void {
   const mode = group === null ? 0o700 : 0o750;
   try {
     if (mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined) {
@@ -241,12 +242,17 @@ function makeDirectory(directory: string, group: number | null): void {
   } catch (error) {
     throw new CommandFailure("unexpected", `${printable(directory)} cannot be made${reasonOf(systemCode(error))}`);
   }
-  const found = lstatSync(directory);
-  if (found.isDirectory() && (found.mode & 0o777 & ~mode) === 0) return;
-  throw new CommandFailure(
-    "conflict",
-    `${printable(directory)} must be a directory of mode ${mode.toString(8)}: others could take a socket's place`,
-  );
+  const problem = directoryProblem(lstatSync(directory), uid, mode, group);
+  if (problem === null) return;
+  const wanted = `your own directory of mode ${mode.toString(8)}${group === null ? "" : " and of this group"}`;
+  throw new CommandFailure("conflict", `${printable(directory)} must be ${wanted}: ${problem}`);
+}
+
+function directoryProblem(found: Stats, uid: number | null, mode: number, group: number | null): string | null {
+  const isOurs = found.isDirectory() && (uid === null || found.uid === uid);
+  if (!isOurs || (found.mode & 0o777 & ~mode) !== 0) return "others could take a socket's place";
+  if (group === null || (found.gid === group && (found.mode & 0o050) === 0o050)) return null;
+  return "the group could not reach the sockets";
 }
 
 /** @throws CommandFailure usage */

@@ -15,6 +15,9 @@ import type { Order, Report, ThreadStart } from "./socket-thread.js";
 /** `bound`: the name under which the kernel knows the socket; the file was made there, and linked to `path`. */
 type HeldSocket = { readonly name: string; readonly path: string; readonly bound: string; readonly inode: number };
 
+/** Length of the names under which sockets are bound, with up to a thousand of them. */
+export const boundNameBytes = ".999-ffffff".length;
+
 /** State of a socket that connects to one of ours, and is not accepted yet, in /proc/net/unix (SS_CONNECTING). */
 const connecting = "02";
 

@@ -5,6 +5,7 @@
  */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 
 /** `path`: where to bind; `wake`: set to 1 and notified after each order. */
@@ -24,12 +25,16 @@ export type Report = { readonly held: readonly string[] };
 
 /** Time in which everything that waits is accepted, in milliseconds. */
 const acceptMs = 5;
+/** How long other orders wait for programs that read, and how long a program may take to read a value, in milliseconds. */
+const [sliceMs, readMs] = [50, 10_000];
 
 const { wake, sockets } = workerData as ThreadStart;
 const servers = new Map<string, Server>();
 const held = new Map<string, Set<Socket>>();
 const values = new Map<string, Uint8Array>();
-const sending = new Set<Promise<unknown>>();
+/** What is sent on each connection. */
+const sending = new Map<Socket, Uint8Array>();
+let onIdle = (): void => {};
 
 function accepted(name: string, socket: Socket): void {
   socket.on("error", () => socket.destroy());
@@ -40,11 +45,21 @@ function accepted(name: string, socket: Socket): void {
   socket.once("close", () => others.delete(socket));
 }
 
+/** Closes the connection once the kernel has the value for the program, or when the program has not read it in time. */
 function send(socket: Socket, value: Uint8Array): void {
-  const closed = once(socket, "close").catch(() => {});
-  sending.add(closed);
-  void closed.then(() => sending.delete(closed));
-  socket.resume().end(value);
+  sending.set(socket, value);
+  const tooSlow = setTimeout(() => socket.destroy(), readMs);
+  socket.once("close", () => {
+    clearTimeout(tooSlow);
+    sending.delete(socket);
+    wipeUnused(value);
+    if (sending.size === 0) onIdle();
+  });
+  socket.resume().end(value, () => socket.destroy());
+}
+
+function wipeUnused(value: Uint8Array): void {
+  if (![...sending.values(), ...values.values()].includes(value)) value.fill(0);
 }
 
 function obey(order: Order): void {
@@ -60,12 +75,17 @@ function obey(order: Order): void {
   for (const socket of waiting) send(socket, order.value);
 }
 
-/** Lets the event loop accept, and waits until all that is sent has been read. */
+/** Lets the event loop accept, and waits for programs that read, but not long for one that does not. */
 async function acceptAndSend(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, acceptMs));
-  while (sending.size > 0) await Promise.all(sending);
-  for (const value of values.values()) value.fill(0);
+  await sleep(acceptMs);
+  const sent = [...values.values()];
   values.clear();
+  for (const value of sent) wipeUnused(value);
+  if (sending.size === 0) return;
+  const allSent = new Promise<void>((resolve) => {
+    onIdle = resolve;
+  });
+  await Promise.race([allSent, sleep(sliceMs)]);
 }
 
 async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
@@ -77,7 +97,7 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
   }
   for (;;) {
     port.postMessage({ held: [...held].flatMap(([name, of]) => (of.size > 0 ? [name] : [])) } satisfies Report);
-    Atomics.wait(wake, 0, 0);
+    if (sending.size === 0) Atomics.wait(wake, 0, 0); // what comes while a slow program reads is accepted, and held
     Atomics.store(wake, 0, 0);
     for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
       obey(next.message as Order);

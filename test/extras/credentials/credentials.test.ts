@@ -1,14 +1,14 @@
 /** Secrets on Unix sockets: what a program reads there while the vault is unlocked, locked, and when a secret goes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runCommandLine } from "../../../src/cli/command-line.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { needs } from "../../../tools/rig/needs.js";
+import { isRoot, needs } from "../../../tools/rig/needs.js";
 import { environment, mainArguments, node } from "../../../tools/rig/process.js";
 import { shareTestServer } from "../../../tools/rig/server.js";
 import { type StringIo, stringIo } from "../../../tools/rig/string-io.js";
@@ -157,6 +157,21 @@ describe("strongroom credentials", function () {
     expect(await unit).to.include({ code: 0, stdout: "s3cret", stderr: "" });
   });
 
+  it("serves others while programs do not read their value, or keep their connection open", async () => {
+    const value = "0123456789".repeat(70_000);
+    await mustPut(server(), "app/large", value);
+    const { directory } = await start(["app/large", "mail/smtp"]);
+    const open = (name: string) => {
+      const socket = connect({ path: join(directory, name), allowHalfOpen: true }).on("error", () => {});
+      later(() => void socket.destroy());
+      return socket;
+    };
+    open("large");
+    await once(open("smtp").resume(), "end");
+    for (const name of ["smtp", "large"]) expect((await read(join(directory, name))).error).to.equal(null);
+    expect((await read(join(directory, "large"))).text).to.equal(value);
+  });
+
   it("starts while the vault is locked, and ends with 4 after the unlock where a secret is missing", async () => {
     await mustLock(server());
     const { directory, io } = await start(["app/password"]);
@@ -254,6 +269,14 @@ describe("strongroom credentials", function () {
     });
   }
 
+  it("refuses a directory of another user", async function () {
+    needs(this, isRoot, "root");
+    const directory = temporaryDirectory();
+    chownSync(directory, 65_534, 65_534);
+    const { code, stderr } = await strongroom(here(), ["credentials", "--dir", directory, "app/password"]);
+    expect([code, /must be your own directory/.test(stderr)], stderr).to.deep.equal([7, true]);
+  });
+
   it("lets a group connect, and refuses a directory that others may write", async () => {
     const { directory, end } = await start(["app/password", "--group", String(process.getgid?.() ?? 0)]);
     const modes = [directory, join(directory, "password")].map((path) => (statSync(path).mode & 0o777).toString(8));
@@ -261,6 +284,13 @@ describe("strongroom credentials", function () {
     await end();
     chmodSync(directory, 0o770);
     const { code, stderr } = await strongroom(here(), ["credentials", "--dir", directory, "app/password"]);
-    expect([code, /must be a directory of mode 700/.test(stderr)], stderr).to.deep.equal([7, true]);
+    expect([code, /must be your own directory of mode 700: others/.test(stderr)], stderr).to.deep.equal([7, true]);
+    chmodSync(directory, 0o700);
+    const grouped = ["credentials", "--dir", directory, "--group", String(process.getgid?.() ?? 0), "app/password"];
+    const unusable = await strongroom(here(), grouped);
+    expect([unusable.code, /the group could not reach/.test(unusable.stderr)], unusable.stderr).to.deep.equal([
+      7,
+      true,
+    ]);
   });
 });
