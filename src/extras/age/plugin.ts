@@ -151,7 +151,8 @@ async function unwrapAll(
 
 /** Returns an error that is about one key alone. */
 function refusalOrThrow(error: unknown): StrongroomError {
-  if (error instanceof StrongroomError && ["NOT_FOUND", "FORBIDDEN"].includes(error.code)) return error;
+  const aboutOneKey = ["NOT_FOUND", "FORBIDDEN", "BAD_REQUEST"]; // the last: for what is no name of a key
+  if (error instanceof StrongroomError && aboutOneKey.includes(error.code)) return error;
   throw error;
 }
 

@@ -5,6 +5,7 @@ import { bech32 } from "@scure/base";
 import { expect } from "chai";
 import fc from "fast-check";
 import { runCommandLine } from "../../../src/cli/command-line.js";
+import { identityText } from "../../../src/extras/age/identity.js";
 import { fromBase64, MalformedStanza, readStanzas, type Stanza, stanzaText } from "../../../src/extras/age/stanzas.js";
 import { environment } from "../../../tools/rig/process.js";
 import { shareTestServer } from "../../../tools/rig/server.js";
@@ -108,6 +109,10 @@ describe("age-plugin-strongroom", () => {
     expect((await speak([gone, sealed(0, "age/other", fileKey)])).said).to.deep.equal([problem, done]);
     const me = adding(await identity("age/me"));
     expect((await speak([gone, me, sealed(0, "age/me", fileKey)])).said).to.deep.equal([opened(0, fileKey), done]);
+    const other = adding(identityText("../x"));
+    expect((await speak([other, me, sealed(0, "age/me", fileKey)])).said).to.deep.equal([opened(0, fileKey), done]);
+    const { said } = await speak([other, sealed(0, "age/me", fileKey)]);
+    expect(said.map(({ command }) => command)).to.deep.equal(["error identity 0", "done"]);
     const damaged = await speak([adding("AGE-PLUGIN-STRONGROOM-1QQQQQQ"), sealed(0, "age/me", fileKey)]);
     expect(damaged.said[0]?.command).to.equal("error identity 0");
   });
