@@ -112,9 +112,9 @@ describe("docker-credential-strongroom", function () {
         .and.not.contain("hidden-text");
     }
     expect(await here("get", "")).to.include({ code: 2 });
-    const long = await here("store", JSON.stringify({ ServerURL: "r", Username: "u", Secret: "x".repeat(300_000) }));
+    const long = await here("store", JSON.stringify({ ServerURL: "r", Username: "u", Secret: "x".repeat(600_000) }));
     expect(long.code).to.equal(2);
-    expect(long.stderr).to.contain("256 KiB");
+    expect(long.stderr).to.contain("512 KiB");
     await mustPut(server(), "docker/binary.test/me", { value: "/w==", encoding: "base64" });
     const binary = await here("get", "binary.test");
     expect(binary).to.include({ code: 2, stdout: "docker/binary.test/me is binary: docker takes a text\n" });

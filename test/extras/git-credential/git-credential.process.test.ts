@@ -227,9 +227,9 @@ describe("git-credential-strongroom", function () {
 
   it("refuses what is too long instead of storing a part of it, and ignores what it does not know", async () => {
     const start = "protocol=https\nhost=long.test\nusername=me\n";
-    const long = await direct("store", `${start}password=${"x".repeat(300_000)}\n`);
+    const long = await direct("store", `${start}password=${"x".repeat(600_000)}\n`);
     expect(long).to.include({ code: 2, stdout: "" });
-    expect(long.stderr).to.contain("256 KiB");
+    expect(long.stderr).to.contain("512 KiB");
     for (const input of ["=\nhost=", `${start.replace("https", "https\r")}\n`])
       expect(await direct("get", input), JSON.stringify(input)).to.include({ code: 0, stdout: "", stderr: "" });
     const invalid = Buffer.concat([Buffer.from("protocol=https\nhost="), Buffer.of(0xff, 0x00, 0x0a)]);

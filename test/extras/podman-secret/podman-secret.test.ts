@@ -14,7 +14,7 @@ describe("strongroom podman-secret", () => {
     strongroom({ ...here(), ...more }, ["podman-secret", action], input);
 
   it("stores, looks up, lists and deletes values byte for byte", async () => {
-    const value = randomBytes(5000);
+    const value = randomBytes(512_000); // podman's limit
     expect(await podman("list", "", {})).to.include({ code: 0, stdout: "" });
     expect(await podman("store", value)).to.include({ code: 0, stdout: "", stderr: "" });
     const found = await runHere(["podman-secret", "lookup"], { ...here(), SECRET_ID: id });

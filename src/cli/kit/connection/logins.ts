@@ -4,8 +4,8 @@ import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { readBytes } from "../prompts/input.js";
 
-/** More than any credential, so that no input fills the memory. */
-const maxInputBytes = 256 * 1024;
+/** More than any credential, so that no input fills the memory: podman's secrets have at most 512,000 bytes. */
+const maxInputBytes = 512 * 1024;
 
 /** Reads standard input, for the caller to wipe. @throws CommandFailure usage, for more than a credential */
 export async function readHelperInput(io: Io, isWhole?: (read: Uint8Array) => boolean): Promise<Buffer> {
@@ -13,7 +13,7 @@ export async function readHelperInput(io: Io, isWhole?: (read: Uint8Array) => bo
   const input = Buffer.from(bytes.buffer);
   if (input.length <= maxInputBytes) return input;
   input.fill(0);
-  throw new CommandFailure("usage", "standard input has more than 256 KiB, which is no credential");
+  throw new CommandFailure("usage", "standard input has more than 512 KiB, which is no credential");
 }
 
 export type Login = { readonly path: string; readonly user: string };
