@@ -64,6 +64,8 @@ describe("the command line", () => {
   const refused: readonly (readonly [readonly string[], string])[] = [
     [["docter"], "Did you mean doctor?"],
     [["hlep"], "Did you mean help?"],
+    [["stat"], "Did you mean status?"],
+    [["ls", "--exp", "5d"], "Did you mean --expiring?"],
     [["tokne"], "Did you mean token?"],
     [["help", "docter"], "strongroom: unknown command 'docter'. Did you mean doctor?\n"],
     [["help", "nonsense"], "strongroom: unknown command 'nonsense'\n"],

@@ -296,8 +296,15 @@ export function commandNames(commands: readonly Command[]): string[] {
 export function suggestion(wrong: string, names: readonly string[], common = 0): string {
   const near =
     closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length - common + 1) / 3) }) ??
-    names.find((name) => sortedLetters(name) === sortedLetters(wrong));
+    names.find((name) => sortedLetters(name) === sortedLetters(wrong)) ??
+    onlyNameWith(wrong, names, common);
   return near === undefined ? "" : `. Did you mean ${printable(near)}?`;
+}
+
+/** Returns the one name that begins so, from three characters on. */
+function onlyNameWith(beginning: string, names: readonly string[], common: number): string | undefined {
+  const [name, another] = names.filter((each) => each.startsWith(beginning));
+  return beginning.length < common + 3 || another !== undefined ? undefined : name;
 }
 
 /** Returns the letters sorted: swapped letters count as two mistakes, too many for a short name. */
