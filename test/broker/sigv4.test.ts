@@ -1,7 +1,4 @@
 /** Access keys of AWS at the broker: an upstream checks each signature with another implementation, aws4. */
-import { createHash } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import aws4 from "aws4";
 import { expect } from "chai";
 import {
   type Agent,
@@ -17,39 +14,12 @@ import {
 import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustPut, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
-
-const accessKey = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "kept/in+the-vault", sessionToken: "session/token==" };
-
-/** The verdict is the response's body: the length of the request's body where the signature is right. */
-function verify(req: IncomingMessage, res: ServerResponse): void {
-  const pieces: Buffer[] = [];
-  req.on("data", (piece: Buffer) => pieces.push(piece));
-  req.on("end", () => {
-    const body = Buffer.concat(pieces);
-    const isRight = req.headers["authorization"] === expected(req, body);
-    res.writeHead(isRight ? 200 : 403).end(isRight ? `signed ${body.length}\n` : "wrong\n");
-  });
-}
-
-function expected({ method, url, headers }: IncomingMessage, body: Buffer): string {
-  const pattern = /Credential=AKIDEXAMPLE\/\d+\/([^/]+)\/([^/]+)\/aws4_request, SignedHeaders=([^,]+), /;
-  const [, region = "", service = "", names = ""] = pattern.exec(headers["authorization"] ?? "") ?? [];
-  const signed = Object.fromEntries(names.split(";").map((name) => [name, String(headers[name])]));
-  const hash = headers["x-amz-content-sha256"];
-  if (hash !== undefined && /^[0-9a-f]/.test(String(hash)) && hash !== sha256(body)) return "another body";
-  const sent = { method: method ?? "", path: url ?? "", headers: signed, ...(body.length > 0 && { body }) };
-  const request = { service, region, ...sent };
-  return String(new aws4.RequestSigner(request, accessKey).sign().headers?.["Authorization"]);
-}
-
-function sha256(bytes: string | Buffer): string {
-  return createHash("sha256").update(bytes).digest("hex");
-}
+import { accessKey, sha256, verify } from "../support/aws-upstream.js";
 
 describe("an access key of AWS at the broker", () => {
   type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly agents: Record<string, Agent> };
   const rig = shared(async (): Promise<Rig> => {
-    const upstream = await startUpstream(["localhost"], verify);
+    const upstream = await startUpstream(["localhost"], (req, res) => verify(req, res));
     const server = await startWithBroker([upstream]);
     const agents: Record<string, Agent> = {};
     for (const service of ["s3", "dynamodb"]) {
