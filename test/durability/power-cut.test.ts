@@ -7,9 +7,8 @@ import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { mustGet, mustInit, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { isMissing } from "../support/needs.js";
 import { Random, runSeed } from "../support/random.js";
-import { inspect } from "./inspect-restart.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
-import { Subject, write } from "./writers.js";
+import { allChanges, VaultModel } from "./vault-model.js";
 
 /** Short in the normal suite; 40 in the long form. */
 const cuts = Number(process.env["STRONGROOM_CUTS"] ?? 2);
@@ -27,11 +26,11 @@ describe("a power cut", function () {
   if (isMissing(whyNoDisk())) return;
 
   for (const writers of [1, 6]) {
-    it(`loses no acknowledged put, delete or batch of ${writers} writing client(s), and leaves no part of one (${cuts} cuts, seed ${runSeed})`, async () => {
-      const rig = await startRig();
-      for (let cut = 1; cut <= cuts; cut++) await rig.live(writers, cut % 2 ? "writing" : "at rest");
-      report(`${cuts} cuts, ${rig.subject.acknowledged} acknowledged changes, 0 lost`);
-      expect(rig.subject.acknowledged).to.be.at.least(cuts);
+    it(`loses no acknowledged change of ${writers} writing client(s), and leaves no part of one (${cuts} cuts, seed ${runSeed})`, async () => {
+      const rig = await startRig(writers);
+      for (let cut = 1; cut <= cuts; cut++) await rig.live(cut % 2 ? "writing" : "at rest");
+      report(`${cuts} cuts, ${rig.model.acknowledged} acknowledged changes, 0 lost`);
+      expect(rig.model.acknowledged).to.be.at.least(cuts);
     });
   }
 
@@ -53,32 +52,31 @@ describe("a power cut", function () {
   // One writer, and a cut at rest: the next put's fsync would commit all earlier names as well.
   for (const off of ["files", "directories", "files&directories"]) {
     it(`is seen to lose data by this rig when the server does not sync ${off.replace("&", " or ")}`, async () => {
-      const rig = await startRig(off);
+      const rig = await startRig(1, off);
       let loss: string | null = null;
-      for (let cut = 1; cut <= 5 && loss === null; cut++) loss = await findLoss(rig.live(1, "at rest"));
-      report(`${rig.subject.acknowledged} acknowledged changes; ${loss?.split("\n")[0]}`);
+      for (let cut = 1; cut <= 5 && loss === null; cut++) loss = await findLoss(rig.live("at rest"));
+      report(`${rig.model.acknowledged} acknowledged changes; ${loss?.split("\n")[0]}`);
       expect(loss).not.to.equal(null);
     });
   }
 });
 
 /** A vault on a disk. `live` writes, cuts the power, restarts the server and compares. */
-async function startRig(syncsOff?: string) {
+async function startRig(writers: number, syncsOff?: string) {
   const disk = new Disk();
-  const subject = new Subject({ longest, singlesOnly: syncsOff !== undefined });
+  const only = syncsOff === undefined ? {} : ({ kinds: ["put", "put", "delete"], onlySecrets: true } as const);
+  const model = new VaultModel({ ...allChanges, writers, longest, ...only });
   const random = new Random(runSeed);
   let server = await startOn(disk);
-  await mustInit(server, { passphrase: subject.passphrase });
+  await model.begin(server);
   await goOn();
 
   /** @throws AssertionError when the vault is not as the acknowledged changes left it */
-  async function live(writers: number, cutWhile: "writing" | "at rest"): Promise<void> {
-    subject.resting = false;
-    const all = Array.from({ length: writers }, (_, n) => write(server, subject, n, new Random(random.below(2 ** 32))));
-    const writing = Promise.all(all);
-    await someWrites(subject, writing);
+  async function live(cutWhile: "writing" | "at rest"): Promise<void> {
+    const writing = model.change(server, random);
+    await someWrites(model, writing);
     if (cutWhile === "at rest") {
-      subject.resting = true;
+      model.resting = true;
       await writing;
     }
     const goingOn = goOn();
@@ -88,9 +86,9 @@ async function startRig(syncsOff?: string) {
   async function goOn(): Promise<void> {
     await disk.cutPowerOf(server);
     server = await startOn(disk, syncsOff);
-    await inspect(server, subject);
+    await model.inspect(server);
   }
-  return { subject, live };
+  return { model, live };
 }
 
 /** Returns how the vault differs from the acknowledged changes; null when it does not. */
@@ -105,13 +103,13 @@ async function findLoss(life: Promise<void>): Promise<string | null> {
 }
 
 /** Waits for a random number of acknowledged changes and a random moment. */
-async function someWrites(subject: Subject, writing: Promise<unknown>): Promise<void> {
+async function someWrites(model: VaultModel, writing: Promise<unknown>): Promise<void> {
   let failed = false;
   writing.catch(() => {
     failed = true;
   });
-  const enough = subject.acknowledged + 1 + changes * Math.random();
-  while (subject.acknowledged < enough && !failed) await sleep(10 * Math.random());
+  const enough = model.acknowledged + 1 + changes * Math.random();
+  while (model.acknowledged < enough && !failed) await sleep(10 * Math.random());
 }
 
 function startOn(disk: Disk, syncsOff?: string): Promise<ServerProcess> {

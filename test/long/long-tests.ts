@@ -1,4 +1,4 @@
-/** Long forms of the tests, with larger numbers than a normal run has: `npm run test:long -- crash`. */
+/** Long forms of the tests, with larger numbers than a normal run has: `npm run test:long -- kills`. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type LongForm, longForms } from "../../tools/docs/long-forms.js";

@@ -9,16 +9,11 @@ export type LongForm = {
 };
 
 export const longForms: Readonly<Record<string, LongForm>> = {
-  crash: {
-    meaning: "kills a server again and again under writes and batches, and checks every acknowledged one",
-    files: ["durability/crash.test"],
-    numbers: { STRONGROOM_KILLS: "200", STRONGROOM_KILL_WRITES: "50000" },
-  },
-  mixed: {
+  kills: {
     meaning:
-      "kills a server under all kinds of changes, trash, keys, tokens and bindings included, and compares it with a model",
-    files: ["durability/mixed-kills.test"],
-    numbers: { STRONGROOM_MIXED_KILLS: "200" },
+      "kills a server again and again under all kinds of changes, batches, trash, keys, tokens and bindings included, and compares it with a model",
+    files: ["durability/kills.test"],
+    numbers: { STRONGROOM_KILLS: "400", STRONGROOM_KILL_CHANGES: "50000" },
   },
   partitions: {
     meaning:
@@ -27,19 +22,9 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_PARTITIONS: "500" },
   },
   power: {
-    meaning: "cuts the power under clients that write one by one and in batches (Linux, root, loop devices)",
+    meaning: "cuts the power under the same changes of one client and of six (Linux, root, loop devices)",
     files: ["durability/power-cut.test"],
     numbers: { STRONGROOM_CUTS: "40" },
-  },
-  keys: {
-    meaning: "kills a server, and cuts its power, while passphrase, keys and master key change",
-    files: ["durability/key-changes.test"],
-    numbers: { STRONGROOM_KEY_KILLS: "200", STRONGROOM_KEY_CUTS: "40" },
-  },
-  trash: {
-    meaning: "kills a server, and cuts its power, while secrets move to the trash and back and transit keys change",
-    files: ["durability/beside-changes.test"],
-    numbers: { STRONGROOM_TRASH_KILLS: "200", STRONGROOM_TRASH_CUTS: "40" },
   },
   claim: {
     meaning: "starts 20 servers at once on one vault",
@@ -75,12 +60,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
       "storage/postgres/several-servers.process.test",
       "storage/postgres/database-failures.process.test",
       "durability/linearizability.test",
-      "durability/crash.test",
+      "durability/kills.test",
       "properties/model.test",
     ],
     numbers: {
       STRONGROOM_KILLS: "1",
-      STRONGROOM_KILL_WRITES: "10",
+      STRONGROOM_KILL_CHANGES: "10",
       STRONGROOM_SHARED_KILLS: "200",
       STRONGROOM_MODEL_RUNS: "100",
       STRONGROOM_DATABASE_FAULTS: "50",

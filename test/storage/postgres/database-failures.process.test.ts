@@ -20,6 +20,8 @@ import {
   secretTarget,
   send,
 } from "../../../tools/rig/test-client.js";
+import { Lane } from "../../durability/lane.js";
+import { type Found, nothingFound, type Secret, type Secrets, secretsPart } from "../../durability/vault-parts.js";
 import { Random, runSeed } from "../../support/random.js";
 import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 
@@ -28,8 +30,7 @@ const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 2);
 const writers = 8;
 const pathsOfWriter = 4;
 
-/** Values that a path may have: one once it is settled. */
-type Ledger = Map<string, Set<string | null>>;
+type SecretsLane = Lane<Secrets, Found>;
 
 /** `going`: false once the writers may end. */
 type Load = { going: boolean; acknowledged: number; refused: number };
@@ -56,13 +57,14 @@ describe("servers on a database that fails", function () {
       await mustInit(servers[0]);
       for (const server of servers.slice(1)) await mustUnlock(server);
       const load: Load = { going: true, acknowledged: 0, refused: 0 };
-      const ledgers = Array.from({ length: writers }, (): Ledger => new Map());
-      const work = ledgers.map((ledger, n) => write(servers, ledger, n, load));
+      const options = { paths: pathsOfWriter, longest: 1_000, kinds: ["put", "put", "put", "put", "delete"] } as const;
+      const lanes = Array.from({ length: writers }, (_, n): SecretsLane => new Lane(secretsPart(n, options)));
+      const work = lanes.map((lane, n) => write(servers, lane, n, load));
       const polls = servers.map((server) => poll(server, load));
       const slowest = await failRepeatedly(servers, fail);
       load.going = false;
       await Promise.all([...work, ...polls]);
-      for (const ledger of ledgers) for (const path of ledger.keys()) await mustBeAsWritten(servers[0], ledger, path);
+      for (const lane of lanes) await settle(servers[0], lane);
       const { acknowledged, refused } = load;
       const figures = `${acknowledged} acknowledged, ${refused} refused, back after at most ${Math.round(slowest)} ms`;
       process.stdout.write(`      ${faults} times: ${figures}\n`);
@@ -113,41 +115,39 @@ async function failRepeatedly(servers: readonly TestServer[], fail: () => Promis
 }
 
 /** Puts and deletes at paths of its own, on one server after the other. */
-async function write(servers: readonly TestServer[], ledger: Ledger, writer: number, load: Load): Promise<void> {
+async function write(servers: readonly TestServer[], lane: SecretsLane, writer: number, load: Load): Promise<void> {
   const random = new Random(runSeed + writer);
-  for (let n = 0; load.going; n++) {
+  while (load.going) {
     const server = random.pick(servers as readonly [TestServer, ...TestServer[]]);
-    const path = `writer/${writer}/${random.below(pathsOfWriter)}`;
-    const value = n % 5 === 4 ? null : `${writer} ${n}`;
-    const answer = value === null ? await remove(server, path) : await put(server, path, value);
-    if (answer?.status === 200 || answer?.status === 404) {
-      ledger.set(path, new Set([value]));
+    const isAnswered = await lane.step(random, async (request) => {
+      const answer = await ask(server, request);
+      if (answer?.status === 200 || answer?.status === 404) return answer;
+      if (answer !== null) mustRefuse(answer, 503, "UNAVAILABLE");
+      return null;
+    });
+    if (isAnswered) {
       load.acknowledged++;
       continue;
     }
-    if (answer !== null) mustRefuse(answer, 503, "UNAVAILABLE");
     load.refused++;
-    ledger.set(path, new Set([...(ledger.get(path) ?? [null]), value]));
-    await settle(server, ledger, path);
+    lane.leaveOpen();
+    await settle(server, lane);
   }
 }
 
-/** Reads a path until the database responds: the state that it shows is then the only one. */
-async function settle(server: TestServer, ledger: Ledger, path: string): Promise<void> {
-  for (;;) {
-    const found = await read(server, path);
-    if (found === undefined) {
+/** Reads the lane's secrets until the database responds: the state that they show is then the only one. */
+async function settle(server: TestServer, lane: SecretsLane): Promise<void> {
+  const paths = new Set(lane.states.flatMap(({ secrets }) => Object.keys(secrets)));
+  const secrets: Record<string, Secret> = {};
+  for (const path of paths) {
+    let answer = await ask(server, { path: secretTarget(path) });
+    for (; answer === null || answer.status === 503; answer = await ask(server, { path: secretTarget(path) }))
       await sleep(50);
-      continue;
-    }
-    expect(ledger.get(path)?.has(found), `${path} has ${found}, not one of what was written`).to.equal(true);
-    ledger.set(path, new Set([found]));
-    return;
+    if (answer.status === 404) continue;
+    const { value, metadata } = mustSucceed(answer) as { value: string; metadata: { description: string } };
+    secrets[path] = { text: value, description: metadata.description, hosts: [] };
   }
-}
-
-async function mustBeAsWritten(server: TestServer, ledger: Ledger, path: string): Promise<void> {
-  expect([...(ledger.get(path) ?? [])], path).to.include(await read(server, path));
+  lane.settle({ ...nothingFound, secrets });
 }
 
 async function poll(server: TestServer, load: Load): Promise<void> {
@@ -176,10 +176,6 @@ async function ask(server: TestServer, request: Send): Promise<ApiResponse | nul
 
 function put(server: TestServer, path: string, value: string) {
   return ask(server, { method: "PUT", path: secretTarget(path), body: { value } });
-}
-
-function remove(server: TestServer, path: string) {
-  return ask(server, { method: "DELETE", path: secretTarget(path) });
 }
 
 /** Null: there is no secret; undefined: storage does not answer. */

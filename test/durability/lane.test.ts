@@ -1,6 +1,6 @@
-/** The crash loop's ledger finds every violation and allows every permitted outcome. */
+/** The model of a vault that changes finds every violation and allows every permitted outcome. */
 import { expect } from "chai";
-import { Ledger, type Operation } from "./ledger.js";
+import { type Change, canonical, Lane, type Part } from "./lane.js";
 
 /**
  * Steps, separated by commas: `a=1` an acknowledged put, `a=` an acknowledged delete; with a `?`, not acknowledged (yet);
@@ -57,7 +57,7 @@ const initRows: readonly Row[] = [
   ["an unanswered put may have happened after it", "a=old,a=new?,init?", [{}, { a: "new" }], [{ a: "old" }]],
 ];
 
-describe("the crash loop's ledger", () => {
+describe("the model of a vault that changes", () => {
   for (const [name, history, allowed, wrong] of rows) {
     it(`judges: ${name}`, () => judge(history, false, allowed, wrong));
   }
@@ -76,53 +76,92 @@ describe("the crash loop's ledger", () => {
     judge("a=1?,init?,init!,a!,a=2", false, [{ a: "2" }], [{}, { a: "1" }]);
   });
 
-  it("records what was found as certain for the next round", () => {
-    const ledger = ledgerOf("a=1?");
-    ledger.crash(false);
-    ledger.settle(new Map([["a", "1"]]));
-    expect(ledger.violations(new Map())).to.have.lengthOf(1);
-    expect(ledger.violations(new Map([["a", "1"]]))).to.deep.equal([]);
+  it("takes what was found as certain for the next round", () => {
+    const lane = laneAfter("a=1?");
+    lane.crash(false);
+    lane.settle({ a: "1" });
+    expect(() => lane.settle({})).to.throw("allowed is");
+    lane.settle({ a: "1" });
   });
 
-  it("tells what a response may contain for a path at the moment", () => {
-    expect(ledgerOf("").mayHold("a")).to.deep.equal({ something: false, nothing: true });
-    expect(ledgerOf("a=1").mayHold("a")).to.deep.equal({ something: true, nothing: false });
-    expect(ledgerOf("a=1,init?").mayHold("a")).to.deep.equal({ something: true, nothing: true });
+  const answers: readonly (readonly [history: string, wrong: string])[] = [
+    ["", "a="],
+    ["a=1,a=", "a="],
+    ["a=1?,a!", "b="],
+  ];
+  for (const [history, wrong] of answers) {
+    it(`refuses the acknowledgement of ${wrong} after "${history}", where no secret is`, () => {
+      expect(() => laneAfter(`${history},${wrong}`)).to.throw("was answered with 200");
+    });
+  }
+
+  it("takes a delete either way beside an init", () => {
+    for (const status of [200, 404]) {
+      const lane = laneAfter("a=1,init?");
+      lane.begin(batch([["a", ""]]));
+      lane.answer({ status, json: {} });
+    }
   });
 
-  it("rejects two concurrent operations on one path", () => {
-    expect(() => ledgerOf("a=1?,a=2?")).to.throw("two operations");
+  it("refuses two changes at once", () => {
+    expect(() => laneAfter("a=1?,b=2?")).to.throw("two changes");
   });
 });
 
-function ledgerOf(history: History): Ledger {
-  const ledger = new Ledger();
-  const open = new Map<string, Operation>();
-  for (const step of history.split(",").filter((text) => text !== "")) take(ledger, open, step);
-  return ledger;
+const part: Part<Found, Found> = {
+  name: "test",
+  empty: {},
+  choose: () => null,
+  matches: (state, found) => canonical(state) === canonical(found),
+  describe: (found) => found,
+};
+
+/** Changes of paths; an empty text: a delete, which needs a secret. */
+function batch(changes: readonly (readonly [path: string, text: string])[]): Change<Found> {
+  const request = { method: "POST", path: "/v1/batch" } as const;
+  return {
+    request,
+    outcomes: (state) => {
+      const after = new Map(Object.entries(state));
+      for (const [path, text] of changes) {
+        if (text !== "") after.set(path, text);
+        else if (!after.delete(path)) return [{ status: 404, state }];
+      }
+      return [{ status: 200, state: Object.fromEntries(after) }];
+    },
+  };
 }
 
-function take(ledger: Ledger, open: Map<string, Operation>, step: string): void {
-  if (step === "init?") ledger.beginInit();
-  else if (step === "init!") ledger.acknowledgeInit();
-  else takeWrite(ledger, open, step);
+function laneAfter(history: History): Lane<Found, Found> {
+  const lane = new Lane(part);
+  for (const step of history.split(",").filter((text) => text !== "")) take(lane, step);
+  return lane;
 }
 
-function takeWrite(ledger: Ledger, open: Map<string, Operation>, step: string): void {
+function take(lane: Lane<Found, Found>, step: string): void {
+  if (step === "init?") lane.beginInit();
+  else if (step === "init!") lane.endInit(true);
+  else takeChange(lane, step);
+}
+
+function takeChange(lane: Lane<Found, Found>, step: string): void {
   const [, changes = "", mark] = /^([^?!]+)([?!]?)$/.exec(step) ?? [];
-  const parts = changes.split("&").map((change) => change.split("="));
-  const [path = ""] = parts.map(([name = ""]) => name);
-  const batch = parts.map(([name = "", text = ""]) => ({ path: name, text: text || null }));
-  const operation = mark === "!" ? open.get(path) : ledger.beginBatch(batch);
-  if (operation === undefined) throw new Error(`no operation is open on ${path}`);
-  if (mark === "?") open.set(path, operation);
-  else ledger.acknowledge(operation);
+  if (mark !== "!") lane.begin(batch(changes.split("&").map((change) => split(change))));
+  if (mark !== "?") lane.answer({ status: 200, json: {} });
 }
 
-function judge(history: History, newVault: boolean, allowed: readonly Found[], wrong: readonly Found[]): void {
-  const ledger = ledgerOf(history);
-  ledger.crash(newVault);
-  const judged = (found: Found) => ledger.violations(new Map(Object.entries(found)));
-  for (const found of allowed) expect(judged(found), JSON.stringify(found)).to.deep.equal([]);
-  for (const found of wrong) expect(judged(found), JSON.stringify(found)).not.to.deep.equal([]);
+function split(change: string): readonly [string, string] {
+  const [path = "", text = ""] = change.split("=");
+  return [path, text];
+}
+
+function judge(history: History, isNew: boolean, allowed: readonly Found[], wrong: readonly Found[]): void {
+  for (const found of allowed) settled(history, isNew, found);
+  for (const found of wrong) expect(() => settled(history, isNew, found), JSON.stringify(found)).to.throw("allowed is");
+}
+
+function settled(history: History, isNew: boolean, found: Found): void {
+  const lane = laneAfter(history);
+  lane.crash(isNew);
+  lane.settle(found);
 }

@@ -1,0 +1,162 @@
+/** kill -9 and power cuts at random moments of all kinds of changes: after each restart the vault is as a model says. */
+import { cpSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { AssertionError, expect } from "chai";
+import { cleanUpMark, cleanUpTo, diskDirectory, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { needsPostgres } from "../../tools/rig/postgres.js";
+import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
+import { closeConnections } from "../../tools/rig/test-client.js";
+import { Random, runSeed } from "../support/random.js";
+import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
+import { allChanges, VaultModel } from "./vault-model.js";
+
+/** Short in the normal suite; 400 and 50,000 in the long form. */
+const kills = Number(process.env["STRONGROOM_KILLS"] ?? 2);
+const acknowledgedChanges = Number(process.env["STRONGROOM_KILL_CHANGES"] ?? 100);
+/** Kills of a server on a database. */
+const sharedKills = Number(process.env["STRONGROOM_SHARED_KILLS"] ?? 1);
+const tellEvery = 20;
+
+/** Shares of lives that end in a forced init, and of those after which old secrets are in the trash. */
+const killedInitShare = 0.2;
+const agedShare = 0.5;
+
+/** Requests that change what a vault shows: all of them in the long form. */
+const shownKinds = [
+  /^PATCH .v1.metadata/,
+  /^POST .v1.trash/,
+  /^DELETE .v1.tokens/,
+  ...(kills < 100
+    ? []
+    : [
+        ...[/^PUT .v1.secrets/, /^DELETE .v1.secrets/, /^POST .v1.batch/, /^PUT .v1.uses/],
+        ...[/^POST .v1.untrash/, /^DELETE .v1.trash/, /^POST .v1.transit.*rotate/, /^POST .v1.tokens$/],
+        ...[/^POST .v1.passphrase/, /^POST .v1.keys/, /^DELETE .v1.keys/],
+      ]),
+];
+
+type Settings = Readonly<Record<string, string>>;
+
+function start(settings: Settings): Promise<ServerProcess> {
+  const more = { STRONGROOM_IDLE_TIMEOUT_MS: "0", STRONGROOM_SCRYPT_LOG_N: "14", STRONGROOM_KEEP_TRASH_DAYS: "1" };
+  return startProcess([], { ...settings, ...more });
+}
+
+async function kill(server: ServerProcess): Promise<void> {
+  server.child.kill("SIGKILL");
+  await server.ended;
+  closeConnections(server);
+}
+
+/** One life of a server, from its start to its end at a random moment after enough acknowledged changes. */
+async function live(settings: Settings, model: VaultModel, changes: number, random: Random): Promise<void> {
+  const mark = cleanUpMark();
+  const server = await start(settings);
+  if (model.lives++ === 0) await model.begin(server);
+  else await model.inspect(server);
+  const enough = model.acknowledged + changes;
+  let isOver = false;
+  const changing = model.change(server, random).finally(() => {
+    isOver = true;
+  });
+  changing.catch(() => {}); // awaited below
+  while (model.acknowledged < enough && !isOver) await sleep(1);
+  model.wantsInit = random.chance(killedInitShare);
+  const longestMs = model.wantsInit ? 200 : 30;
+  while (model.wantsInit && !isOver) await sleep(1); // until it has begun
+  await sleep(random.below(longestMs));
+  await kill(server);
+  await changing;
+  await cleanUpTo(mark);
+}
+
+/** Only a vault whose batches are all in the tree has files that the test may change. */
+async function rest(settings: Settings, model: VaultModel, random: Random): Promise<void> {
+  const server = await start(settings);
+  await model.inspect(server);
+  server.child.kill("SIGTERM");
+  await server.ended;
+  model.age(server.home, random);
+}
+
+type Ordeal = { readonly kills: number; readonly changes: number; readonly settings: Settings; readonly ages: boolean };
+
+async function mustSurvive({ kills: all, changes, settings, ages }: Ordeal): Promise<void> {
+  const [random, model] = [new Random(runSeed), new VaultModel()];
+  const home = { STRONGROOM_HOME: join(diskDirectory(), "home"), ...settings };
+  try {
+    for (let done = 0; done < all; done++) {
+      const missing = Math.max(0, changes - model.acknowledged) / (all - done);
+      await live(home, model, done === all - 1 ? missing : Math.round(2 * missing * random.next()), random);
+      if (ages && random.chance(agedShare)) await rest(home, model, random);
+      if (all > tellEvery && done % tellEvery === 0) tell(done, model);
+    }
+    const server = await start(home);
+    await model.inspect(server);
+    await model.finish(server);
+  } catch (cause) {
+    throw new Error(`STRONGROOM_SEED=${runSeed}, after ${model.lives} lives: ${String(cause)}`, { cause });
+  }
+  tell(all, model);
+  expect(model.acknowledged).to.be.at.least(changes);
+}
+
+function tell(done: number, { acknowledged, inits }: VaultModel): void {
+  process.stdout.write(
+    `      ${done} kills, ${acknowledged} acknowledged changes, ${inits} forced inits: all as promised\n`,
+  );
+}
+
+describe("kill -9 under all kinds of changes", function () {
+  this.timeout(0);
+
+  it(`${kills} times, over ${acknowledgedChanges} acknowledged changes: none is lost, damaged or invented`, () =>
+    mustSurvive({ kills, changes: acknowledgedChanges, settings: {}, ages: true }));
+
+  it("is checked so that a vault that has lost its last change of any kind is found out", async () => {
+    const [random, model] = [new Random(runSeed), new VaultModel({ ...allChanges, writers: 1, longest: 100 })];
+    let server = await startTestServer();
+    await model.begin(server);
+    const restarted = async (vault: string) => {
+      await server.stop();
+      rmSync(server.vaultPath, { recursive: true });
+      cpSync(vault, server.vaultPath, { recursive: true });
+      server = await startTestServer({ home: server.home });
+    };
+    const copied = () => {
+      const copy = join(temporaryDirectory(), "vault");
+      cpSync(server.vaultPath, copy, { recursive: true });
+      return copy;
+    };
+    for (const kind of shownKinds) {
+      let before = "";
+      await model.makeOne(server, kind, random, () => {
+        before = copied();
+      });
+      const after = copied();
+      await restarted(before);
+      const isFound = await model.inspect(server).then(
+        () => false,
+        (error: unknown) => error instanceof AssertionError,
+      );
+      expect(isFound, String(kind)).to.equal(true);
+      await restarted(after);
+      await model.inspect(server);
+    }
+  });
+});
+
+describe("kill -9 under all kinds of changes of a server on a database", function () {
+  this.timeout(0);
+  before(function () {
+    needsPostgres(this);
+  });
+
+  it(`${sharedKills} times: no acknowledged change is lost, damaged or invented`, async () => {
+    const STRONGROOM_STORE = storeOf(await startSharedDatabase());
+    const changes = 100 * sharedKills;
+    await mustSurvive({ kills: sharedKills, changes, settings: { STRONGROOM_STORE }, ages: false });
+  });
+});
