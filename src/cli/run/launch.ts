@@ -52,7 +52,8 @@ export function launch(io: Io, command: readonly string[], { mask, isRepeated, .
   if (maskPipe !== null) stdio[maskPipe] = "pipe";
   try {
     const args = ["--", entryFile, "run-environment", json, ...command];
-    const child = spawn(process.execPath, args, { stdio, env });
+    const detached = input !== "inherit"; // without our streams it does not get our terminal either
+    const child = spawn(process.execPath, args, { stdio, env, detached });
     if (!isRepeated) closeInherited(descriptors);
     return child;
   } catch (error) {
