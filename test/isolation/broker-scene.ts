@@ -43,6 +43,7 @@ const issued: string[] = [];
 function computedSecrets(port: number) {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const der = privateKey.export({ type: "pkcs8", format: "der" });
   const [secretAccessKey, sessionToken, clientSecret, refreshToken] = [random(), random(), random(), random()];
   issued.push(refreshToken);
   const tokenUrl = `https://localhost:${port}/token`;
@@ -58,7 +59,7 @@ function computedSecrets(port: number) {
       path: "m/app",
       value: pem,
       binding: { githubApp: { appId: "1", installation: "2" } },
-      hidden: [pem.split("\n")[9] ?? "", pem.split("\n")[20] ?? ""],
+      hidden: [pem.split("\n")[9] ?? "", pem.split("\n")[20] ?? "", der.subarray(600, 640)],
     },
     {
       path: "m/refreshed",
