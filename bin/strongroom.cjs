@@ -2,12 +2,12 @@
 ":" //; _c= _skip= _quiet=; for _a; do case $_skip$_a in 1*) _skip=;; --home|--address|--token-file|--cacert|--timeout) _skip=1;; -*) ;; *) _c=$_a; break;; esac; done
 ":" //; _front() { read -r _ _ _ _ _g _ _ _t _ </proc/$$/stat && [ "$_g" = "$_t" ]; }
 ":" //; _stop() { stty "$_tty"; trap - TSTP; kill -TSTP $$; trap _stop TSTP; }
-":" //; case $_c in get|put|set|otp|generate|describe|ls|find|mv|cp|rm|trash|history|undo|import|export|transit|init|unlock|lock|passphrase|key|rotate-key|token|use|approve|audit|doctor|prove|backup|restore|migrate|shutdown) [ ! -t 0 ] || [ -p /proc/$$/fd/1 ] || ! _front || ! _tty=$(stty -g) || ! stty -echo || _quiet=1;; esac 2>/dev/null
+":" //; case $_c in get|put|set|otp|generate|describe|ls|find|mv|cp|rm|trash|history|undo|import|export|transit|init|unlock|lock|passphrase|key|rotate-key|token|use|approve|audit|doctor|prove|backup|restore|migrate|shutdown) [ ! -t 0 ] || [ -p /proc/$$/fd/1 ] || ! _front || ! _tty=$(stty -g) || ! stty -echo || { _quiet=1; trap _stop TSTP; };; esac 2>/dev/null
 ":" //; _hup=ignored; trap _hup= HUP; kill -HUP $$; trap - HUP; [ -z "$_hup" ] || export STRONGROOM_SIGHUP=ignored
 ":" //; STRONGROOM_INHERITED= _block=; [ ! -r /proc/$$/status ] || while read -r _k _v; do [ "$_k" != SigIgn: ] || STRONGROOM_INHERITED=$_v; done </proc/$$/status
 ":" //; for _f in /proc/$$/fd/*; do [ ! -e "$_f" ] || [ "$_f" -ef "$0" ] || STRONGROOM_INHERITED="$STRONGROOM_INHERITED ${_f##*/}"; done
 ":" //; export STRONGROOM_INHERITED
-":" //; [ -z "$_quiet" ] || { node -- "$0" "$@" </dev/tty & _p=$!; trap : INT QUIT; trap 'kill -TERM $_p' TERM; trap 'kill -HUP $_p' HUP; trap _stop TSTP; while wait $_p; _s=$?; kill -0 $_p 2>/dev/null; do :; done; ! _front || stty "$_tty" 2>/dev/null; trap - INT QUIT TERM HUP TSTP; case $_s in 129|130|131|143) kill -$((_s-128)) $$;; esac; exit $_s; }
+":" //; [ -z "$_quiet" ] || { node -- "$0" "$@" </dev/tty & _p=$!; trap : INT QUIT; trap 'kill -TERM $_p' TERM; trap 'kill -HUP $_p' HUP; while wait $_p; _s=$?; kill -0 $_p 2>/dev/null; do :; done; ! _front || stty "$_tty" 2>/dev/null; trap - INT QUIT TERM HUP TSTP; case $_s in 129|130|131|143) kill -$((_s-128)) $$;; esac; exit $_s; }
 ":" //; [ -z "$_hup" ] || [ "$1" != run ] || ! env --block-signal=HUP true 2>/dev/null || _block="env --block-signal=HUP"
 ":" //; exec $_block node -- "$0" "$@"
 /*
