@@ -44,6 +44,7 @@ export const useRows = [
     subject: secret, body: passphrase, conditional: false, query: readHost, reads: false,
     async handle({ service, vault, path, query: host, body, permit }) {
       const { tokenExchanges } = mustHaveBroker(service);
+      await vault.secrets.history(path); // 404 for a secret that does not exist
       const [uses = []] = await vault.secrets.usesOf([path]);
       const use = uses.find((each) => each.host === host);
       if (use === undefined) throw new VaultError("NOT_FOUND", `${path} is not bound to ${host}`);

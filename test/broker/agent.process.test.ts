@@ -138,7 +138,10 @@ describe("the command line of the broker", () => {
       [["add", "app/key", "a.test", "--sigv4", "s3/a", "--basic", "me"], "cannot be used together"],
       [["add", "app/key", "a.test", "--device"], "--device has no effect with add"],
       [["login"], "login needs the secret's path"],
-      [["login", "app/key"], "has no such binding: strongroom use add app/key HOST --oauth  makes one"],
+      [
+        ["login", "app/key"],
+        "has no such binding: strongroom use add app/key HOST --oauth URL --client-id ID  makes one",
+      ],
       [["login", "app/key", "--sigv4", "s3/a"], "--sigv4 has no effect with login"],
       [["add", "app/key", "--template", "githab"], "lists. Did you mean github?"],
       [["add", "app/key", "--template", "github", "--basic", "me"], "cannot be used together"],

@@ -150,6 +150,8 @@ const calls: Readonly<Record<string, string>> = {
   "token rotate --token-file *": "token rotate --token-file /other.token",
   "transit show NAME --ssh": "transit show ssh/me --ssh",
   "trust --bundle roots.pem": "trust --bundle /roots.pem",
+  "use add * HOST --oauth URL --client-id ID": "use add app/key a.example --oauth https://a.example/t --client-id b",
+  "use login *": "use login app/json",
   "undo *": "undo gone",
   "undo PATH": "undo gone-too",
 };
@@ -184,7 +186,7 @@ const exits: Readonly<Record<number, readonly string[]>> = {
     ...["doctor --open", "init --force", "key create", "key create -o FILE", "unlock", "unlock --shares"], // ask at a terminal
     ...["key create --keyring", "unlock --keyring", "vault-env", "scan --staged"], // there is no keyring, no port for Vault and no repository
   ],
-  4: ["approve", "credential aws cloud/aws", "key rm *"],
+  4: ["approve", "credential aws cloud/aws", "key rm *", "use login *"],
   5: ["token rotate --token-file *"], // there is no such file
   7: ["init", "transit create age/me --type x25519"],
   12: ["doctor", "doctor --fix"], // the tests' scrypt cost is too low for it

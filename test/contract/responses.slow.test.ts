@@ -301,7 +301,7 @@ describe("the documented response", () => {
         if (derives.has(operation)) return send(await startOnChangedHeader(), request);
         // What moves to the trash is written in the background, at times over the damage.
         return untilSeen(`${operation} 500 INTEGRITY`, async () => {
-          const server = await startTestServer({ ...uncached, brokerPort: operation === "createAgent" ? 0 : null });
+          const server = await startTestServer({ ...uncached, brokerPort: ofBroker.includes(operation) ? 0 : null });
           await unlock(server);
           await corrupt(server, operation, request);
           if (operation === "listTokens") await send(server, requests["createToken"] as Send); // finds the damage

@@ -7,7 +7,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../kit/connect
 import { CommandFailure, failureOf } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { approvalText } from "../kit/output/approval-text.js";
-import { type OutputFlags, printJson, say, withResult } from "../kit/output.js";
+import { type OutputFlags, printable, printJson, say, withResult } from "../kit/output.js";
 import { canStart } from "../kit/programs/find-program.js";
 import { readableEnvironment } from "../kit/programs/inherited.js";
 import { findSessionBus, notify } from "../kit/programs/notification.js";
@@ -57,7 +57,10 @@ async function approve(io: Io, flags: Flags): Promise<void> {
       return decideByHook(io, client, { program, environment, once, quiet });
     }
     for (const path of (await client.status()).reauthorize ?? [])
-      say(io, `the refresh token of ${path} is missing or not valid: get one with  strongroom use login ${path}\n`);
+      say(
+        io,
+        `the refresh token of ${printable(path)} is missing or not valid: get one with  strongroom use login ${printable(path)}\n`,
+      );
     if (bus === null) return watch(io, client, once, (approval) => decide(io, client, approval));
     const notifying = watch(io, client, once, (approval) => showNotification(io, bus, approval));
     if (!hasTerminal(io)) return notifying;

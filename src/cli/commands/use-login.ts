@@ -34,7 +34,7 @@ export async function logIn(
   if (first === undefined)
     throw new CommandFailure(
       "notFound",
-      `${path} has no such binding: strongroom use add ${path} HOST --oauth  makes one`,
+      `${path} has no such binding: strongroom use add ${path} HOST --oauth URL --client-id ID  makes one`,
     );
   if (found.length > 1) {
     const hosts = found.map((each) => each.host).join(", ");

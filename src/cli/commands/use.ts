@@ -49,7 +49,7 @@ other flags and another host, as of a server of your own, come before it.`;
 export function define(command: Command, io: Io): void {
   const described = command
     .description("Binds secrets to hosts, so that programs can use them without reading them.")
-    .usage("add PATH HOST [flags] | login PATH [HOST] | ls | rm PATH HOST | templates")
+    .usage("add|rm PATH HOST | login PATH [HOST] | ls | templates")
     .addArgument(new Argument("<action>", "add or rm a binding, ls them, log in, or list templates").choices(actions))
     .argument("[path]", "the secret's path; ls: the beginning of paths")
     .argument("[host]", "a DNS name or an IP address");
