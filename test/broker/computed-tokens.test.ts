@@ -218,7 +218,9 @@ describe("an access token that is computed from a secret", () => {
       await mustUnlock(server);
       expect(await call(agent)).to.contain("strongroom use login oauth/ended");
       expect(provider.requests).to.have.length(1);
-      const { records } = mustSucceed(await send(server, { path: "/v1/audit" })) as { readonly records: Json[] };
+      const { records } = mustSucceed(await send(server, { path: "/v1/audit?limit=1000" })) as {
+        readonly records: Json[];
+      };
       const uses = records.filter((record) => record["event"] === "use" && record["path"] === "oauth/ended");
       expect(uses.map((record) => `${record["status"]} ${record["code"]}`)).to.deep.equal(
         Array(3).fill("502 reauthorize"),

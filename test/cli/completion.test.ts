@@ -210,7 +210,8 @@ describe("completion", () => {
   it("names every command of the help, and no hidden one", async () => {
     const { stdout: help } = await run(["--help"]);
     const { stdout: script } = await run(["completion", "bash"]);
-    const names = [...help.matchAll(/^ {2}([a-z][a-z-]*)(?:\|([a-z]+))? /gm)].flatMap(([, ...found]) =>
+    const [, list = ""] = help.split("\nflags:\n");
+    const names = [...list.matchAll(/^ {2}([a-z][a-z-]*)(?:\|([a-z]+))? /gm)].flatMap(([, ...found]) =>
       found.filter(Boolean),
     );
     expect(names).to.include.members(["serve", "get", "put", "set", "completion", "version"]);

@@ -20,7 +20,7 @@ import { mustDo, strongroom } from "../cli/run-command.js";
 import { run } from "../support/command-here.js";
 import { clientOf } from "../support/library.js";
 
-const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 5);
+const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 10);
 
 /** Each costs two processes. */
 const byCommand = Math.ceil(count / 20);

@@ -174,7 +174,9 @@ describe("settings", () => {
     ]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("--port is given more than once").and.to.contain("--host needs a value");
-    expect(stderr).to.contain("unknown flag --token\n").and.to.contain("unknown flag -p\n");
+    expect(stderr)
+      .to.match(/unknown flag --token\b/)
+      .and.to.contain("unknown flag -p\n");
     expect(stderr).to.contain("unknown flag --prot. Did you mean --port?\n").and.not.to.contain("canary");
   });
 

@@ -59,7 +59,7 @@ export async function runHere(
   const [stdinDescriptor = -1] = descriptors;
   const own = { env: environment(more), input: bytes, stdinDescriptor, cwd: () => cwd };
   try {
-    if (!withChild.has(args[0] ?? "")) {
+    if (columns !== undefined || !withChild.has(args[0] ?? "")) {
       const io = stringIo(own);
       if (columns !== undefined)
         for (const stream of [io.stdout, io.stderr]) Object.assign(stream, { isTTY: true, columns });

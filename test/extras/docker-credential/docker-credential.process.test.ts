@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
+import { environment } from "../../../tools/rig/process.js";
 import { realScryptCost, shareLocalServer } from "../../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, send } from "../../../tools/rig/test-client.js";
 import { strongroom } from "../../cli/run-command.js";
@@ -158,7 +159,7 @@ describe("docker-credential-strongroom", function () {
     ];
     for (const { program, usable, flags, again } of tools) {
       it(`${program} login and logout`, async function () {
-        needs(this, spawnSync(program, usable).status === 0, `a usable ${program}`);
+        needs(this, spawnSync(program, usable, { env: environment({}) }).status === 0, `a usable ${program}`);
         const { host, seen } = await startRegistry();
         const config = temporaryDirectory();
         const file = join(config, "config.json");
