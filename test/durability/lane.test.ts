@@ -103,6 +103,13 @@ describe("the model of a vault that changes", () => {
     }
   });
 
+  it("allows a delete that was begun before two inits, and a put on either side of them", () => {
+    judge("a=1,a=?,init?,init!,init?,init!,a!", false, [{}], [{ a: "1" }]);
+    judge("a=1,a=2?,init?,init!,init?,init!,a!", false, [{}, { a: "2" }], [{ a: "1" }]);
+    judge("a=1,a=2?,init?,init!,init?,a!", false, [{}, { a: "2" }], [{ a: "1" }]);
+    judge("a=1,a=2?,init?,init!,init?,a!,b=3", true, [{}, { b: "3" }, { a: "2", b: "3" }], [{ a: "1" }, { a: "2" }]);
+  });
+
   it("refuses two changes at once", () => {
     expect(() => laneAfter("a=1?,b=2?")).to.throw("two changes");
   });

@@ -36,9 +36,10 @@ export type Ask = (request: Send) => Promise<ApiResponse | null>;
 export class Lane<S, Found> {
   readonly part: Part<S, Found>;
   #states: readonly S[];
-  /** States of the vault that a forced init replaces, for as long as a change may have gone there. */
-  #replaced: readonly S[] | null = null;
-  #isReplacing = false;
+  /** States of the vault that a running init replaces. */
+  #before: readonly S[] | null = null;
+  /** States of vaults that were replaced while the open change was under way, and where it may have gone. */
+  #replaced: readonly S[] = [];
   #open: Change<S> | null = null;
 
   constructor(part: Part<S, Found>) {
@@ -48,7 +49,7 @@ export class Lane<S, Found> {
 
   /** All states that are possible now. */
   get states(): readonly S[] {
-    return [...this.#states, ...(this.#replaced ?? [])];
+    return [...this.#states, ...(this.#before ?? [])];
   }
 
   /** Chooses a change and makes it, where it is wanted. Returns false when the server is gone. */
@@ -79,15 +80,18 @@ export class Lane<S, Found> {
       states.flatMap((state) =>
         outcomes(state, json).flatMap((outcome) => (outcome.status === known ? [outcome.state] : [])),
       );
-    const replaced = this.#replaced === null ? null : after(this.#replaced);
-    const isBefore = replaced !== null && replaced.length > 0;
-    const states = [...(isBefore ? [this.part.empty] : []), ...after(this.#states)];
+    // What came before an init has left nothing in the vault that it made: nor have the lane's earlier changes.
+    const ifReplaced = after(this.#replaced).length > 0 ? [this.part.empty] : [];
+    const before = this.#before === null ? null : [...ifReplaced, ...after(this.#before)];
+    const ifBefore = before === null ? ifReplaced : before.length > 0 ? [this.part.empty] : [];
+    const states = [...ifBefore, ...after(this.#states)];
     if (states.length === 0)
       throw new AssertionError(
         `${this.part.name}: ${request.method ?? "GET"} ${request.path} was answered with ${status} ${JSON.stringify(json)}`,
       );
     this.#states = unique(states);
-    this.#replaced = this.#isReplacing ? replaced : null;
+    this.#before = before;
+    this.#replaced = [];
   }
 
   /** The open change has happened, or it has not. */
@@ -96,27 +100,27 @@ export class Lane<S, Found> {
     const withIt = (states: readonly S[]) =>
       unique([...states, ...states.flatMap((state) => outcomes(state, null).map((outcome) => outcome.state))]);
     this.#states = withIt(this.#states);
-    if (this.#replaced !== null) this.#replaced = withIt(this.#replaced);
+    if (this.#before !== null) this.#before = withIt(this.#before);
+    this.#replaced = [];
   }
 
   beginInit(): void {
-    this.#replaced = this.#states;
+    this.#before = this.#states;
     this.#states = [this.part.empty];
-    this.#isReplacing = true;
   }
 
   /** `isNew`: the init has happened. */
   endInit(isNew: boolean): void {
-    if (!isNew) this.#states = this.#replaced ?? this.#states;
-    if (!isNew || this.#open === null) this.#replaced = null;
-    this.#isReplacing = false;
+    const before = this.#before ?? [];
+    if (!isNew) this.#states = before;
+    else if (this.#open !== null) this.#replaced = [...this.#replaced, ...before];
+    this.#before = null;
   }
 
   /** The server has ended. `isNew`: where an init was under way, it has happened. */
   crash(isNew: boolean): void {
     if (this.#open !== null) this.leaveOpen();
-    if (this.#isReplacing) this.endInit(isNew);
-    this.#replaced = null;
+    if (this.#before !== null) this.endInit(isNew);
   }
 
   /** @throws AssertionError where no possible state was found, which is the only one from now on */
