@@ -9,6 +9,7 @@ import { StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
+import { parseJsonObject, type UnknownObject } from "../kit/prompts/input.js";
 
 export type LoginFlags = { readonly authorize?: string; readonly device?: true };
 
@@ -101,7 +102,7 @@ async function listen(state: string) {
         reject(new CommandFailure("aborted", "the provider refused the login: check the client's id and its scopes"));
     });
   });
-  code.catch(() => {}); // it may be refused before anyone waits
+  code.catch(() => {}); // it may be refused before the command waits for it
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
   const { port } = listener.address() as AddressInfo;
@@ -148,10 +149,8 @@ function isUnavailable(error: unknown): "slow-down" {
   throw error;
 }
 
-type Json = { readonly [member: string]: unknown };
-
 /** @throws CommandFailure */
-function readDevice(found: Json) {
+function readDevice(found: UnknownObject) {
   const [code, userCode] = [found["device_code"], found["user_code"]];
   const [life, interval = 5] = [found["expires_in"], found["interval"]];
   if (typeof code !== "string" || typeof userCode !== "string" || !isSeconds(life) || !isSeconds(interval))
@@ -174,7 +173,7 @@ function httpsUrl(text: unknown, name: string): URL {
 const [longestMs, mostBytes] = [10_000, 64 * 1024];
 
 /** Requests a JSON object, with GET or, for a form, with POST; follows no redirect. @throws CommandFailure */
-async function fetchJson(url: URL, form?: URLSearchParams): Promise<Json> {
+async function fetchJson(url: URL, form?: URLSearchParams): Promise<UnknownObject> {
   const failure = new CommandFailure("unreachable", `${url.host} did not send a JSON object for ${url.pathname}`);
   try {
     const method = form === undefined ? "GET" : "POST";
@@ -188,8 +187,8 @@ async function fetchJson(url: URL, form?: URLSearchParams): Promise<Json> {
       pieces.push(piece);
       if (pieces.reduce((sum, { length }) => sum + length, 0) > mostBytes) throw failure;
     }
-    const found: unknown = JSON.parse(Buffer.concat(pieces).toString());
-    if (response.statusCode === 200 && typeof found === "object" && found !== null) return { ...found };
+    const found = parseJsonObject(Buffer.concat(pieces).toString());
+    if (response.statusCode === 200 && found !== null) return found;
   } catch {
     throw failure;
   }
