@@ -8,7 +8,7 @@ export type Unit = "×" | "s" | "ms" | "µs" | "MiB" | "KiB" | "MB/s" | "/s" | "
 /** One line of a table. */
 export type Finding = { readonly what: string; readonly value: Spread; readonly unit: Unit };
 
-/** `table`: of a tool that draws its own, in place of findings. */
+/** `table`: drawn by another tool, in place of findings. */
 export type Outcome = { readonly title: string; readonly findings: readonly Finding[]; readonly table?: string };
 
 export function median(values: readonly number[]): number {

@@ -23,7 +23,7 @@ const perSecond = 200;
 export async function* showTables({ loader }: Loaders, options: Options): AsyncGenerator<Outcome> {
   const { child } = await startProgram("table.js");
   const seconds = Math.max(leastSeconds, options.seconds);
-  const tableOf = async ({ url, headers }: Subject, { connections, requests }: Workload, rate?: number) => {
+  const drawTable = async ({ url, headers }: Subject, { connections, requests }: Workload, rate?: number) => {
     const load = { url, headers, connections, requests, ...(rate && { perSecond: rate }) };
     let table = "";
     for (const length of [warmSeconds, seconds]) {
@@ -44,15 +44,15 @@ export async function* showTables({ loader }: Loaders, options: Options): AsyncG
   ];
   for (const { title, workload, subjects } of rows) {
     for (const subject of subjects) {
-      yield { title: `${title}: ${subject.name}`, findings: [], table: await tableOf(subject, workload) };
+      yield { title: `${title}: ${subject.name}`, findings: [], table: await drawTable(subject, workload) };
     }
     for (const { subject, forKv } of bao) {
-      yield { title: `${title}: ${subject.name}`, findings: [], table: await tableOf(subject, forKv(workload)) };
+      yield { title: `${title}: ${subject.name}`, findings: [], table: await drawTable(subject, forKv(workload)) };
     }
   }
   const stormy = await startStormSubject(options);
   const unlocking = sendLoad(loader, stormy, unlocks, warmSeconds + seconds + 1);
-  const table = await tableOf(stormy, { ...get(8), requests: get(8).requests.slice(0, 1) }, perSecond);
+  const table = await drawTable(stormy, { ...get(8), requests: get(8).requests.slice(0, 1) }, perSecond);
   await unlocking;
   yield { title: `get, ${perSecond} a second, while ${unlocks.connections} clients unlock`, findings: [], table };
 }

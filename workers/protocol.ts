@@ -53,8 +53,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - Where `render` lacks a token, `startExchange` makes the request for one, with null where there is no refresh token, and the
  *   write `takeToken` takes it from the response. Where it lacks the store of a refresh token, `storeRefreshToken` comes first.
  *   `reviewTokens` ends tokens of a secret that has changed; null: it is gone.
- * - `startLogin` makes the request for a first refresh token, of a body that has what a login has brought, and the write
- *   `takeLogin` takes it from the response.
+ * - `startLogin` makes the request for a first refresh token, from a body with the code of a login, and the write `takeLogin`
+ *   takes it from the response.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
  * - `history`, `openVersion` list the versions in a blob, and open one.
  * - `kvRead` is a read of Vault's KV engine, `kvMetadata` shows the settings of a secret, and `kvVersions` reads numbers of

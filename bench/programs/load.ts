@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import autocannon from "autocannon";
 import { type Usage, type Watched, watch } from "../process-usage.js";
-import { sharesOf } from "./shares.js";
+import { shareRequests } from "./shares.js";
 
 export type Request = {
   readonly method: "GET" | "PUT" | "POST";
@@ -44,7 +44,7 @@ process.send?.({ ready: true });
 
 async function run({ url, watched, connections, headers, requests, seconds }: Load): Promise<LoadReport> {
   const counted = { on: false, count: 0, failed: 0 };
-  const setupClient = sharesOf(requests, connections);
+  const setupClient = shareRequests(requests, connections);
   const duration = warmMs / 1000 + seconds + 600;
   const instance = autocannon(
     { url, connections, headers, setupClient, duration, sampleInt: 50, timeout: 600 },

@@ -3,7 +3,7 @@ import type { Client } from "autocannon";
 import type { Request } from "./load.js";
 
 /** Returns autocannon's `setupClient`. Where all sent the same list, puts of one path would wait for each other. */
-export function sharesOf(requests: readonly Request[], connections: number): (client: Client) => void {
+export function shareRequests(requests: readonly Request[], connections: number): (client: Client) => void {
   let next = 0;
   return (client) => {
     const first = next++ % requests.length;

@@ -11,7 +11,7 @@ import type { Bytes, Exchanged, ExchangeRequest } from "./messages.js";
 
 type SentExchange = ExchangeRequest & { readonly etag: string };
 
-/** Who takes the response of an endpoint. */
+/** `kind`: the write that takes the tokens from a response; `permit`: throws where it may no longer be made. */
 type Taking = { readonly kind: "takeToken" | "takeLogin"; readonly permit?: Permit };
 
 const noLogin = {
@@ -112,7 +112,7 @@ export class TokenExchanges {
   }
 
   /**
-   * Exchanges what a login has brought for the first refresh token, and stores it.
+   * Exchanges the code of a login for the first refresh token, and stores it.
    * @param body has a code of a login, or of a device, and is wiped
    * @param permit throws where the caller may no longer store it
    * @throws VaultError UNAVAILABLE where the endpoint issues none; BAD_REQUEST where it never will for this code
@@ -140,7 +140,7 @@ export class TokenExchanges {
     const exchanged = await this.#deps.send({ host, port, allowsPrivate, request });
     if (!exchanged.ok) throw new ExchangeError("exchange", `${endpoint} ${exchanged.problem}`);
     const { status, body } = exchanged;
-    const problem = await this.#deps.secrets.takeToken(kind, place, { etag, status, body }, permit).catch(notStored);
+    const problem = await this.#deps.secrets.takeResponse(kind, place, { etag, status, body }, permit).catch(notStored);
     if (problem === "exchange") throw new ExchangeError("exchange", `${endpoint} issued no token for ${place.path}`);
     return problem;
   }

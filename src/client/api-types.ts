@@ -589,7 +589,7 @@ export interface UseSet {
   readonly name?: string;
 }
 
-/** What a login has brought, either `code`, `codeVerifier` and `redirectUri` (RFC 7636), or `deviceCode` (RFC 8628). */
+/** Code of a login, either `code`, `codeVerifier` and `redirectUri` (RFC 7636), or `deviceCode` (RFC 8628). */
 export interface LoginRequest {
   /** The authorization code. */
   readonly code?: string;
@@ -601,7 +601,7 @@ export interface LoginRequest {
   readonly deviceCode?: string;
 }
 
-/** What came of a login. */
+/** Result of a login. */
 export interface LoggedIn {
   /** Always true. */
   readonly ok: boolean;

@@ -111,14 +111,19 @@ export function createListener(
   const connections = new OpenConnections(server, limits.maxConnections, onFull);
   // DANGER: the new context has nothing of the old one.
   const replacePair = (next: TlsPair) => usablePair(() => server.setSecureContext({ ...next, ...tlsOptions }));
-  const replaceTicketKeys = () => replaceKeysOf(server);
-  return { server, connections, serve: awaitHandler(server), replacePair, replaceTicketKeys };
+  return {
+    server,
+    connections,
+    serve: awaitHandler(server),
+    replacePair,
+    replaceTicketKeys: () => replaceTicketKeys(server),
+  };
 }
 
 /** Node's number of bytes. It makes the first keys at random itself. */
 const ticketKeyBytes = 48;
 
-function replaceKeysOf(server: Server): void {
+function replaceTicketKeys(server: Server): void {
   const keys = randomFillSync(Buffer.alloc(ticketKeyBytes));
   server.setTicketKeys(keys);
   keys.fill(0);

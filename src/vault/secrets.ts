@@ -169,7 +169,7 @@ export class VaultSecrets {
    * Takes a token from an endpoint's response, which is wiped. Returns once a rotated refresh token is stored, or with the reason
    * why there is no token. @throws VaultError as render; UNAVAILABLE where the refresh token is not stored
    */
-  takeToken(
+  takeResponse(
     kind: "takeToken" | "takeLogin",
     { path, ...place }: UsePlace,
     response: { readonly etag: string; readonly status: number; readonly body: Bytes },
@@ -197,7 +197,7 @@ export class VaultSecrets {
     return wipingAfter(body, this.space.askAbout(path, asked));
   }
 
-  /** Stores the refresh token that the key worker holds, where the vault has not got it. @throws VaultError as takeToken */
+  /** Stores the refresh token that the key worker holds, where the vault has not got it. @throws VaultError as takeResponse */
   async storeRefreshToken(path: string): Promise<void> {
     await this.write(path, { kind: "storeRefreshToken" });
   }

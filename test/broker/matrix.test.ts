@@ -178,7 +178,7 @@ function hostOf(place: Place, a: Upstream, b: Upstream): readonly [host: string,
   return [place === "a by name" ? "localhost" : "127.0.0.1", a.port];
 }
 
-/** Of token endpoints: no request of the matrix begins so. */
+/** Beginning of the paths of token endpoints, which no request of the matrix has. */
 const endpoints = "/endpoint/";
 
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });

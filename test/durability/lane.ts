@@ -1,6 +1,6 @@
 /**
  * Model of what a vault may hold while it changes. The vault has parts; in the lane of a part one change follows the other, and all
- * lanes run at once. A lane has every state that its part may be in: a change that was not answered has happened as a whole or
+ * lanes run side by side. A lane has every state that its part may be in: a change that was not answered has happened as a whole or
  * not at all, and a forced init beside a change came before it or after it.
  */
 import { AssertionError } from "chai";
@@ -80,7 +80,7 @@ export class Lane<S, Found> {
       states.flatMap((state) =>
         outcomes(state, json).flatMap((outcome) => (outcome.status === known ? [outcome.state] : [])),
       );
-    // What came before an init has left nothing in the vault that it made: nor have the lane's earlier changes.
+    // A change that came before an init has left nothing in the vault that the init made, nor have the lane's earlier ones.
     const ifReplaced = after(this.#replaced).length > 0 ? [this.part.empty] : [];
     const before = this.#before === null ? null : [...ifReplaced, ...after(this.#before)];
     const ifBefore = before === null ? ifReplaced : before.length > 0 ? [this.part.empty] : [];

@@ -1,4 +1,4 @@
-/** A vault in which everything changes at once until its server dies, and what must be there then. */
+/** A vault in which all parts change until its server dies, and what must be there then. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,6 +22,7 @@ import {
   decryptions,
   type Found,
   keysPart,
+  openingTexts,
   renewal,
   type Secret,
   type Secrets,
@@ -29,7 +30,6 @@ import {
   secretsPart,
   type Table,
   type TransitKey,
-  textsOf,
   tokensPart,
   transitPart,
 } from "./vault-parts.js";
@@ -145,7 +145,7 @@ export class VaultModel {
   async makeOne(server: TestServer, kind: RegExp, random: Random, before: () => void): Promise<void> {
     for (let isMade = false; !isMade; ) {
       const ask: Ask = async (request) => {
-        const isIt = isOf(kind, request);
+        const isIt = matchesKind(kind, request);
         if (isIt) before();
         const answer = await this.#ask(server, request);
         isMade ||= isIt && answer?.status === 200;
@@ -153,7 +153,7 @@ export class VaultModel {
       };
       for (const lane of [...this.#others, this.#keys]) {
         const share = lane === this.#keys ? 0 : 0.2;
-        if (!isMade) await lane.step(random, ask, (request) => isOf(kind, request) || random.chance(share));
+        if (!isMade) await lane.step(random, ask, (request) => matchesKind(kind, request) || random.chance(share));
       }
     }
   }
@@ -201,7 +201,7 @@ export class VaultModel {
   /** Returns the texts that open, exactly one passphrase among them. */
   async #unlock(server: TestServer): Promise<Set<string>> {
     const opens = new Set<string>();
-    for (const text of new Set(this.#keys.states.flatMap(textsOf))) {
+    for (const text of new Set(this.#keys.states.flatMap(openingTexts))) {
       const { status } = await send(server, unlockWith(text));
       expect(status).to.be.oneOf([200, 401]);
       if (status === 200) opens.add(text);
@@ -228,7 +228,7 @@ function agedPaths(trash: Secrets["trash"]): readonly string[] {
   return Object.entries(trash).flatMap(([path, { isAged }]) => (isAged ? [path] : []));
 }
 
-function isOf(kind: RegExp, { method = "GET", path }: Send): boolean {
+function matchesKind(kind: RegExp, { method = "GET", path }: Send): boolean {
   return kind.test(`${method} ${path}`);
 }
 
@@ -277,7 +277,7 @@ async function read(server: TestServer, path: string): Promise<Json> {
   return json;
 }
 
-const getsAtOnce = 100; // of large secrets, within the limit of a batch
+const getsAtOnce = 100; // so that large secrets are within the limit of a batch
 
 async function getAll(server: TestServer, paths: readonly string[]): Promise<Json[]> {
   const results: Json[] = [];

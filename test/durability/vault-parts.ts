@@ -7,7 +7,7 @@ import { type Change, canonical, type Outcome, type Part } from "./lane.js";
 
 export type Table<T> = Readonly<Record<string, T>>;
 
-/** What a client sees of a vault. `trash`: descriptions. `opens`: texts that unlock it, of those that were tried. */
+/** The vault as a client sees it. `trash`: descriptions. `opens`: texts that unlock it, of those that were tried. */
 export type Found = {
   readonly secrets: Table<Secret>;
   readonly trash: Table<string>;
@@ -64,7 +64,7 @@ export type SecretsOptions = {
 
 export type SecretsKind = keyof typeof secretsKinds;
 
-/** What a writer knows: its paths, and how it makes a value that no other put has. */
+/** Paths of a writer, and values that no other put has. */
 type Writer = {
   readonly path: (random: Random) => string;
   readonly text: (path: string, random: Random, most?: number) => string;
@@ -179,7 +179,7 @@ function revision(path: string, change: (secret: Secret) => Secret): After {
 
 type Operation = { readonly operation: object; readonly after: After };
 
-/** Puts, deletes and moves at once, each path in one of them. */
+/** Puts, deletes and moves of one batch, each path in one of them. */
 function batchOperations(state: Secrets, writer: Writer, random: Random): Operation[] {
   const paths = [...new Set(Array.from({ length: 2 + random.below(60) }, () => writer.path(random)))];
   const operations: Operation[] = [];
@@ -368,7 +368,7 @@ export type Keys = {
 };
 
 /** Returns every text that may open a vault in this state, or must not. */
-export function textsOf({ passphrase, slots, dead }: Keys): readonly string[] {
+export function openingTexts({ passphrase, slots, dead }: Keys): readonly string[] {
   return [passphrase, ...dead, ...Object.values(slots).flatMap((slot) => slot?.key ?? [])];
 }
 

@@ -1,4 +1,4 @@
-/** Operations on logins: a first refresh token is issued for what a person has brought, and goes into the vault. */
+/** Operations on logins: the first refresh token is issued for the code of a login, and goes into the vault. */
 import { etagOfCurrent } from "../crypto/blob.js";
 import type { Refusal, RequestOf, ResultOf, WriteOf, WriteResult } from "../protocol.js";
 import { badRequest } from "../refusals.js";

@@ -52,7 +52,7 @@ const loginErrors = new Map<string, LoginProblem>([
   ["expired_token", "reauthorize"],
 ]);
 
-/** Reads the response to what a login has brought, also with an error (RFC 8628, section 3.5), which GitHub sends with status 200. */
+/** Reads the response to the grant of a login, also an error (RFC 8628, section 3.5), which GitHub sends with status 200. */
 export function readLoginResponse(response: TokenResponse, now: number): Issued | LoginProblem {
   const error = textOf(readObject(response.body, ["error"])?.get("error"));
   return loginErrors.get(error) ?? readOAuthResponse(response, now);

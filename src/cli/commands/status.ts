@@ -53,7 +53,7 @@ function vaultState({ initialized, locked }: VaultStatus): State {
   return locked ? "locked" : "ok";
 }
 
-/** @param missing of the disk's space, if anything */
+/** @param missing what the disk has too little of; null: nothing */
 function formatStatus(io: Io, status: VaultStatus, state: State, missing: string | null): string {
   const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock, reauthorize = [] } = status;
   const paint = painter(io);

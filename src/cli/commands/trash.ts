@@ -57,8 +57,8 @@ async function list(io: Io, [start = "", another]: readonly string[], flags: Fla
   const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
   for (const { path, deletedAt } of entries)
     printRows(io, `${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}\n`);
-  const empty = prefix === "" ? "the trash is empty" : `nothing in the trash begins with ${printable(prefix)}`;
-  sayIfEmpty(io, entries.length + damaged.length, empty, flags);
+  const message = prefix === "" ? "the trash is empty" : `nothing in the trash begins with ${printable(prefix)}`;
+  sayIfEmpty(io, entries.length + damaged.length, message, flags);
   if (damaged.length === 0) return;
   throw new CommandFailure("findings", `damaged: ${damaged.map(printable).join(", ")}; see  strongroom doctor --open`);
 }

@@ -151,7 +151,7 @@ async function unwrapAll(
 
 /** Returns an error that is about one key alone. */
 function refusalOrThrow(error: unknown): StrongroomError {
-  const aboutOneKey = ["NOT_FOUND", "FORBIDDEN", "BAD_REQUEST"]; // the last: for what is no name of a key
+  const aboutOneKey = ["NOT_FOUND", "FORBIDDEN", "BAD_REQUEST"]; // the last: where the name is not valid
   if (error instanceof StrongroomError && aboutOneKey.includes(error.code)) return error;
   throw error;
 }

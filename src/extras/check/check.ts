@@ -3,7 +3,6 @@
  * The server judges the values, so that none leaves it; a list of breached passwords is compared by hashes of one call.
  * `scan` is its other half: values where they should not be.
  */
-
 import { type Command, Option } from "commander";
 import { duration, nonEmpty } from "../../cli/kit/args/args.js";
 import { folderPrefix } from "../../cli/kit/args/paths.js";
@@ -105,8 +104,8 @@ function formatReport(
   damaged: readonly string[],
 ): string {
   const paint = painter(io);
-  const columns = io.stdout.isTTY ? io.stdout.columns || 80 : 80;
-  const width = Math.min(columns / 2, Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
+  const columns = io.stdout.columns || 80;
+  const width = Math.min(Math.floor(columns / 2), Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
   const rows = found.flatMap((verdict) => {
     const path = printable(verdict.path);
     const what = verdict.problems.map((problem) => wordsFor(problem, verdict)).join("; ");

@@ -32,7 +32,7 @@ const { wake, sockets } = workerData as ThreadStart;
 const servers = new Map<string, Server>();
 const held = new Map<string, Set<Socket>>();
 const values = new Map<string, Uint8Array>();
-/** What is sent on each connection. */
+/** The value that is sent on each connection. */
 const sending = new Map<Socket, Uint8Array>();
 let onIdle = (): void => {};
 
@@ -97,7 +97,7 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
   }
   for (;;) {
     port.postMessage({ held: [...held].flatMap(([name, of]) => (of.size > 0 ? [name] : [])) } satisfies Report);
-    if (sending.size === 0) Atomics.wait(wake, 0, 0); // what comes while a slow program reads is accepted, and held
+    if (sending.size === 0) Atomics.wait(wake, 0, 0); // connections that come while a slow program reads are accepted, and held
     Atomics.store(wake, 0, 0);
     for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
       obey(next.message as Order);

@@ -2,7 +2,6 @@
  * The Secret Service (org.freedesktop.secrets): its objects, their methods and properties, sessions and prompts. A locked vault
  * is waited for; a collection that a client has locked is not. No search is ever answered as empty because something is locked.
  */
-
 import { type Message, typesIn, type Value, Variant } from "../../cli/kit/dbus/wire.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";

@@ -15,7 +15,7 @@ export async function removeStaleSocket(path: string): Promise<"listening" | "fi
     return "listening";
   } catch (error) {
     if (systemCode(error) === "ECONNREFUSED") rmSync(path, { force: true });
-    return null; // one that is still there for another reason makes the caller's own attempt fail
+    return null; // a socket that is still there makes the caller's own attempt fail
   } finally {
     socket.destroy();
   }
