@@ -22,8 +22,8 @@ import {
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const hour = 3600 * 1000;
 
-/** How long the authority and its certificates are valid, in milliseconds. */
-const lifetime = 24 * hour;
+/** How long the authority and its certificates are valid, in milliseconds: up to the session's end, within these bounds. */
+const [shortestLife, longestLife] = [24 * hour, 30 * 24 * hour];
 
 /** A client's clock may be a little behind. */
 const before = hour;
@@ -54,11 +54,13 @@ export class SessionAuthority {
   /**
    * Makes an authority for these hosts, DNS names or IP addresses.
    * @param now milliseconds since 1970
+   * @param until when the session ends, in milliseconds since 1970
    */
-  static async make(hosts: readonly string[], now: number): Promise<SessionAuthority> {
+  static async make(hosts: readonly string[], now: number, until = 0): Promise<SessionAuthority> {
+    const life = { now, end: now + Math.min(Math.max(until - now, shortestLife), longestLife) };
     const [atTop, ...below] = subdomainLevels(hosts);
-    const first = await makeSigner(atTop, name, now);
-    const others = await Promise.all(below.map((level, i) => makeSigner(level, `${name} ${i + 2}`, now)));
+    const first = await makeSigner(atTop, name, life);
+    const others = await Promise.all(below.map((level, i) => makeSigner(level, `${name} ${i + 2}`, life)));
     const byHost = new Map(below.flatMap((level, i) => level.map((host) => [host, others[i]] as const)));
     const hostKeys = await makeKeys();
     const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", hostKeys.privateKey)).toString("base64");
@@ -128,13 +130,16 @@ function subdomainLevels(hosts: readonly string[]): [string[], ...string[][]] {
   return levels;
 }
 
-async function makeSigner(hosts: readonly string[], subject: string, now: number): Promise<Signer> {
+/** Milliseconds since 1970. */
+type Life = { readonly now: number; readonly end: number };
+
+async function makeSigner(hosts: readonly string[], subject: string, { now, end }: Life): Promise<Signer> {
   const keys = await makeKeys();
   const certificate = await X509CertificateGenerator.create({
     subject,
     issuer: subject,
     notBefore: new Date(now - before),
-    notAfter: new Date(now + lifetime),
+    notAfter: new Date(end),
     publicKey: keys.publicKey,
     signingKey: keys.privateKey,
     signingAlgorithm: algorithm,

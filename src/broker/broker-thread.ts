@@ -74,16 +74,16 @@ class BrokerThread {
     this.#waiting.delete(id);
   }
 
-  async #authority(session: string, hosts: readonly string[]): Promise<SessionAuthority> {
+  async #authority(session: string, hosts: readonly string[], until = 0): Promise<SessionAuthority> {
     const known = await this.#authorities.get(session);
     if (known?.isValid(Date.now()) === true) return known;
-    const made = SessionAuthority.make(hosts, Date.now());
+    const made = SessionAuthority.make(hosts, Date.now(), until);
     this.#authorities.set(session, made);
     return made;
   }
 
-  async #showAuthority({ id, session, hosts }: ToBroker & { readonly kind: "authority" }): Promise<void> {
-    const { certificate } = await this.#authority(session, hosts);
+  async #showAuthority({ id, session, hosts, until }: ToBroker & { readonly kind: "authority" }): Promise<void> {
+    const { certificate } = await this.#authority(session, hosts, until);
     send({ kind: "certificate", id, certificate });
   }
 

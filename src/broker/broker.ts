@@ -135,11 +135,14 @@ export class Broker {
     this.#rules.set(token, rules);
   }
 
-  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE; BAD_REQUEST for too many hosts */
-  async accessOf(caller: Caller): Promise<BrokerAccess> {
+  /**
+   * @param until when the session that begins here ends, in milliseconds since 1970
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE; BAD_REQUEST for too many hosts
+   */
+  async accessOf(caller: Caller, until = 0): Promise<BrokerAccess> {
     const id = sessionId(caller);
     const uses = await this.#usesOf(caller);
-    const certificate = await this.#certificateOf(id, mustBeFewHosts(uses));
+    const certificate = await this.#certificateOf(id, mustBeFewHosts(uses), until);
     const shown = uses.map((use) => ({ host: use.host, port: use.port, name: use.name, header: use.header }));
     return { port: this.#port, certificate, uses: shown };
   }
@@ -357,12 +360,12 @@ export class Broker {
   }
 
   /** @throws VaultError UNAVAILABLE */
-  async #certificateOf(session: string, hosts: readonly string[]): Promise<string> {
+  async #certificateOf(session: string, hosts: readonly string[], until: number): Promise<string> {
     const id = this.#count++;
     const certificate = await new Promise<string | null>((resolve) => {
       if (this.#thread === null) return resolve(null);
       this.#certificates.set(id, resolve);
-      this.#send({ kind: "authority", id, session, hosts });
+      this.#send({ kind: "authority", id, session, hosts, until });
     }).finally(() => this.#certificates.delete(id));
     if (certificate !== null) return certificate;
     throw new VaultError("UNAVAILABLE", "the broker is restarting: try again in a second");

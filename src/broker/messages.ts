@@ -118,8 +118,14 @@ export type FromBroker =
 
 export type ToBroker =
   | { readonly kind: "answer"; readonly id: number; readonly answer: Answer<QuestionKind> }
-  /** Makes the session's authority, or returns the one there is. */
-  | { readonly kind: "authority"; readonly id: number; readonly session: string; readonly hosts: readonly string[] }
+  /** Makes the session's authority, or returns the one there is. `until`: see `SessionAuthority.make`. */
+  | {
+      readonly kind: "authority";
+      readonly id: number;
+      readonly session: string;
+      readonly hosts: readonly string[];
+      readonly until: number;
+    }
   /** Sends a request for a token. */
   | { readonly kind: "exchange"; readonly id: number; readonly exchange: ExchangeRequest }
   /** The session has ended: its authority goes, and its connections are closed. */

@@ -112,17 +112,23 @@ async function createAgent({
   const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds, session: true }, permit);
   recorded.subject = name;
   broker.setRules(name, rules);
-  const access = await accessOfNew(service, broker, text).catch(async (error: unknown) => {
+  const end = token.expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(token.expiresAt);
+  const access = await accessOfNew(service, broker, text, end).catch(async (error: unknown) => {
     await tokens.revoke(name).catch(() => {}); // no one gets its value
     throw error;
   });
   return json({ ok: true, token: text, ...token, ...access });
 }
 
-async function accessOfNew({ credentials }: Service, broker: Broker, token: string): Promise<BrokerAccess> {
+async function accessOfNew(
+  { credentials }: Service,
+  broker: Broker,
+  token: string,
+  end: number,
+): Promise<BrokerAccess> {
   const caller = credentials.authenticate(token);
   if (caller === null) throw new VaultError("UNAVAILABLE", "the token was revoked: try again");
-  return broker.accessOf(caller);
+  return broker.accessOf(caller, end);
 }
 
 function listApprovals(service: Service): object {

@@ -117,6 +117,26 @@ describe("the certificate authority of a session", function () {
       }
     });
 
+    it("is valid until the session ends, for 24 hours at least and 30 days at most", async () => {
+      const { server, upstream } = rig();
+      const day = 86_400;
+      for (const [ttlSeconds, seconds] of [
+        [60, day],
+        [3 * day, 3 * day],
+        [0, 30 * day],
+      ] as const) {
+        const began = Date.now();
+        const session = await startAgent(server, { paths: ["app/"], ttlSeconds });
+        const end = Date.parse(new X509Certificate(session.certificate).validTo);
+        // Certificates have whole seconds.
+        expect(end).to.be.within(began + (seconds - 1) * 1_000, Date.now() + seconds * 1_000);
+        const tunnel = await openTunnel(session, `localhost:${upstream.port}`);
+        if (typeof tunnel === "string") throw new Error(tunnel);
+        const tls = await startTls(session, tunnel, "localhost", "localhost");
+        expect(Date.parse(tls.getPeerX509Certificate()?.validTo ?? "")).to.equal(end);
+      }
+    });
+
     it("names at most 1,000 hosts, and a session that would reach more leaves no token", async () => {
       const { server, upstream } = rig();
       for (let at = 0; at < 1_001; at++) {

@@ -171,7 +171,6 @@ describe("a program without a network", function () {
       [2, `the broker does not listen at ${other}: start the server with --broker-socket`, "--socket", other],
       [4, "no secret there is bound to a host", "--use", "none/", "--socket", socket],
       [2, "env needs --socket FILE"],
-      [2, "--ttl of env is at most 24h", "--socket", socket, "--ttl", "25h"],
       [2, "env takes no command", "--socket", socket, "--", "true"],
       [2, "--write has no effect with env", "--socket", socket, "--write", "."],
     ];

@@ -15,11 +15,9 @@ import { wgetrcName, writeTrust } from "../run/trust.js";
 type Flags = SessionFlags & { readonly socket?: string };
 
 export async function printEnvironment(io: Io, command: readonly string[], given: Flags): Promise<void> {
-  const { socket, ttl = 0 } = given;
+  const { socket } = given;
   if (socket === undefined) throw new CommandFailure("usage", "env needs --socket FILE, the broker's socket");
   if (command.length > 0) throw new CommandFailure("usage", "env takes no command: agent run starts one");
-  if (ttl > authorityMs)
-    throw new CommandFailure("usage", "--ttl of env is at most 24h: the session's certificates end then");
   const flags = await withProject(io, given);
   await withClient(io, flags, async (client) => {
     await mustBeBroker(socket);
@@ -33,9 +31,6 @@ export async function printEnvironment(io: Io, command: readonly string[], given
     }
   });
 }
-
-/** How long the certificates of a session are valid, in milliseconds. */
-const authorityMs = 86_400_000;
 
 /** How long the broker may take to answer, in milliseconds. */
 const patienceMs = 10_000;
