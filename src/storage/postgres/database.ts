@@ -156,7 +156,9 @@ export class Database {
       if (isHeld) await work();
       return isHeld;
     } finally {
-      client.release(isHeld); // the lock ends with its session
+      // The lock would end with its session too, but some time after this has returned.
+      if (isHeld) await client.query(`SELECT pg_advisory_unlock(${lockClass}, ${lock})`).catch(() => {});
+      client.release(isHeld);
     }
   }
 
