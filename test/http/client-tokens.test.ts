@@ -1,5 +1,6 @@
 /** docs/reference/http-api.md, Client tokens: records, rotation, revocation, ends, and the document on disk. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { FileOperations } from "../../src/files/durable.js";
@@ -17,6 +18,7 @@ import {
   mustSucceed,
   mustUnlock,
   send,
+  trustedCertificate,
 } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -230,9 +232,9 @@ describe("the end of a client token", () => {
 
   it("comes to a put whose body arrives after the revocation", async () => {
     const { name, token } = await mustCreateToken(server(), { name: "slow", can: ["put"] });
-    const { request } = await import("node:https");
-    const { port, certificate } = server();
-    const options = { host: "127.0.0.1", port, servername: "localhost", ca: certificate, method: "PUT" };
+    const { port } = server();
+    const ca = trustedCertificate(server());
+    const options = { host: "127.0.0.1", port, servername: "localhost", ca, method: "PUT" };
     const headers = { authorization: `Bearer ${token}`, "content-length": 13, expect: "100-continue" };
     const slow = request({ ...options, path: "/v1/secrets/late", headers });
     await new Promise((resolve) => slow.once("continue", resolve).flushHeaders());

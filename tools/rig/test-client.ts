@@ -1,6 +1,7 @@
 /** Test client: talks to a server over HTTPS and trusts only its certificate. */
 
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
   request as httpRequest,
@@ -29,7 +30,7 @@ type Method = "get" | "post" | "put" | "delete" | "patch" | "options";
 
 /** Returns a supertest request with the right token, or with none. */
 export function api(server: TestServer, method: Method, path: string, token: string | null = server.token): Test {
-  const test = supertest(server.url)[method](path).ca(server.certificate);
+  const test = supertest(server.url)[method](path).ca(trustedCertificate(server));
   test.on("response", ({ status, headers, text }) => judge({ method, target: path, status, headers, text }));
   return token === null ? test : test.set("Authorization", `Bearer ${token}`);
 }
@@ -237,10 +238,16 @@ export function connectRaw(server: TestServer): TLSSocket {
 const contexts = new Map<string, SecureContext>();
 
 /** Trust in only the server's certificate, made once for each certificate: it costs more than a handshake. */
-function trustedContext({ certificate }: TestServer): SecureContext {
+function trustedContext(server: TestServer): SecureContext {
+  const certificate = trustedCertificate(server);
   const context = contexts.get(certificate) ?? createSecureContext({ ca: certificate });
   contexts.set(certificate, context);
   return context;
+}
+
+/** The certificate as its file has it now: a server whose clock jumps may renew it while it runs. */
+export function trustedCertificate({ certificateFile }: TestServer): string {
+  return readFileSync(certificateFile, "utf8");
 }
 
 /** Returns the status, head and JSON of a raw response. */
