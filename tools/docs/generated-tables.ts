@@ -25,7 +25,7 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["commands", table(["For", "Commands"], commandRows((await run(["--help"])).stdout))],
     ["exit-codes", table(["Exit code", "Meaning"], exitCodeRows())],
     ["settings", table(["Flag", "Environment", "Meaning", "Default"], settingRows())],
-    ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], endpointRows())],
+    ["endpoints", table(["Request", "Purpose", "Takes"], endpointRows())],
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
     ["packages", table(["Loaded by", "Packages"], await packageRows())],
@@ -137,7 +137,6 @@ type Operation = {
   readonly summary: string;
   readonly parameters?: readonly (Reference | Parameter)[];
   readonly requestBody?: { readonly content: Content };
-  readonly responses: { readonly 200: { readonly description: string; readonly content: Content } };
 };
 
 const { paths, components } = contract as unknown as {
@@ -155,20 +154,14 @@ function endpointRows(): Row[] {
   );
 }
 
-function endpointRow(
-  method: string,
-  path: string,
-  { summary, parameters = [], requestBody, responses }: Operation,
-): Row {
+function endpointRow(method: string, path: string, { summary, parameters = [], requestBody }: Operation): Row {
   const asked = parameters
     .map((parameter) => ("$ref" in parameter ? components.parameters[schemaName(parameter)] : parameter))
     .filter((found) => found?.in !== "path");
-  const { description, content } = responses[200];
   return [
     code(`${method.toUpperCase()} ${path.replace(/\{(\w+)\}/, ":$1")}`),
     summary,
     [...fieldsIn(requestBody?.content), ...asked.map((found) => code(`${found?.name}?`))].join(", "),
-    fieldsIn(content).join(", ") || description,
   ];
 }
 
