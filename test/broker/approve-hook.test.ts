@@ -123,7 +123,7 @@ describe("a hook that approves", function () {
 
   it("is ended after 60 seconds with the programs that it started, which denies", async () => {
     const clock = new FakeClock();
-    const { file, directory } = hook("sleep 300 & echo $! > child; echo $$ > parent; wait");
+    const { file, directory } = hook("sleep 300 & echo $! > child; echo $$ > own; mv own parent; wait");
     const { responses } = await ask("/hang");
     const { ended } = approve(["--once", "--hook", file], { clock });
     await until(() => existsSync(join(directory, "parent")));

@@ -5,7 +5,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import {
   type Agent,
@@ -234,7 +233,7 @@ describe("when a token is revoked", () => {
     await Promise.all(streams.map((socket) => received(socket, "data: 1")));
     const ends = Promise.all(streams.map((socket) => once(socket, "close")));
     mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${agent.name}` }));
-    expect(await Promise.race([ends, sleep(5_000, "open")])).not.to.equal("open");
+    await ends;
   });
 });
 

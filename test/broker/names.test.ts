@@ -9,7 +9,6 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import {
@@ -155,7 +154,7 @@ function namesInside(table: string): void {
     const head = `CONNECT ${at} HTTP/1.1\r\nHost: ${at}\r\n${proxyAuthorization(agent)}\r\n\r\n`;
     const closed = once(upstream.server, "connection").then(([socket]) => once(socket as Socket, "close"));
     expect(await sendRaw(agent, `${head}early`)).to.match(/^HTTP\/1.1 400 /);
-    expect(await Promise.race([closed.then(() => "closed"), sleep(10_000, "open")])).to.equal("closed");
+    await closed;
   });
 
   it("to a public address is reached without a credential by http://, where the session may", async () => {

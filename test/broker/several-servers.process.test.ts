@@ -147,7 +147,7 @@ describe("a token at the broker of one of several servers", () => {
     const end = once(socket, "close");
     await revoke(other, agent);
     isFast = true;
-    expect(await Promise.race([end, sleep(5_000, "open")])).not.to.equal("open");
+    await end;
     await sleep(300);
     expect(kept.destroyed).to.equal(false);
   });
@@ -160,6 +160,6 @@ describe("a token at the broker of one of several servers", () => {
     const end = once(socket, "close");
     await revoke(other, agent);
     expect((await send(server, { path: "/v1/tokens/self", token: agent.token })).status).to.equal(401);
-    expect(await Promise.race([end, sleep(5_000, "open")])).not.to.equal("open");
+    await end;
   });
 });

@@ -2,6 +2,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { Client } from "pg";
 import { refuseServed } from "../../src/engines/engine.js";
 import { databaseEngine } from "../../src/engines/postgres.js";
 import { restoreIntoStore } from "../../src/maintenance/backup/restore-backup.js";
@@ -44,14 +45,16 @@ describe("a vault in a database", () => {
   const postgres = shared(startPostgres);
 
   it("a vault in a database is not refused for the connection of a server that has just ended", async () => {
-    const { name, url } = await emptyDatabase();
+    const { url } = await emptyDatabase();
     const store = await databaseEngine.open(url, null, { creates: true });
     try {
-      const ending = postgres().sql(name, "SET application_name = 'strongroom server'; SELECT pg_sleep(0.5)");
-      while ((await store.shared?.serverConnections()) === 0);
-      await refuseServed(store);
+      const other = new Client({ connectionString: url, application_name: "strongroom server" });
+      await other.connect();
+      expect(await store.shared?.serverConnections()).to.equal(1);
+      const judged = refuseServed(store);
+      await other.end();
+      await judged;
       expect(await store.shared?.serverConnections()).to.equal(0);
-      await ending;
     } finally {
       await store.close();
     }
