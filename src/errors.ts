@@ -1,6 +1,6 @@
 /** Errors with a message for people: the closed list of codes, each with its HTTP status, and failed starts. */
 
-export const statusOf = {
+export const errorStatuses = {
   BAD_REQUEST: 400,
   UNAUTHORIZED: 401,
   FORBIDDEN: 403,
@@ -14,7 +14,7 @@ export const statusOf = {
   UNAVAILABLE: 503,
 } as const;
 
-export type ErrorCode = keyof typeof statusOf;
+export type ErrorCode = keyof typeof errorStatuses;
 
 /** Why a client token that was valid no longer is. */
 export const endReasons = ["expired", "revoked", "rotated"] as const;

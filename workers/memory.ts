@@ -239,19 +239,19 @@ export function bytesView(buffer: Buffer): Bytes {
 
 /** Concatenates the parts, texts as UTF-8, in memory of exactly their size. */
 export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
-  const joined = allocate(lengthOf(parts));
+  const joined = allocate(totalLength(parts));
   writeParts(joined, parts);
   return joined;
 }
 
 /** Like `concat`, in scratch memory. */
-export function scratchOf(...parts: readonly (Uint8Array | string)[]): Uint8Array {
-  const joined = scratch(lengthOf(parts));
+export function concatScratch(...parts: readonly (Uint8Array | string)[]): Uint8Array {
+  const joined = scratch(totalLength(parts));
   writeParts(joined, parts);
   return joined;
 }
 
-export function lengthOf(parts: readonly (Uint8Array | string)[]): number {
+export function totalLength(parts: readonly (Uint8Array | string)[]): number {
   let length = 0;
   for (const part of parts) length += byteLength(part);
   return length;
@@ -292,7 +292,7 @@ export function utf8(text: string): Bytes {
   return concat([text]);
 }
 
-export function bytesOf(...values: readonly number[]): Bytes {
+export function bytesFrom(...values: readonly number[]): Bytes {
   return concat([Uint8Array.from(values)]);
 }
 
@@ -328,7 +328,7 @@ export function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 }
 
 /** Decodes bytes that are not secret: a string cannot be wiped. */
-export function textOf(bytes: Uint8Array): string {
+export function decodeText(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("utf8");
 }
 

@@ -212,7 +212,7 @@ export type VaultOperation = keyof typeof vaultMembers;
 export const transitMemberNames: readonly string[] = [...vaultMembers.encrypt.keys()];
 
 /** Returns why a value of a member is refused; null: it is not. */
-export function refusalOf(members: Members, name: string, value: unknown): string | null {
+export function memberRefusal(members: Members, name: string, value: unknown): string | null {
   const fate = members.get(name);
   if (fate === undefined || typeof fate === "string" || asksForNothing(fate.neutral, value)) return null;
   return `${name} ${fate.reason}`;

@@ -82,7 +82,7 @@ export class Credentials {
   }
 
   /** Returns when the value of this digest ends, or one above it; null: never; undefined: it has ended. */
-  endOf(digest: string): number | null | undefined {
+  tokenEnd(digest: string): number | null | undefined {
     const line = this.#line(digestKey(digest));
     return line.every((one) => this.#isLive(one)) ? earliest(line) : undefined;
   }

@@ -25,7 +25,7 @@ export type TokenRequest = {
 
 /** @throws VaultError BAD_REQUEST that names the rule */
 export function readTokenRequest(body: Uint8Array): TokenRequest {
-  const { name, can = defaultScopes, paths = [], ttlSeconds = defaultTtlSeconds } = membersOf(body);
+  const { name, can = defaultScopes, paths = [], ttlSeconds = defaultTtlSeconds } = parseJsonMembers(body);
   if (typeof name !== "string" || !tokenName.test(name)) {
     throw invalid("name must be 1 to 64 of a-z, 0-9, dot, dash and underscore, and begin with a letter or digit");
   }
@@ -40,7 +40,7 @@ export function readTokenRequest(body: Uint8Array): TokenRequest {
 /** Returns the overlap in seconds; 0 without a body. @throws VaultError BAD_REQUEST */
 export function readRotation(body: Uint8Array): number {
   if (body.length === 0) return 0;
-  const { overlapSeconds = 0 } = membersOf(body);
+  const { overlapSeconds = 0 } = parseJsonMembers(body);
   return readSeconds("overlapSeconds", overlapSeconds, maxOverlapSeconds);
 }
 
@@ -48,7 +48,7 @@ export function readRotation(body: Uint8Array): number {
  * Returns the members of a body that is one JSON object. DANGER: the parser's own error would quote the body.
  * @throws VaultError BAD_REQUEST
  */
-export function membersOf(body: Uint8Array): { readonly [name: string]: unknown } {
+export function parseJsonMembers(body: Uint8Array): { readonly [name: string]: unknown } {
   try {
     const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return { ...parsed };

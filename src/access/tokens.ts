@@ -293,7 +293,7 @@ export class ClientTokens {
 
   /** Returns when the parent's value ends; null: never, or there is no parent; undefined: it has ended. */
   #parentEnd({ parent }: UnsignedRecord): number | null | undefined {
-    return parent === undefined ? null : this.#credentials.endOf(parent.digest);
+    return parent === undefined ? null : this.#credentials.tokenEnd(parent.digest);
   }
 
   /** @throws VaultError UNAUTHORIZED, FORBIDDEN, BAD_REQUEST */

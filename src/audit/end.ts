@@ -4,18 +4,18 @@ import { join } from "node:path";
 import { type FileOperations, noFollow, type OpenFile, readFileBytes } from "../files/durable.js";
 import { fileNumbers, type LogPosition } from "./files.js";
 import {
+  auditFileName,
   type Bytes,
   base64url,
   type Checkpoint,
   chainBytes,
-  chainOf,
   checkpointIn,
   decodeLog,
-  fileNameOf,
   firstChain,
   firstLine,
   longestFile,
   nextChain,
+  parseChainLine,
   parseHeaderLine,
 } from "./format.js";
 import { groupsIn } from "./groups.js";
@@ -48,7 +48,7 @@ async function endOfFile(
   cuts: boolean,
 ): Promise<LogEnd | "empty" | "unreadable"> {
   const flags = (cuts ? constants.O_RDWR : constants.O_RDONLY) | noFollow;
-  const handle = await files.open(join(directory, fileNameOf(file)), flags);
+  const handle = await files.open(join(directory, auditFileName(file)), flags);
   try {
     const { size } = await handle.stat();
     const end = await findLastGroup(handle, size);
@@ -75,7 +75,7 @@ export async function findLatestCheckpoint(
   const numbers = (await fileNumbers(files, directory)).filter((file) => file <= end.file).reverse();
   let next = base64url(end.chain);
   for (const file of numbers) {
-    const whole = await readFileBytes(files, join(directory, fileNameOf(file)), longestFile);
+    const whole = await readFileBytes(files, join(directory, auditFileName(file)), longestFile);
     const bytes = whole !== null && file === end.file ? whole.subarray(0, end.length) : whole;
     if (bytes === null || bytes.length === 0) continue;
     const { checkpoint, start, chain } = latestIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), end.log);
@@ -97,7 +97,7 @@ function latestIn(bytes: Buffer, log: string): LatestInFile {
   const line = decodeLog(bytes.subarray(lineStart, bytes.indexOf(10, at)));
   const before = decodeLog(bytes.subarray(bytes.lastIndexOf(10, lineStart - 2) + 1, Math.max(0, lineStart - 1)));
   const isFirst = header !== null && parseHeaderLine(before) !== null;
-  const chain = isFirst ? header.chain : chainOf(before);
+  const chain = isFirst ? header.chain : parseChainLine(before);
   const checkpoint = chain === null ? null : parseCheckpoint(line, log, chain);
   return { checkpoint, start: isFirst ? 0 : lineStart, chain: checkpoint === null ? null : chain };
 }

@@ -13,12 +13,12 @@ import {
   syncDirectory,
 } from "../files/durable.js";
 import {
+  auditFileName,
+  auditFileNumber,
   type Bytes,
   base64url,
   chainLine,
   chainLineBytes,
-  fileNameOf,
-  fileNumberOf,
   headerLine,
   keptFiles,
   nextChain,
@@ -85,7 +85,7 @@ export class LogFiles {
   async #begun(file: number): Promise<void> {
     await syncDirectory(this.#files, this.#directory);
     const old = (await fileNumbers(this.#files, this.#directory)).filter((number) => number <= file - keptFiles);
-    for (const number of old) await this.#files.unlink(join(this.#directory, fileNameOf(number))).catch(() => {});
+    for (const number of old) await this.#files.unlink(join(this.#directory, auditFileName(number))).catch(() => {});
   }
 
   /** If another program replaced the file, the new one is appended to, so that the break in the chain shows. */
@@ -115,7 +115,7 @@ export async function logFilesIn(
   directory: string,
 ): Promise<{ readonly numbers: number[]; readonly strays: readonly number[] }> {
   const names = (await missingAsNull(files.readdir(directory))) ?? [];
-  const all = names.flatMap((name) => fileNumberOf(basename(name)) ?? []).sort((a, b) => a - b);
+  const all = names.flatMap((name) => auditFileNumber(basename(name)) ?? []).sort((a, b) => a - b);
   const runs: number[][] = [];
   for (const number of all) {
     const last = runs.at(-1);
@@ -187,7 +187,7 @@ export class GroupMaker {
     buffer.write(chainLine(after), size, "latin1");
     const seq = before.seq + records.length;
     this.#position = { log, file, length: length + bytes.length, seq, chain: after };
-    const place = { fileName: fileNameOf(file), file, at: length };
+    const place = { fileName: auditFileName(file), file, at: length };
     return { ...place, bytes, records: records.length, seq: seq - 1, chain: base64url(after), durable };
   }
 }

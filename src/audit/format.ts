@@ -55,14 +55,14 @@ export function auditDirectory(home: string): string {
   return join(home, "audit");
 }
 
-export function fileNameOf(file: number): string {
+export function auditFileName(file: number): string {
   return `audit-${String(file).padStart(6, "0")}.jsonl`;
 }
 
 /** Returns the file's number; null for a foreign name. */
-export function fileNumberOf(name: string): number | null {
+export function auditFileNumber(name: string): number | null {
   const digits = fileName.exec(name)?.[1];
-  return digits === undefined || fileNameOf(Number(digits)) !== name ? null : Number(digits);
+  return digits === undefined || auditFileName(Number(digits)) !== name ? null : Number(digits);
 }
 
 export function firstChain(log: string): Bytes {
@@ -94,7 +94,7 @@ export function chainLine(chain: Uint8Array): string {
 export const chainLineBytes = chainLine(new Uint8Array(32)).length;
 
 /** Returns the chain's value; null for any other line. `line`: without its line feed. */
-export function chainOf(line: string): string | null {
+export function parseChainLine(line: string): string | null {
   return chainPattern.exec(line)?.[1] ?? null;
 }
 
@@ -123,7 +123,7 @@ export function checkpointIn(record: object, log: string, chain: string): Checkp
   return typeof from === "number" && typeof reason === "string" ? { ...checkpoint, from, reason } : null;
 }
 
-export function signedOf(checkpoint: Checkpoint): SignedCheckpoint {
+export function signedCheckpoint(checkpoint: Checkpoint): SignedCheckpoint {
   return { text: checkpointText(checkpoint), key: checkpoint.key, mac: checkpoint.mac };
 }
 

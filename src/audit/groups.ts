@@ -2,7 +2,7 @@
  * Reader of an audit log's lines and groups, see `format.ts`: the one place that finds where a line and a group end, for a file
  * that is read from its beginning, from its end, or from anywhere.
  */
-import { type Bytes, chainOf, lineSequenceNumber } from "./format.js";
+import { type Bytes, lineSequenceNumber, parseChainLine } from "./format.js";
 
 /** A whole line, without its line feed. */
 export type Line = {
@@ -38,7 +38,7 @@ export type ReadGroup = {
 export function* groupsIn(bytes: Bytes, start = 0): Generator<ReadGroup, void> {
   let [begin, seq] = [start, 0];
   for (const line of linesIn(bytes, start)) {
-    const chain = chainOf(line.text);
+    const chain = parseChainLine(line.text);
     if (chain === null) seq = lineSequenceNumber(line.text) ?? seq;
     else {
       yield { content: bytes.subarray(begin, line.start), chain, seq, next: line.next };

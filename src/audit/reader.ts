@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { join } from "node:path";
 import { type FileOperations, noFollow, type OpenFile } from "../files/durable.js";
 import { fileNumbers } from "./files.js";
-import { type Bytes, fileNameOf, firstLine, lineSequenceNumber, parseHeaderLine } from "./format.js";
+import { auditFileName, type Bytes, firstLine, lineSequenceNumber, parseHeaderLine } from "./format.js";
 import { linesIn } from "./groups.js";
 
 export type AuditRecord = { readonly seq: number; readonly time: string; readonly event: string } & {
@@ -22,7 +22,7 @@ export async function readRecords(
 ): Promise<readonly AuditRecord[]> {
   const records: AuditRecord[] = [];
   for (const file of await filesFrom(files, directory, after)) {
-    await withFile(files, join(directory, fileNameOf(file)), async (handle) => {
+    await withFile(files, join(directory, auditFileName(file)), async (handle) => {
       const start = await placeBefore(handle, after);
       for await (const record of recordsOf(handle, start)) {
         if (record.seq > after) records.push(record);
@@ -38,7 +38,7 @@ export async function readRecords(
 async function filesFrom(files: FileOperations, directory: string, after: number): Promise<readonly number[]> {
   const numbers = await fileNumbers(files, directory);
   for (let i = numbers.length - 1; i > 0; i--) {
-    const path = join(directory, fileNameOf(numbers[i] ?? 0));
+    const path = join(directory, auditFileName(numbers[i] ?? 0));
     const first = await withFile(files, path, async (handle) => parseHeaderLine(firstLine(await piece(handle, 0))));
     if (first !== null && first.seq <= after + 1) return numbers.slice(i);
   }

@@ -10,19 +10,19 @@ import { systemCode } from "../errors.js";
 import { readFileBytes, systemFiles } from "../files/durable.js";
 import { logFilesIn } from "./files.js";
 import {
+  auditFileName,
   base64url,
   type Checkpoint,
   chainBytes,
-  chainOf,
   checkpointIn,
   type FileHeader,
-  fileNameOf,
   firstChain,
   keptFiles,
   type LogHead,
   longestFile,
   maxCheckpoints,
   nextChain,
+  parseChainLine,
   parseHeaderLine,
 } from "./format.js";
 import { linesIn } from "./groups.js";
@@ -119,7 +119,7 @@ export class LogVerifier {
   /** Names a file whose number is far from all others. */
   addStray(file: number): void {
     const message = "its number does not belong to the log, which is not continued there: move it away";
-    this.#problems.push({ code: "header", file: fileNameOf(file), message });
+    this.#problems.push({ code: "header", file: auditFileName(file), message });
   }
 
   end(): VerifiedLog {
@@ -148,7 +148,7 @@ export class LogVerifier {
     const group: OpenGroup = { start: 0, first: null, last: 0, line: 1 };
     let number = 1;
     for (const { text, start, next } of linesIn(bytes)) {
-      const chain = chainOf(text);
+      const chain = parseChainLine(text);
       if (number === 1) this.#header(file, text);
       else if (chain === null) this.#record(text, number, group);
       else {
@@ -229,7 +229,7 @@ export class LogVerifier {
   #checkpoint({ members }: ParsedRecord, number: number, group: OpenGroup): void {
     const checkpoint = checkpointIn(members, this.#log, this.#chain ?? "");
     if (checkpoint === null || group.first !== null) this.#problem("malformed", `line ${number} is not a checkpoint`);
-    else if (this.#chain !== null) this.#checkpoints.push({ ...checkpoint, file: fileNameOf(this.#newest) });
+    else if (this.#chain !== null) this.#checkpoints.push({ ...checkpoint, file: auditFileName(this.#newest) });
   }
 
   /** The server that wrote this record checked the log before it signed it. */
@@ -258,11 +258,11 @@ export class LogVerifier {
   /** DANGER: the numbers come from file names, and may be far apart. */
   #missingBetween(first: number, end: number): void {
     for (let file = first; file < end && this.#problems.length < maxProblems; file++)
-      this.#problems.push({ code: "missing-file", file: fileNameOf(file), message: "it is missing" });
+      this.#problems.push({ code: "missing-file", file: auditFileName(file), message: "it is missing" });
   }
 
   #problem(code: ProblemCode, message: string): void {
-    if (this.#problems.length < maxProblems) this.#problems.push({ code, file: fileNameOf(this.#newest), message });
+    if (this.#problems.length < maxProblems) this.#problems.push({ code, file: auditFileName(this.#newest), message });
   }
 
   get #log(): string {
@@ -351,7 +351,7 @@ async function verifyOnce(directory: string, head: LogHead | null, pause: Pause)
   const { numbers, strays } = await logFilesIn(systemFiles, directory);
   for (const file of strays) verifier.addStray(file);
   for (const file of numbers) {
-    const path = join(directory, fileNameOf(file));
+    const path = join(directory, auditFileName(file));
     const bytes = await readFileBytes(systemFiles, path, longestFile);
     if (bytes === null) throw Object.assign(new Error(`${path} is gone`), { code: "ENOENT", path });
     const steps = verifier.steps(file, bytes);
@@ -363,7 +363,7 @@ async function verifyOnce(directory: string, head: LogHead | null, pause: Pause)
 /** Returns the bytes of all files of a log. */
 export async function lengthOfLog(directory: string): Promise<number> {
   const { numbers } = await logFilesIn(systemFiles, directory);
-  const sizes = await Promise.all(numbers.map(async (file) => (await stat(join(directory, fileNameOf(file)))).size));
+  const sizes = await Promise.all(numbers.map(async (file) => (await stat(join(directory, auditFileName(file)))).size));
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 

@@ -18,7 +18,7 @@ import {
   checkpointText,
   type LogHead,
   maxFileBytes,
-  signedOf,
+  signedCheckpoint,
 } from "./format.js";
 import { auditRecordText, type CheckpointReason, type Mismatch } from "./record.js";
 
@@ -186,7 +186,7 @@ export class AuditWriter {
     const { checkpoint, isIntact } = await findLatestCheckpoint(files, directory, this.#opened);
     if (!isIntact) return "chain";
     if (checkpoint === null) return null;
-    const [verdict] = await this.#verify([signedOf(checkpoint)]);
+    const [verdict] = await this.#verify([signedCheckpoint(checkpoint)]);
     if (verdict === "valid") this.#key = checkpoint.key;
     if (verdict === "unknown" && isNew) return null;
     return verdict === "valid" ? null : (verdict ?? "unknown");

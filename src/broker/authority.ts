@@ -79,7 +79,7 @@ export class SessionAuthority {
   }
 
   /** Returns TLS credentials for one of the session's hosts, made at the first call. */
-  contextOf(host: string): Promise<SecureContext> {
+  secureContext(host: string): Promise<SecureContext> {
     const known = this.#contexts.get(host);
     if (known !== undefined) return known;
     const made = this.#makeContext(host);

@@ -1,7 +1,7 @@
 /** Bodies that bind a secret to a host. They carry no secret. */
 import { readComputed } from "../../workers/binding-members.js";
 import type { Binding, ComputedMembers } from "../../workers/protocol.js";
-import { membersOf } from "../access/token-request.js";
+import { parseJsonMembers } from "../access/token-request.js";
 import { VaultError } from "../errors.js";
 import { durationSeconds } from "./approvals.js";
 import { canonicalHost } from "./host-name.js";
@@ -24,7 +24,7 @@ const reserved = new Set([
 
 /** @throws VaultError BAD_REQUEST that names the rule */
 export function readBinding(body: Uint8Array): Binding {
-  const members = membersOf(body);
+  const members = parseJsonMembers(body);
   const { methods = null, paths = null, ask = "never", name = null } = members;
   return {
     ...readCredential(members),

@@ -19,7 +19,7 @@ export interface BodyReader {
 /** A request's body is read strictly. A response's, whose head was already sent, is read as every client does. */
 export type BodyOf = "request" | "response";
 
-export function readerOf(length: BodyLength, of: BodyOf): BodyReader {
+export function bodyReader(length: BodyLength, of: BodyOf): BodyReader {
   if (length === "chunked") return new ChunkedReader(of);
   return new LengthReader(length === "until-close" ? Number.POSITIVE_INFINITY : length);
 }

@@ -1,5 +1,5 @@
 /** One request and its response on their way through the broker: only the head that carries a credential is changed. */
-import { type BodyReader, readerOf } from "./body.js";
+import { type BodyReader, bodyReader } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";
 import { HeadError, maxResponseBytes, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
 import type { Bytes } from "./messages.js";
@@ -98,7 +98,7 @@ class RequestBody {
 
   async #send(client: ByteStream, upstream: ByteStream, head: RequestHead): Promise<boolean> {
     try {
-      if (await pump(client, upstream, readerOf(head.body, "request"))) return true;
+      if (await pump(client, upstream, bodyReader(head.body, "request"))) return true;
     } catch (error) {
       if (!(error instanceof HeadError)) throw error;
       this.problem = error;
@@ -136,7 +136,7 @@ async function nextResponse(upstream: ByteStream, { method, asksWebSocket }: Req
 }
 
 async function relayBody(upstream: ByteStream, client: ByteStream, { body, closes }: ResponseHead): Promise<Relayed> {
-  const isWhole = await pump(upstream, client, readerOf(body, "response"));
+  const isWhole = await pump(upstream, client, bodyReader(body, "response"));
   return isWhole && !closes ? "whole" : "cut";
 }
 
@@ -154,7 +154,7 @@ async function pump(from: ByteStream, to: ByteStream, reader: BodyReader): Promi
 
 /** After an upgrade: bytes in both directions until one side ends, and what it has sent before. */
 async function joinStreams(client: ByteStream, upstream: ByteStream): Promise<false> {
-  const endless = () => readerOf("until-close", "response");
+  const endless = () => bodyReader("until-close", "response");
   const toUpstream = pump(client, upstream, endless());
   const toClient = pump(upstream, client, endless());
   await Promise.race([toUpstream, toClient]);

@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { hasFingerprint, readRelayPreface } from "../relay-preface.js";
 import type { SessionAuthority } from "./authority.js";
-import { readerOf, readWholeBody } from "./body.js";
+import { bodyReader, readWholeBody } from "./body.js";
 import { ByteStream } from "./byte-stream.js";
 import { fieldsFor, relay } from "./exchange.js";
 import { HeadError, latin1, maxRequestBytes, type RequestHead, readRequestHead } from "./head.js";
@@ -111,7 +111,7 @@ async function serveConnect(
   const bound = session.bound.find((one) => one.host === host && one.port === port);
   if (bound === undefined) return tunnel(client, socket, session, host, port, deps);
   const authority = await deps.authority(session);
-  const secureContext = await authority.contextOf(host);
+  const secureContext = await authority.secureContext(host);
   await establish(client);
   const tls = await handshake(socket, secureContext);
   if (tls === null) return;
@@ -142,7 +142,7 @@ async function establish(client: ByteStream): Promise<void> {
 /** Ends the client's TLS here; null when its handshake fails. */
 async function handshake(
   socket: Socket,
-  secureContext: Awaited<ReturnType<SessionAuthority["contextOf"]>>,
+  secureContext: Awaited<ReturnType<SessionAuthority["secureContext"]>>,
 ): Promise<TLSSocket | null> {
   const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
   secure.on("error", () => {}); // a close follows
@@ -257,7 +257,7 @@ async function readHashedBody(client: ByteStream, { body, fields }: RequestHead)
   const tooLong = "the body is longer than 1 MiB: send its SHA-256 in the header x-amz-content-sha256";
   if (typeof body === "number" && body > maxHashedBody) throw badRequest(tooLong);
   if (fields.some(({ name }) => name === "expect")) await client.write(Buffer.from("HTTP/1.1 100 Continue\r\n\r\n"));
-  const content = await readWholeBody(client, readerOf(body, "request"), maxHashedBody).catch((error: unknown) => {
+  const content = await readWholeBody(client, bodyReader(body, "request"), maxHashedBody).catch((error: unknown) => {
     throw new Refused(brokerRefusal(error, false));
   });
   if (content === null) throw badRequest(tooLong);

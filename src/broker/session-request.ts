@@ -1,5 +1,5 @@
 /** Bodies that start a session of a program. They carry no secret. */
-import { maxPaths, maxTtlSeconds, membersOf, readPaths, readSeconds } from "../access/token-request.js";
+import { maxPaths, maxTtlSeconds, parseJsonMembers, readPaths, readSeconds } from "../access/token-request.js";
 import { VaultError } from "../errors.js";
 import type { SessionRules } from "./broker.js";
 import { canonicalHost } from "./host-name.js";
@@ -11,7 +11,7 @@ const defaultSeconds = 8 * 3600;
 
 /** @throws VaultError BAD_REQUEST that names the rule */
 export function readSessionRequest(body: Uint8Array): SessionRequest {
-  const members = body.length === 0 ? {} : membersOf(body);
+  const members = body.length === 0 ? {} : parseJsonMembers(body);
   const { paths = [], ttlSeconds = defaultSeconds, allowHosts = [], egress = "listed" } = members;
   if (egress !== "any" && egress !== "listed") throw new VaultError("BAD_REQUEST", "egress must be any or listed");
   return {

@@ -1,5 +1,5 @@
 /** Requests to token endpoints. What they send and receive is secret, and wiped; nothing of a response is trusted. */
-import { readerOf } from "./body.js";
+import { bodyReader } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";
 import { EgressError } from "./egress.js";
 import { HeadError, headLength, latin1, readResponseHead } from "./head.js";
@@ -92,7 +92,7 @@ function readMessage(bytes: Uint8Array, hasEnded: boolean): Exchanged | null {
   const { status, body } = readResponseHead(raw, "POST");
   const problem = headProblem(status, raw);
   if (problem !== null) return failed(problem);
-  const reader = readerOf(body, "response");
+  const reader = bodyReader(body, "response");
   const { content } = reader.take(bytes.subarray(headEnd));
   const size = content.reduce((sum, part) => sum + part.length, 0);
   if (size > maxBodyBytes || (typeof body === "number" && body > maxBodyBytes)) return failed("sent more than 64 KiB");

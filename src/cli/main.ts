@@ -1,7 +1,7 @@
 /** The `strongroom` command as a process: its protections, its streams, and how it ends; see also `crash.cts`. */
 import { isatty } from "node:tty";
 import { systemCode } from "../errors.js";
-import { reasonOf } from "../files/file-problem.js";
+import { failureReason } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { runCommandLine } from "./command-line.js";
 import { commandFirst } from "./kit/args/args.js";
@@ -19,7 +19,7 @@ removeStaleScratch(memoryPlaces(processIo));
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
     if (systemCode(error) === "EPIPE") process.exit(); // the reader is gone, as in `| head`
-    process.stderr.write(`strongroom: cannot write the output${reasonOf(systemCode(error))}\n`);
+    process.stderr.write(`strongroom: cannot write the output${failureReason(systemCode(error))}\n`);
     process.exit(exitCodes.unexpected);
   });
 }

@@ -2,10 +2,10 @@
 import { defaultHome } from "../client/default-home.js";
 import { type LogLevel, logLevels } from "../log.js";
 import {
+  choiceReader,
   durationOrNever,
   integer,
   milliseconds,
-  oneOf,
   readHost,
   readNames,
   readOptionalPort,
@@ -81,7 +81,7 @@ export type Definition<T> = {
 };
 
 /** Returns the default as help and documents show it. */
-export function shownDefaultOf({ shownDefault, fallback }: Definition<unknown>): string {
+export function formatDefault({ shownDefault, fallback }: Definition<unknown>): string {
   return shownDefault ?? String(fallback({}));
 }
 
@@ -114,13 +114,13 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   keepTrashDays: { flag: "keep-trash-days", variable: "STRONGROOM_KEEP_TRASH_DAYS", meaning: "days after which a secret in the trash is destroyed, 0 to 3650; 0: never", fallback: () => 30, read: integer(0, 3650) },
   cacheBytes: { flag: "cache-bytes", variable: "STRONGROOM_CACHE_BYTES", meaning: "memory for recently used ciphertext, in bytes; 0 reads files each time", fallback: () => 128 * 2 ** 20, read: integer(0, 64 * 2 ** 30) },
   maxConnections: { flag: "max-connections", variable: "STRONGROOM_MAX_CONNECTIONS", meaning: "maximum number of connections at once; at most a quarter of them without a valid token", fallback: () => 1024, read: integer(10, 65_535) },
-  audit: { flag: "audit", variable: "STRONGROOM_AUDIT", meaning: "what the audit log records: off, changes (all but reads and lists), or all", fallback: () => "changes", read: oneOf(auditModes) },
-  auditOnFailure: { flag: "audit-on-failure", variable: "STRONGROOM_AUDIT_ON_FAILURE", meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503", fallback: () => "allow", read: oneOf(auditFailures) },
-  reviewPage: { flag: "review-page", variable: "STRONGROOM_REVIEW_PAGE", meaning: "the page that strongroom review opens: on serves it always, off never", shownDefault: "while strongroom review needs it", fallback: () => null, read: (text) => oneOf(["on", "off"])(text) === "on" },
-  logLevel: { flag: "log-level", variable: "STRONGROOM_LOG_LEVEL", meaning: `how much is logged: ${logLevels.join(", ")}`, fallback: () => "info", read: oneOf(logLevels) },
+  audit: { flag: "audit", variable: "STRONGROOM_AUDIT", meaning: "what the audit log records: off, changes (all but reads and lists), or all", fallback: () => "changes", read: choiceReader(auditModes) },
+  auditOnFailure: { flag: "audit-on-failure", variable: "STRONGROOM_AUDIT_ON_FAILURE", meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503", fallback: () => "allow", read: choiceReader(auditFailures) },
+  reviewPage: { flag: "review-page", variable: "STRONGROOM_REVIEW_PAGE", meaning: "the page that strongroom review opens: on serves it always, off never", shownDefault: "while strongroom review needs it", fallback: () => null, read: (text) => choiceReader(["on", "off"])(text) === "on" },
+  logLevel: { flag: "log-level", variable: "STRONGROOM_LOG_LEVEL", meaning: `how much is logged: ${logLevels.join(", ")}`, fallback: () => "info", read: choiceReader(logLevels) },
   vaultPort: { flag: "vault-port", variable: "STRONGROOM_VAULT_PORT", meaning: "port for clients of HashiCorp Vault and OpenBao, 8200 by custom; 0 picks a free one, off is none", shownDefault: "off", fallback: () => null, read: readOptionalPort },
   brokerPort: { flag: "broker-port", variable: "STRONGROOM_BROKER_PORT", meaning: "port on 127.0.0.1 through which programs use secrets without reading them; 0 picks a free one, off is none", shownDefault: "off", fallback: () => null, read: readOptionalPort },
   brokerSocket: { flag: "broker-socket", variable: "STRONGROOM_BROKER_SOCKET", meaning: "Unix socket at which the broker also listens, for containers without a network; off is none", shownDefault: "off", fallback: () => null, read: readOptionalSocketPath },
   upstreamCa: { flag: "upstream-ca", variable: "STRONGROOM_UPSTREAM_CA", meaning: "file of certificates in PEM that the broker trusts beside the public roots", shownDefault: "none", fallback: () => null, read: readPath },
-  approveWith: { flag: "approve-with", variable: "STRONGROOM_APPROVE_WITH", meaning: "what approves a request at the broker: the root token, or also the passphrase", fallback: () => "token", read: oneOf(approvers) },
+  approveWith: { flag: "approve-with", variable: "STRONGROOM_APPROVE_WITH", meaning: "what approves a request at the broker: the root token, or also the passphrase", fallback: () => "token", read: choiceReader(approvers) },
 };

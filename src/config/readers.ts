@@ -153,7 +153,7 @@ export function readToken(text: string): string {
   return text;
 }
 
-export function oneOf<T extends string>(choices: readonly T[]): (text: string) => T {
+export function choiceReader<T extends string>(choices: readonly T[]): (text: string) => T {
   return (text) => {
     const choice = choices.find((known) => known === text);
     if (choice === undefined) throw new Problem(`one of ${choices.join(", ")}`);

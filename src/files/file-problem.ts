@@ -28,11 +28,11 @@ const remedies: Readonly<Record<string, string>> = {
 export function problemOfFile(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const code = systemCode(error);
-  if ("path" in error) return `${error.path} cannot be used${reasonOf(code)}`;
-  return code !== undefined && code in remedies ? `a file cannot be used${reasonOf(code)}` : null;
+  if ("path" in error) return `${error.path} cannot be used${failureReason(code)}`;
+  return code !== undefined && code in remedies ? `a file cannot be used${failureReason(code)}` : null;
 }
 
 /** Returns the end of a message such as "… cannot be read": ` (ENOENT): no such file or directory, check the spelling`. */
-export function reasonOf(code = "unknown reason"): string {
+export function failureReason(code = "unknown reason"): string {
   return ` (${code}): ${remedies[code] ?? "check its disk"}`;
 }

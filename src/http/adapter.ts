@@ -25,7 +25,7 @@ import {
   type Whole,
 } from "./endpoint.js";
 import type { BearerCheck, OriginGuard, TokenRules } from "./guards.js";
-import { contextOf, type RequestContext, reportFinished, requestCondition, unlessTagged } from "./request.js";
+import { type RequestContext, reportFinished, requestCondition, requestContext, unlessTagged } from "./request.js";
 import { type ErrorForm, sendError, sendLines, sendPage, sendParts, sendWhole } from "./response.js";
 import type { EndpointTable } from "./routes.js";
 
@@ -72,7 +72,7 @@ export class Exchange {
     this.port = port;
     this.req = req;
     this.res = res;
-    this.context = contextOf(req);
+    this.context = requestContext(req);
     this.endpoint = this.context.found?.endpoint ?? missing;
   }
 }
@@ -88,7 +88,7 @@ const missing: Endpoint = {
 
 type Step = (exchange: Exchange) => Promise<void> | void;
 
-/** The steps before the handler. DANGER: what is refused before `readBodyOf` is refused before a byte of the body is read. */
+/** The steps before the handler. DANGER: what is refused before `readRequestBody` is refused before a byte of the body is read. */
 export const arrival: readonly Step[] = [
   refuseOtherSites,
   servePage,
@@ -106,7 +106,7 @@ export const arrival: readonly Step[] = [
   authorizeSubject,
   readConditions,
   readQuery,
-  readBodyOf,
+  readRequestBody,
   checkTokenAfterBody,
 ];
 
@@ -315,7 +315,7 @@ function requireAuditLog({ endpoint: { guard }, port }: Exchange): void {
 function readSubject(exchange: Exchange): void {
   const { endpoint, context } = exchange;
   exchange.given = endpoint.subject.read(context.found?.parameter ?? "", context.target);
-  context.secretPath = endpoint.subject.pathOf(exchange.given);
+  context.secretPath = endpoint.subject.auditPath(exchange.given);
 }
 
 function authorizeSubject({ context: { caller, secretPath } }: Exchange): void {
@@ -333,7 +333,7 @@ function readQuery(exchange: Exchange): void {
   exchange.query = endpoint.query?.(context.target.query);
 }
 
-function readBodyOf(exchange: Exchange): Promise<void> | void {
+function readRequestBody(exchange: Exchange): Promise<void> | void {
   const { endpoint, req, res, port, context } = exchange;
   if (endpoint.body === null) return;
   const limit = endpoint.body.limit(port.service, context.caller);

@@ -1,6 +1,6 @@
 /** Endpoints of the audit log: its records, and the check of its checkpoints. */
 import type { SignedCheckpoint } from "../../workers/protocol.js";
-import { maxCheckpoints, signedOf } from "../audit/format.js";
+import { maxCheckpoints, signedCheckpoint } from "../audit/format.js";
 import { VaultError } from "../errors.js";
 import { fields } from "./body.js";
 import { endpoint, json, none } from "./endpoint.js";
@@ -86,9 +86,9 @@ function readCheckpoint(value: unknown): SignedCheckpoint {
   const { seq, from, reason } = given;
   if (typeof seq !== "number" || !Number.isSafeInteger(seq)) throw invalid();
   const claim = { log, seq, time, chain, key, mac };
-  if (from === undefined) return signedOf(claim);
+  if (from === undefined) return signedCheckpoint(claim);
   if (typeof from !== "number" || !Number.isSafeInteger(from)) throw invalid();
-  return signedOf({ ...claim, from, reason: requireText(reason) });
+  return signedCheckpoint({ ...claim, from, reason: requireText(reason) });
 }
 
 function requireText(value: unknown): string {

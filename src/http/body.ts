@@ -7,7 +7,7 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { overwriteStackSoon } from "./connections.js";
 import type { BodyRule } from "./endpoint.js";
-import { contextOf } from "./request.js";
+import { requestContext } from "./request.js";
 
 /**
  * Memory limit for all request bodies. The first `freeBodyBytes` of each do not count, so that no flood of large bodies
@@ -35,7 +35,7 @@ class CountedBody {
     if (others > 0 && others + wanted > mostBodyBytes) return false;
     countedBytes = others + wanted;
     this.#bytes = wanted;
-    contextOf(this.#req).bodyDone ??= () => {
+    requestContext(this.#req).bodyDone ??= () => {
       countedBytes -= this.#bytes;
       this.#bytes = 0;
     };

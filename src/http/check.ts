@@ -1,7 +1,7 @@
 /** Endpoint of checks: what is weak, equal, breached, or to be searched for, without a value. */
 import { assessParts } from "../../workers/protocol.js";
 import { visibleRanges } from "../access/rights.js";
-import { membersOf } from "../access/token-request.js";
+import { parseJsonMembers } from "../access/token-request.js";
 import { read } from "../audit/record.js";
 import { VaultError } from "../errors.js";
 import type { CheckQuery } from "../vault/check.js";
@@ -30,7 +30,7 @@ export const checkRows = [
 
 /** @throws VaultError BAD_REQUEST that names the rule */
 function readCheckRequest(body: Uint8Array): CheckQuery {
-  const { key, parts = ["strength", "reuse"], prefix = "", after = "", limit = mostEntries } = membersOf(body);
+  const { key, parts = ["strength", "reuse"], prefix = "", after = "", limit = mostEntries } = parseJsonMembers(body);
   if (typeof key !== "string" || !keyPattern.test(key)) throw invalid("key must be 32 random bytes in base64");
   if (!Array.isArray(parts) || parts.length === 0 || !parts.every((part) => assessParts.includes(part)))
     throw invalid(`parts must list some of ${assessParts.join(", ")}`);

@@ -74,7 +74,7 @@ export type Subject<Given extends object = object> = {
   /** `parameter`: the raw text; "" for a path without one. @throws VaultError BAD_REQUEST */
   read(parameter: string, target: Target): Given;
   /** Returns the canonical path that is recorded, and that the caller's token must reach; null when there is none. */
-  pathOf(given: Given): string | null;
+  auditPath(given: Given): string | null;
 };
 
 /** The body of an endpoint's requests. */
@@ -178,25 +178,25 @@ export function endpoint<
   return row;
 }
 
-export const none: Subject = { read: () => nothing, pathOf: () => null };
+export const none: Subject = { read: () => nothing, auditPath: () => null };
 const nothing = {};
 
 export const secret: Subject<{ readonly path: string }> = {
   read: (parameter) => ({ path: parseSecretPath(parameter) }),
-  pathOf: ({ path }) => path,
+  auditPath: ({ path }) => path,
 };
 
 /** A transit key. Its name is a path as secrets have them. */
 export const key: Subject<{ readonly key: string }> = {
   read: (parameter) => ({ key: parseKeyName(parameter) }),
-  pathOf: ({ key: name }) => name,
+  auditPath: ({ key: name }) => name,
 };
 
 /** A client token. DANGER: not recorded before there is one; the text may be a token's value. */
-export const token: Subject<{ readonly token: string }> = { read: (name) => ({ token: name }), pathOf: () => null };
+export const token: Subject<{ readonly token: string }> = { read: (name) => ({ token: name }), auditPath: () => null };
 
 /** A thing with an id that the server has given it: a key of the vault, or an approval. */
-export const id: Subject<{ readonly id: string }> = { read: (text) => ({ id: text }), pathOf: () => null };
+export const id: Subject<{ readonly id: string }> = { read: (text) => ({ id: text }), auditPath: () => null };
 
 /** @throws VaultError BAD_REQUEST */
 export function parseKeyName(parameter: string): string {

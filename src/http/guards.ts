@@ -9,7 +9,7 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { markAuthenticated } from "./connections.js";
 import type { Service } from "./endpoint.js";
-import { contextOf, onlyHeader } from "./request.js";
+import { onlyHeader, requestContext } from "./request.js";
 import type { Found } from "./routes.js";
 
 export type GuardSettings = {
@@ -37,7 +37,7 @@ export class OriginGuard {
 
   /** @throws VaultError BAD_REQUEST */
   check(req: Request): void {
-    const authority = contextOf(req).target.authority ?? onlyHeader(req.rawHeaders, "host") ?? "";
+    const authority = requestContext(req).target.authority ?? onlyHeader(req.rawHeaders, "host") ?? "";
     if (authority === "" || !(this.#allowsAnyName || this.#names.has(nameIn(authority))))
       throw new VaultError(
         "BAD_REQUEST",
@@ -146,12 +146,12 @@ export class BearerCheck {
   #admit(req: Request, res: Response, presented: string | undefined, caller: Caller | null): void {
     if (caller === null) {
       markAuthenticated(req.socket, false);
-      if (presented !== undefined || this.#api.countsMissingToken(contextOf(req).found)) this.#lockout.fail(req);
+      if (presented !== undefined || this.#api.countsMissingToken(requestContext(req).found)) this.#lockout.fail(req);
       const isDamaged = presented !== undefined && isDamagedValue(presented);
       const problem = isDamaged ? "damaged (its checksum does not match)" : "missing or wrong";
       throw new VaultError("UNAUTHORIZED", `the bearer token is ${problem}`, { credential: "token" });
     }
-    const context = contextOf(req);
+    const context = requestContext(req);
     context.caller = caller;
     context.presented = presented ?? null;
     context.requireValid = () => this.#credentials.requireValid(caller, caller === "root" ? presented : null);
@@ -164,7 +164,7 @@ export class BearerCheck {
 
 /** A lock must work while the database does not answer: what is known of the token here counts then. */
 function isLock(req: Request): boolean {
-  return contextOf(req).found?.endpoint?.operation === "lock";
+  return requestContext(req).found?.endpoint?.operation === "lock";
 }
 
 function warnOfEnd(res: Response, { until }: ClientCaller, now: number): void {

@@ -61,7 +61,7 @@ export function beginContext(
   };
 }
 
-export function contextOf(req: WithContext): RequestContext {
+export function requestContext(req: WithContext): RequestContext {
   if (req[key] === undefined) throw new Error("the request has no context yet");
   return req[key];
 }

@@ -7,12 +7,12 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Request, Response } from "express";
 import helmet from "helmet";
-import { StartError, statusOf, VaultError } from "../errors.js";
+import { errorStatuses, StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone } from "./body.js";
 import { closeIfUnread, discardBody } from "./connections.js";
 import { type Lines, json as outcomeOf, type Page, type Whole } from "./endpoint.js";
-import { contextOf, isHeadRequest } from "./request.js";
+import { isHeadRequest, requestContext } from "./request.js";
 import { sendOwned } from "./sending.js";
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
@@ -195,7 +195,7 @@ export type ErrorForm = (
 
 /** Members that are undefined are left out. */
 export const nativeErrors: ErrorForm = ({ code, message: error, credential, reason, index }, requestId) => {
-  const status = statusOf[code];
+  const status = errorStatuses[code];
   return {
     status,
     body: status < 500 ? { error, code, credential, reason, index } : { error, code, requestId, index },
@@ -209,7 +209,7 @@ export const nativeErrors: ErrorForm = ({ code, message: error, credential, reas
 export function sendError(req: Request, res: Response, error: unknown, log: Log, form: ErrorForm): number {
   if (error instanceof ClientGone) return abandon(req, 0);
   const refusal = error instanceof VaultError ? error : unexpected(error);
-  const context = contextOf(req);
+  const context = requestContext(req);
   context.code = refusal.code;
   if (res.headersSent) return abandon(req, res.statusCode);
   const { code, retryAfter, allow } = refusal;
@@ -217,7 +217,7 @@ export function sendError(req: Request, res: Response, error: unknown, log: Log,
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
   if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
   discardBody(req);
-  const requestId = statusOf[code] < 500 ? undefined : logFailure(req, refusal, log);
+  const requestId = errorStatuses[code] < 500 ? undefined : logFailure(req, refusal, log);
   const { status, body, type } = form(refusal, requestId);
   sendWhole(res, { ...outcomeOf(body, status), ...(type !== undefined && { type }) });
   return status;
@@ -226,7 +226,7 @@ export function sendError(req: Request, res: Response, error: unknown, log: Log,
 /** Returns the id by which the log names the request. */
 function logFailure(req: Request, refusal: VaultError, log: Log): string {
   const { code, cause } = refusal;
-  const context = contextOf(req);
+  const context = requestContext(req);
   const requestId = randomUUID();
   context.requestId = requestId;
   const level = code === "UNAVAILABLE" && cause === undefined ? "warn" : "error";

@@ -10,7 +10,7 @@ import type {
   SharedBytes,
   SignedCheckpoint,
 } from "../../workers/protocol.js";
-import { signedOf } from "../audit/format.js";
+import { signedCheckpoint } from "../audit/format.js";
 import type { CheckpointJudge } from "../audit/verify.js";
 import { systemClock } from "../clock.js";
 import { VaultError } from "../errors.js";
@@ -110,7 +110,7 @@ export async function withOfflineJudge<T>(
   const keys = new Keys(passphrase);
   try {
     await keys.unlock("current", header);
-    return await work((checkpoints) => keys.verifyCheckpoints(checkpoints.map(signedOf)));
+    return await work((checkpoints) => keys.verifyCheckpoints(checkpoints.map(signedCheckpoint)));
   } finally {
     await keys.stop();
   }

@@ -1,6 +1,6 @@
 /** Metrics of a server: counts of what its observer receives, and the values at the moment of a scrape. */
 import type { Clock } from "../clock.js";
-import { statusOf } from "../errors.js";
+import { errorStatuses } from "../errors.js";
 import {
   credentials,
   type FinishedRequest,
@@ -113,7 +113,7 @@ const otherMethod = methods.length;
 const methodCount = methods.length + 1;
 
 /** 0: the client disconnected before its request was complete. */
-const statuses = [...new Set([0, 200, 204, 304, 501, ...Object.values(statusOf)])].sort((a, b) => a - b);
+const statuses = [...new Set([0, 200, 204, 304, 501, ...Object.values(errorStatuses)])].sort((a, b) => a - b);
 const otherStatus = statuses.length;
 const statusCount = statuses.length + 1;
 

@@ -51,7 +51,7 @@ function isIntact(certificate: X509Certificate): boolean {
 }
 
 /** Milliseconds since 1970. */
-export function endOf(certificate: X509Certificate): number {
+export function certificateEnd(certificate: X509Certificate): number {
   return Date.parse(certificate.validTo);
 }
 

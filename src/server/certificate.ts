@@ -9,10 +9,10 @@ import { replaceFile, systemFiles } from "../files/durable.js";
 import type { Home } from "../files/home.js";
 import type { TlsPair } from "../http/listener.js";
 import {
+  certificateEnd,
   certificateStart,
   covers,
   day,
-  endOf,
   isPair,
   isSelfMade,
   ownNames,
@@ -90,7 +90,7 @@ export async function readPair({ certificate, privateKey }: PairFiles, clock: Cl
       `${privateKey} is not the private key of ${certificate}, or one of them is damaged: name a matching pair`,
     );
   }
-  if (clock.now() >= endOf(new X509Certificate(pair.cert))) {
+  if (clock.now() >= certificateEnd(new X509Certificate(pair.cert))) {
     throw new StartError(`the certificate ${certificate} has expired: renew it, or unset it to have one made`);
   }
   return pair;
@@ -138,7 +138,7 @@ export function isToBeRenewed(certificate: X509Certificate, settings: Settings, 
 function isGood(certificate: X509Certificate, names: readonly string[], clock: Clock): boolean {
   // Made while the clock was ahead: no client accepts it. Someone else's becomes valid when its owner meant it to.
   if (isSelfMade(certificate) && certificateStart(certificate) > clock.now()) return false;
-  return endOf(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
+  return certificateEnd(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
 }
 
 async function makeCertificate(names: readonly string[], clock: Clock): Promise<TlsPair> {

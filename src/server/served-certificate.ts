@@ -8,7 +8,7 @@ import type { Home } from "../files/home.js";
 import type { Listener, TlsPair } from "../http/listener.js";
 import type { Log } from "../log.js";
 import { findCertificate, isToBeRenewed, pairFiles, readPair } from "./certificate.js";
-import { day, endOf, warnWhenLeft } from "./certificate-rules.js";
+import { certificateEnd, day, warnWhenLeft } from "./certificate-rules.js";
 
 /** Milliseconds between two checks of the files. */
 const checkMs = 4_000;
@@ -44,7 +44,7 @@ export class ServedCertificate {
 
   private constructor(cert: string, ports: Ports, deps: Dependencies) {
     this.#cert = cert;
-    this.#endsAt = endOf(new X509Certificate(cert));
+    this.#endsAt = certificateEnd(new X509Certificate(cert));
     this.#ports = ports;
     this.#deps = deps;
   }
@@ -128,7 +128,7 @@ export class ServedCertificate {
     if (pair.cert === this.#cert) return;
     for (const port of this.#ports) port.replacePair(pair);
     this.#cert = pair.cert;
-    this.#endsAt = endOf(new X509Certificate(pair.cert));
+    this.#endsAt = certificateEnd(new X509Certificate(pair.cert));
     this.#warned = null;
     this.#deps.log.info({ event: "certificate-replaced", hint: `new connections get it; it ends ${this.#end()}` });
   }

@@ -5,7 +5,7 @@ import { ReviewAccess } from "../access/review.js";
 import { findToken, RootRotation, type Token } from "../access/root-token.js";
 import { ClientTokens } from "../access/tokens.js";
 import { auditCheck } from "../audit/check.js";
-import { auditDirectory, signedOf } from "../audit/format.js";
+import { auditDirectory, signedCheckpoint } from "../audit/format.js";
 import type { CheckpointJudge } from "../audit/verify.js";
 import type { Broker } from "../broker/broker.js";
 import type { Clock } from "../clock.js";
@@ -243,7 +243,7 @@ function createAuditCheck(
   clock: Clock,
 ): Service["checkAuditLog"] {
   if (audit === null) return async () => null;
-  const judge: CheckpointJudge = (checkpoints) => vault.records.verifyCheckpoints(checkpoints.map(signedOf));
+  const judge: CheckpointJudge = (checkpoints) => vault.records.verifyCheckpoints(checkpoints.map(signedCheckpoint));
   const check = auditCheck(auditDirectory(home.path), judge, () => clock.now());
   return async () => {
     await audit.flush();

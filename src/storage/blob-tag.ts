@@ -13,6 +13,6 @@ const tagBytes = 12;
 export const tagHeadBytes = nonceAt + tagBytes;
 
 /** Returns the tag of a blob, of which the first bytes are enough; a shorter one has a shorter tag. */
-export function tagOf(blob: Uint8Array): string {
+export function blobTag(blob: Uint8Array): string {
   return Buffer.from(blob.subarray(nonceAt, tagHeadBytes)).toString("base64url");
 }

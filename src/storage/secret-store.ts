@@ -21,7 +21,7 @@ export type StoredSnapshot = { readonly directory: string; readonly count: numbe
 export type BackupProcess = { readonly pid: number; readonly started: string };
 
 /**
- * State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). A change that is made of
+ * State of a path that a change requires: a secret, none, or the blob with this tag (see `blobTag`). A change that is made of
  * the `whole` blob also requires its earlier versions, which a store that only this server changes need not compare.
  */
 export type Expected = "present" | "absent" | { readonly tag: string; readonly whole?: Bytes };

@@ -1,7 +1,7 @@
 /** The API for Vault's clients, as a listener needs it: its table, its token header and its errors. */
 import type { IncomingMessage } from "node:http";
 import { goSeconds } from "../../workers/go-values.js";
-import { type ErrorCode, statusOf, VaultError } from "../errors.js";
+import { type ErrorCode, errorStatuses, VaultError } from "../errors.js";
 import type { Api } from "../http/adapter.js";
 import { bearerOf } from "../http/guards.js";
 import { onlyHeader } from "../http/request.js";
@@ -30,7 +30,7 @@ const errors: ErrorForm = (error, requestId) => {
 
 function statusFor({ code, credential, allow }: VaultError): number {
   if (code === "UNAUTHORIZED" && credential !== "token") return 400;
-  return allow === undefined ? (statuses[code] ?? statusOf[code]) : 405;
+  return allow === undefined ? (statuses[code] ?? errorStatuses[code]) : 405;
 }
 
 /** Clients look for some of these texts, and take a 404 without any for missing data. */

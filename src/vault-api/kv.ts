@@ -9,13 +9,13 @@ import { type BasicCall, endpoint, none, parsed, type Subject, secret, type Whol
 import { compareUtf8, percentDecode } from "../paths/secret-path.js";
 import { unconditional } from "../vault/conditions.js";
 import type { VaultSecrets } from "../vault/secrets.js";
-import { membersOf, namesAfter, numberIn, type Page, readPage } from "./members.js";
+import { namesAfter, numberIn, type Page, parseBodyMembers, readPage } from "./members.js";
 import { data, nothing, object } from "./response.js";
 
 /** A folder, whether its name ends in a slash or not: the prefix of the paths in it. It is recorded as a list's prefix. */
 const folder: Subject<{ readonly folder: string }> = {
   read: (parameter) => ({ folder: readFolder(parameter) }),
-  pathOf: () => null,
+  auditPath: () => null,
 };
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
@@ -104,7 +104,7 @@ export const kvRows = [
     operation: "writeConfig", at: "POST /v1/*/config", scope: "some", guard: "none", audit: null,
     subject: none, body: fields(), conditional: false, reads: false,
     handle({ body }) {
-      membersOf(body, "writeConfig"); // refuses a setting of a mount; a request for none changes nothing
+      parseBodyMembers(body, "writeConfig"); // refuses a setting of a mount; a request for none changes nothing
       return nothing;
     },
   }),

@@ -1,6 +1,6 @@
 /** Parameters and members of requests, against the table of what becomes of each. */
 import { goFlag } from "../../workers/go-values.js";
-import { type Members, refusalOf, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
+import { type Members, memberRefusal, type VaultOperation, vaultMembers } from "../../workers/vault-members.js";
 import { VaultError } from "../errors.js";
 import type { Endpoint } from "../http/endpoint.js";
 import { parseQuery } from "../http/routes.js";
@@ -12,7 +12,7 @@ export type VaultEndpoint = Endpoint<VaultOperation>;
 export type BodyMembers = { readonly [name: string]: unknown };
 
 /** Returns the members of a body; without a body there are none. @throws VaultError BAD_REQUEST for what is refused */
-export function membersOf(body: Uint8Array, operation: VaultOperation): BodyMembers {
+export function parseBodyMembers(body: Uint8Array, operation: VaultOperation): BodyMembers {
   const members = parse(body);
   checkMembers(vaultMembers[operation], members);
   return members;
@@ -21,7 +21,7 @@ export function membersOf(body: Uint8Array, operation: VaultOperation): BodyMemb
 /** @throws VaultError BAD_REQUEST */
 export function checkMembers(known: Members, members: BodyMembers): void {
   for (const [name, value] of Object.entries(members)) {
-    const problem = refusalOf(known, name, value);
+    const problem = memberRefusal(known, name, value);
     if (problem !== null) throw new VaultError("BAD_REQUEST", problem);
   }
 }

@@ -10,7 +10,7 @@ import { fields } from "../http/body.js";
 import { type BasicCall, endpoint, none, type Subject, type Whole } from "../http/endpoint.js";
 import { percentDecode } from "../paths/secret-path.js";
 import { keysIn } from "./kv.js";
-import { type BodyMembers, checkMembers, membersOf } from "./members.js";
+import { type BodyMembers, checkMembers, parseBodyMembers } from "./members.js";
 import { nothing, object } from "./response.js";
 import { wholeVault } from "./table.js";
 import { mountName } from "./unsupported.js";
@@ -18,8 +18,11 @@ import { mountName } from "./unsupported.js";
 const transitMount = "transit";
 
 /** A mount, which is the whole parameter, or its first segment. */
-const mount: Subject<{ readonly mount: string }> = { read: (text) => ({ mount: wholeName(text) }), pathOf: () => null };
-const mountOfPath: typeof mount = { read: (text) => ({ mount: firstMountName(text) }), pathOf: () => null };
+const mount: Subject<{ readonly mount: string }> = {
+  read: (text) => ({ mount: wholeName(text) }),
+  auditPath: () => null,
+};
+const mountOfPath: typeof mount = { read: (text) => ({ mount: firstMountName(text) }), auditPath: () => null };
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const mountRows = [
@@ -111,7 +114,7 @@ async function visibleFolders({ vault, caller, permit }: Asked): Promise<readonl
 
 /** Nothing is stored: every name is a mount already. @throws VaultError BAD_REQUEST for another engine */
 function enable(body: Uint8Array): Whole {
-  const { type, options, config } = membersOf(body, "enableMount");
+  const { type, options, config } = parseBodyMembers(body, "enableMount");
   checkMembers(mountConfigMembers, objectIn("config", config));
   const { version, ...others } = objectIn("options", options);
   const isKv = (type === "kv-v2" && String(version ?? 2) === "2") || (type === "kv" && String(version) === "2");

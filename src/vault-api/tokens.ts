@@ -9,7 +9,7 @@ import { scopes } from "../contract/names.js";
 import { VaultError } from "../errors.js";
 import { fields } from "../http/body.js";
 import { type BasicCall, endpoint, none, type Service, type Whole } from "../http/endpoint.js";
-import { type BodyMembers, membersOf } from "./members.js";
+import { type BodyMembers, parseBodyMembers } from "./members.js";
 import { nothing, object } from "./response.js";
 
 /** Lifetimes as in Vault: of a token that is made without an end, and of a login. */
@@ -37,7 +37,7 @@ export const authRows = [
     operation: "lookUp", at: "POST /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null,
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
-      const { text, caller } = findNamed(call, membersOf(call.body, "lookUp")["token"] || call.presented);
+      const { text, caller } = findNamed(call, parseBodyMembers(call.body, "lookUp")["token"] || call.presented);
       if (caller === null) throw new VaultError("FORBIDDEN", "bad token");
       return object(describe(call.service, shownAs(call.service, caller), text));
     },
@@ -46,7 +46,7 @@ export const authRows = [
     operation: "renewSelf", at: "POST /v1/auth/token/renew-self", scope: "any", guard: "unlocked", audit: null,
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
-      checkIncrement(membersOf(call.body, "renewSelf"));
+      checkIncrement(parseBodyMembers(call.body, "renewSelf"));
       return object(null, { auth: describeAuth(call.service, shownAs(call.service, call.caller), call.presented) });
     },
   }),
@@ -54,7 +54,7 @@ export const authRows = [
     operation: "renew", at: "POST /v1/auth/token/renew", scope: "any", guard: "unlocked", audit: null,
     subject: none, body: fields(), conditional: false, reads: true,
     handle(call) {
-      const members = membersOf(call.body, "renew");
+      const members = parseBodyMembers(call.body, "renew");
       checkIncrement(members);
       const { text, caller } = findNamed(call, members["token"]);
       if (caller === null) throw new VaultError("BAD_REQUEST", "token not found");
@@ -65,7 +65,7 @@ export const authRows = [
     operation: "revokeSelf", at: "POST /v1/auth/token/revoke-self", scope: "any", guard: "unlocked", audit: change("token-revoke"),
     subject: none, body: fields(), conditional: false, reads: false,
     handle(call) {
-      membersOf(call.body, "revokeSelf");
+      parseBodyMembers(call.body, "revokeSelf");
       return revokeCaller(call, call.caller);
     },
   }),
@@ -73,7 +73,7 @@ export const authRows = [
     operation: "revoke", at: "POST /v1/auth/token/revoke", scope: "any", guard: "unlocked", audit: change("token-revoke"),
     subject: none, body: fields(), conditional: false, reads: false,
     handle(call) {
-      const { caller } = findNamed(call, membersOf(call.body, "revoke")["token"]);
+      const { caller } = findNamed(call, parseBodyMembers(call.body, "revoke")["token"]);
       return caller === null ? nothing : revokeCaller(call, caller);
     },
   }),
@@ -81,7 +81,7 @@ export const authRows = [
     operation: "createToken", at: "POST /v1/auth/token/create", scope: "some", guard: "unlocked", audit: change("token-create"),
     subject: none, body: fields(), conditional: false, reads: false,
     async handle(call) {
-      const members = membersOf(call.body, "createToken");
+      const members = parseBodyMembers(call.body, "createToken");
       const { service, presented, caller } = call;
       const created = await service.tokens.createChild(presented, readChild(members, caller === "root"));
       return made(call, created, isNothing(members["meta"]) ? null : ["meta is not kept: nothing will show it"]);
@@ -97,14 +97,14 @@ export const authRows = [
 type Asked = BasicCall & { readonly caller: Caller; readonly presented: string };
 
 function lookUpSelf(call: Asked & { readonly body: Uint8Array }): Whole {
-  membersOf(call.body, "lookUpSelf");
+  parseBodyMembers(call.body, "lookUpSelf");
   return object(describe(call.service, shownAs(call.service, call.caller), call.presented));
 }
 
 /** A wrong name or value counts as a wrong token does; a value that has ended is no guess. */
 async function logIn(call: BasicCall & { readonly body: Uint8Array }): Promise<Whole> {
   const { credentials, tokens } = call.service;
-  const { role_id: name, secret_id: text } = membersOf(call.body, "logIn");
+  const { role_id: name, secret_id: text } = parseBodyMembers(call.body, "logIn");
   if (typeof name !== "string" || name === "") throw new VaultError("BAD_REQUEST", "missing role_id");
   if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing secret_id");
   await tokens.refresh();

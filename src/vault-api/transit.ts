@@ -14,14 +14,14 @@ import { operationInKeyName, Unsupported } from "./unsupported.js";
 /** A key by its name in the vault, and what the client calls it, with what else the path says. */
 type Key = { readonly key: string; readonly form: VaultForm };
 
-const pathOf = ({ key }: Key) => key;
+const keyPath = ({ key }: Key) => key;
 
 /** A key to manage: Vault's operations on a key are no part of its name. */
-const managedKey: Subject<Key> = { read: (text, target) => managed(keyIn(text, target), false), pathOf };
-const newKey: Subject<Key> = { read: (text, target) => managed(keyIn(text, target), true), pathOf };
+const managedKey: Subject<Key> = { read: (text, target) => managed(keyIn(text, target), false), auditPath: keyPath };
+const newKey: Subject<Key> = { read: (text, target) => managed(keyIn(text, target), true), auditPath: keyPath };
 
 /** A key to use. */
-const usedKey: Subject<Key> = { read: keyIn, pathOf };
+const usedKey: Subject<Key> = { read: keyIn, auditPath: keyPath };
 
 /** The same; the hash may be the last segment of the path. */
 const hashingKey: Subject<Key> = {
@@ -29,7 +29,7 @@ const hashingKey: Subject<Key> = {
     const hash = /^.+\/(sha[23]-\d{3}|sha1)$/.exec(splitMount(text, target).rest)?.[1];
     return hash === undefined ? keyIn(text, target) : keyIn(text.slice(0, -hash.length - 1), target, { hash });
   },
-  pathOf,
+  auditPath: keyPath,
 };
 
 /** `…/export/TYPE/NAME`, and perhaps a version. */
@@ -42,7 +42,7 @@ const exportedKey: Subject<Key> = {
     const name = version === "" ? segments : segments.slice(0, -1);
     return keyIn(folder + name.join("/"), target, { exportType, version });
   },
-  pathOf,
+  auditPath: keyPath,
 };
 
 /** `…/datakey/plaintext/NAME`, or `wrapped`. */
@@ -53,19 +53,19 @@ const wrappingKey: Subject<Key> = {
     if (name === undefined) throw new VaultError("BAD_REQUEST", "Invalid path, must be 'plaintext' or 'wrapped'");
     return keyIn(folder + name, target, { plaintext: String(kind === "plaintext") });
   },
-  pathOf,
+  auditPath: keyPath,
 };
 
 /** The folder of a mount's keys. */
 const keyFolder: Subject<{ readonly folder: string }> = {
   read: (text, target) => ({ folder: isWhole(target) ? "" : `${parseSecretPath(text.replace(/\/$/, ""))}/` }),
-  pathOf: () => null,
+  auditPath: () => null,
 };
 
 /** Segments after the operation in a path without a key: a source, a number of bytes, an algorithm. */
 const rest: Subject<{ readonly rest: string }> = {
   read: (text, target) => ({ rest: splitMount(text, target).rest }),
-  pathOf: () => null,
+  auditPath: () => null,
 };
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared

@@ -4,7 +4,7 @@
  */
 import type { Bytes, Head } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
+import { blobTag, tagHeadBytes } from "../storage/blob-tag.js";
 import type { Expected } from "../storage/secret-store.js";
 
 /** Etags without their quotes, or `*`: any. */
@@ -36,7 +36,7 @@ export function includesTag(tags: Tags, etag: string | null): boolean {
 /** Returns the etag of the current secret, by its blob or head; null when there is none. */
 export function tagOrNone(blob: Bytes | Head | null): string | null {
   if (blob === null) return null;
-  return tagOf(typeof blob === "string" ? Buffer.from(blob.slice(0, tagHeadBytes), "latin1") : blob);
+  return blobTag(typeof blob === "string" ? Buffer.from(blob.slice(0, tagHeadBytes), "latin1") : blob);
 }
 
 /** Returns what a change expects that is made of this blob or head; null: there was none. */

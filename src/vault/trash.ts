@@ -5,7 +5,7 @@
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
-import { tagOf } from "../storage/blob-tag.js";
+import { blobTag } from "../storage/blob-tag.js";
 import { type Change, type Expected, pagesOf } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
 import { blobHead } from "./cache.js";
@@ -127,7 +127,7 @@ export class VaultTrash {
       const found = await this.space.stored(path, trashedTagBytes);
       requireCurrent(condition, path, found && (readTrashed(found)?.blob ?? null));
       const head = this.space.must(path, found);
-      await this.space.replace(path, null, { tag: tagOf(head) }, condition);
+      await this.space.replace(path, null, { tag: blobTag(head) }, condition);
     });
   }
 
@@ -194,7 +194,7 @@ export class VaultTrash {
       const head = continues() ? await this.space.storedOrDamaged(path, trashedHeadBytes) : null;
       const trashed = head && readTrashed(head);
       if (head === null || trashed === null || trashed.deletedAt > until) return;
-      const { committed } = await this.space.commit([{ space, path, blob: null, expected: { tag: tagOf(head) } }]);
+      const { committed } = await this.space.commit([{ space, path, blob: null, expected: { tag: blobTag(head) } }]);
       if (committed) destroyed(path);
     });
   }

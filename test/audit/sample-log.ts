@@ -3,18 +3,18 @@ import { createHmac } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  auditFileName,
+  auditFileNumber,
   base64url,
   type Checkpoint,
   chainBytes,
   chainLine,
-  chainOf,
   type FileHeader,
-  fileNameOf,
-  fileNumberOf,
   headerLine,
   nextChain,
+  parseChainLine,
   parseHeaderLine,
-  signedOf,
+  signedCheckpoint,
 } from "../../src/audit/format.js";
 import { auditRecordText } from "../../src/audit/record.js";
 import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/writer.js";
@@ -33,7 +33,7 @@ const keyName = "AAAAAAAAAAAA";
 export const sign: Signer = async (text) => ({ key: keyName, mac: macOf(text) });
 
 export async function judge(checkpoints: readonly Checkpoint[]): Promise<CheckpointVerdict[]> {
-  return checkpoints.map(signedOf).map(verdictOf);
+  return checkpoints.map(signedCheckpoint).map(verdictOf);
 }
 
 function verdictOf({ text, key, mac }: SignedCheckpoint): CheckpointVerdict {
@@ -79,13 +79,13 @@ export async function sampleLog(): Promise<LogBytes> {
 
 export function readLog(directory: string): LogBytes {
   const numbers = readdirSync(directory)
-    .map((name) => fileNumberOf(name) ?? 0)
+    .map((name) => auditFileNumber(name) ?? 0)
     .sort((a, b) => a - b);
-  return new Map(numbers.map((file) => [file, readFileSync(join(directory, fileNameOf(file)))]));
+  return new Map(numbers.map((file) => [file, readFileSync(join(directory, auditFileName(file)))]));
 }
 
 export function writeLog(directory: string, log: LogBytes): void {
-  for (const [file, bytes] of log) writeFileSync(join(directory, fileNameOf(file)), bytes, { mode: 0o600 });
+  for (const [file, bytes] of log) writeFileSync(join(directory, auditFileName(file)), bytes, { mode: 0o600 });
 }
 
 /** `lines`: without line feeds, and without the first line of a file. */
@@ -99,7 +99,7 @@ export function parseLog(log: LogBytes): { readonly header: FileHeader; readonly
     first ??= parseHeaderLine(header);
     let group: string[] = [];
     for (const line of lines) {
-      if (chainOf(line) === null) group.push(line);
+      if (parseChainLine(line) === null) group.push(line);
       else {
         groups.push({ file, lines: group });
         group = [];

@@ -3,7 +3,7 @@ import { readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { fileNameOf } from "../../src/audit/format.js";
+import { auditFileName } from "../../src/audit/format.js";
 import { readRecords } from "../../src/audit/reader.js";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { OpenFile, systemFiles } from "../../src/files/durable.js";
@@ -262,7 +262,7 @@ describe("the audit log's writer", () => {
       await next.writer.close();
       expect(readdirSync(directory)).to.have.lengthOf(before.length + 1);
       const { problems, head } = await verifyLog(directory);
-      expect(problems.map(({ code, file }) => [code, file])).to.deep.equal([["header", fileNameOf(stray)]]);
+      expect(problems.map(({ code, file }) => [code, file])).to.deep.equal([["header", auditFileName(stray)]]);
       expect(head?.seq).to.equal(last + 1);
       const records = await readRecords(systemFiles, directory, 0, 1000);
       expect(records.at(-1)?.["path"]).to.equal("app/1000");

@@ -56,7 +56,7 @@ describe("the certificate authority of a session", function () {
   /** Returns the names of the certificate that a client accepts for this host. @throws Error for one that it refuses */
   async function acceptedFor(authority: SessionAuthority, host: string): Promise<string | undefined> {
     const [near, far] = duplexPair();
-    new TLSSocket(near, { isServer: true, secureContext: await authority.contextOf(host) }).on("error", () => {});
+    new TLSSocket(near, { isServer: true, secureContext: await authority.secureContext(host) }).on("error", () => {});
     const client = connect({ socket: far, servername: host, ca: authority.certificate });
     try {
       await once(client, "secureConnect");

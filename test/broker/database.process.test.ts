@@ -8,10 +8,10 @@ import {
   spliced,
   startAgent,
   startUpstream,
-  trustOf,
   type Upstream,
+  upstreamTrust,
 } from "../../tools/rig/broker-rig.js";
-import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres, type TestPostgres } from "../../tools/rig/postgres.js";
 import { startTestServer, type TestServer, uncached } from "../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { flipped } from "../support/damage.js";
@@ -35,10 +35,10 @@ describe("rows of a database, edited or exchanged", function () {
     const start = () =>
       startTestServer({
         ...uncached,
-        store: urlOf(cluster.port, database),
+        store: databaseUrl(cluster.port, database),
         token,
         brokerPort: 0,
-        ...trustOf(upstreams),
+        ...upstreamTrust(upstreams),
       });
     let server = await start();
     await mustInit(server);

@@ -17,8 +17,8 @@ import {
   startTls,
   startUpstream,
   startWithBroker,
-  trustOf,
   type Upstream,
+  upstreamTrust,
   value,
 } from "../../tools/rig/broker-rig.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
@@ -252,7 +252,7 @@ describe("files and environment", function () {
     const evilRoot = join(temporaryDirectory(), "evil.pem");
     writeFileSync(evilRoot, evil.certificate);
     const way = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-    const server = await startProcess(["--broker-port", "0", "--upstream-ca", trustOf([good]).upstreamCa], {
+    const server = await startProcess(["--broker-port", "0", "--upstream-ca", upstreamTrust([good]).upstreamCa], {
       NODE_EXTRA_CA_CERTS: evilRoot,
       SSL_CERT_FILE: evilRoot,
       NODE_TLS_REJECT_UNAUTHORIZED: "0",
@@ -283,7 +283,7 @@ describe("files and environment", function () {
   it("of the vault, edited or exchanged, send no secret to another host", async () => {
     const upstreams = [await startUpstream(), await startUpstream()] as const;
     const home = emptyHome();
-    const options = { ...uncached, home, brokerPort: 0, ...trustOf(upstreams) };
+    const options = { ...uncached, home, brokerPort: 0, ...upstreamTrust(upstreams) };
     let server = await startTestServer(options);
     await mustInit(server);
     for (const [i, path] of paths.entries()) {

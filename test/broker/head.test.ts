@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { expect } from "chai";
 import { assert, asyncProperty, constantFrom, integer, array as listOf, oneof, string, tuple } from "fast-check";
-import { type BodyOf, readerOf } from "../../src/broker/body.js";
+import { type BodyOf, bodyReader } from "../../src/broker/body.js";
 import { HeadError, headLength, type RequestHead, readRequestHead, readResponseHead } from "../../src/broker/head.js";
 
 const bytes = (text: string) => Buffer.from(text, "latin1");
@@ -178,7 +178,7 @@ describe("the broker's reader of bodies", () => {
   type Consumed = { readonly taken: number; readonly ended: boolean; readonly passed: string };
 
   function consume(text: string, size: number, of: BodyOf = "request"): Consumed | string {
-    const reader = readerOf("chunked", of);
+    const reader = bodyReader("chunked", of);
     let [taken, passed] = [0, ""];
     try {
       for (let at = 0; at < text.length && !reader.ended; at += size) {

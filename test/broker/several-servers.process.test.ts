@@ -14,8 +14,8 @@ import {
   startTls,
   startUpstream,
   startWithBroker,
-  trustOf,
   type Upstream,
+  upstreamTrust,
   value,
 } from "../../tools/rig/broker-rig.js";
 import { shared } from "../../tools/rig/clean-up.js";
@@ -69,7 +69,12 @@ describe("a token at the broker of one of several servers", () => {
     const upstream = await startUpstream(["localhost", "127.0.0.1"], handle);
     const options = { store: storeOf(database()), clock };
     const server = await startWithBroker([upstream], options);
-    const other = await startTestServer({ ...options, ...trustOf([upstream]), token: server.token, brokerPort: 0 });
+    const other = await startTestServer({
+      ...options,
+      ...upstreamTrust([upstream]),
+      token: server.token,
+      brokerPort: 0,
+    });
     await mustUnlock(other);
     await mustPut(server, "app/key", { value });
     const place = { host: "localhost", port: upstream.port, private: true };

@@ -4,7 +4,7 @@ import { existsSync, openSync } from "node:fs";
 import { expect } from "chai";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { needs } from "../../tools/rig/needs.js";
-import { helpOf, usageRefusal } from "../../tools/rig/parser.js";
+import { commandHelp, usageRefusal } from "../../tools/rig/parser.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { strongroom } from "./command-rows.js";
 
@@ -44,7 +44,8 @@ describe("the command line", () => {
     const names = [...all.matchAll(/^ {2}([a-z][a-z-]*)\S* .*[a-z]$/gm)].map(([, name = ""]) => name);
     expect(names).to.include.members(["serve", "put", "version"]);
     const helps: string[] = [];
-    for (const name of names.filter((one) => one !== "help" && one !== "strongroom")) helps.push(await helpOf(name));
+    for (const name of names.filter((one) => one !== "help" && one !== "strongroom"))
+      helps.push(await commandHelp(name));
     for (const line of [all, ...helps].join("").split("\n")) expect([...line].length, line).to.be.at.most(80);
     for (const help of helps) {
       expect(help).to.match(/[^\n]\n\nexample:\n {2}strongroom /);

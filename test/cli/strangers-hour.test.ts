@@ -10,7 +10,7 @@ import { expect } from "chai";
 import { stagePackage } from "../../packaging/packed-manifest.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { isRoot, needs } from "../../tools/rig/needs.js";
-import { freePort, postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, freePort, postgresPrograms, startPostgres } from "../../tools/rig/postgres.js";
 import { firstPassphrase, hasTmux, type Reaction, Shell } from "../support/shell.js";
 
 const strong = "quiet lamp over 9 rivers";
@@ -151,7 +151,7 @@ describe("a stranger's hour", function () {
     );
     needs(this, postgresPrograms !== null, "PostgreSQL");
     const cluster = await startPostgres();
-    const store = urlOf(cluster.port, await cluster.database());
+    const store = databaseUrl(cluster.port, await cluster.database());
     await shows(`STRONGROOM_PORT=0 strongroom up --home in-database --store ${store}`, "next: strongroom init");
     await shows("strongroom init --home in-database --passphrase-file current", "initialized and unlocked");
     await shows("strongroom status --home in-database", "unlocked");

@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 import { expect } from "chai";
 import type { Secret, StrongroomClient } from "strongroom/client";
 import { operations } from "../../src/contract/operations.js";
-import { contract, ownCodesOf } from "../../tools/rig/contract-judge.js";
+import { contract, operationCodes } from "../../tools/rig/contract-judge.js";
 import { passphrase, shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustStatus } from "../../tools/rig/test-client.js";
 import { clientMethods, clientOf, mustFail } from "../support/library.js";
@@ -219,7 +219,7 @@ describe("the client library", () => {
       expect(found?.[1], method)
         .to.match(/@throws|throws nothing/)
         .and.match(/@example\n[\s\S]*(?:client\.\w|new StrongroomClient)/);
-      for (const code of ownCodesOf(method)) expect(found?.[1], method).to.match(new RegExp(`\\b${code}\\b`));
+      for (const code of operationCodes(method)) expect(found?.[1], method).to.match(new RegExp(`\\b${code}\\b`));
     }
   });
 

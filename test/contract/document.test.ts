@@ -7,7 +7,7 @@ import { tokenName } from "../../src/access/token-record.js";
 import { defaultTtlSeconds, maxOverlapSeconds, maxPaths, maxTtlSeconds } from "../../src/access/token-request.js";
 import { maxCheckpoints } from "../../src/audit/format.js";
 import { openApiDocument } from "../../src/contract/document.js";
-import { type ErrorCode, endReasons, statusOf } from "../../src/errors.js";
+import { type ErrorCode, endReasons, errorStatuses } from "../../src/errors.js";
 import { credentials, lockReasons } from "../../src/observer.js";
 import { parseSecretPath } from "../../src/paths/secret-path.js";
 import { contractFiles } from "../../tools/contract/contract-files.js";
@@ -173,7 +173,9 @@ describe("the document's names and limits", () => {
   };
   const field = (schema: string, name: string): Rule => schemas[schema]?.properties[name] ?? {};
   const codes = (low: number, high: number) =>
-    Object.keys(statusOf).filter((code) => statusOf[code as ErrorCode] >= low && statusOf[code as ErrorCode] <= high);
+    Object.keys(errorStatuses).filter(
+      (code) => errorStatuses[code as ErrorCode] >= low && errorStatuses[code as ErrorCode] <= high,
+    );
 
   const rows: readonly (readonly [name: string, inDocument: unknown, inCode: unknown])[] = [
     ["names of tokens", field("TokenRequest", "name").pattern, tokenName.source],
@@ -209,7 +211,7 @@ describe("the document's names and limits", () => {
   it("give each code the status that the server sends with it", () => {
     const wrong = documented.filter((response) => {
       const [, status, code = ""] = response.split(" ");
-      return code !== "" && statusOf[code as ErrorCode] !== Number(status);
+      return code !== "" && errorStatuses[code as ErrorCode] !== Number(status);
     });
     expect(wrong).to.deep.equal([]);
   });

@@ -5,10 +5,10 @@ import { expect } from "chai";
 import { Command } from "commander";
 import { commands } from "../../src/cli/command-table.js";
 import {
-  anchorOf,
   type Block,
   blocksIn,
   documentFiles,
+  headingAnchor,
   headingsIn,
   type Link,
   linksIn,
@@ -108,7 +108,7 @@ describe("the documents", () => {
 });
 
 function leadsSomewhere({ path, anchor }: Link): boolean {
-  return existsSync(path) && (anchor === null || headingsIn(textOf(path)).map(anchorOf).includes(anchor));
+  return existsSync(path) && (anchor === null || headingsIn(textOf(path)).map(headingAnchor).includes(anchor));
 }
 
 function filesUnder(directory: string): string[] {

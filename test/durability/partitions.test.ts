@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../tools/rig/postgres.js";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { mustInit, mustRefuse, mustUnlock, secretTarget, send } from "../../tools/rig/test-client.js";
 import { type FragileProxy, startFragileProxy } from "../support/fragile-proxy.js";
@@ -124,7 +124,7 @@ async function startNodes(): Promise<[Node, ...Node[]]> {
   const database = await cluster.database();
   const start = async (token?: string): Promise<Node> => {
     const proxy = await startFragileProxy(cluster.port);
-    const server = await startTestServer({ store: urlOf(proxy.port, database), ...(token && { token }) });
+    const server = await startTestServer({ store: databaseUrl(proxy.port, database), ...(token && { token }) });
     return { server, proxy };
   };
   const first = await start();

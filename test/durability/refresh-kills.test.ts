@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { bind, sendThrough, startAgent, startUpstream, trustOf } from "../../tools/rig/broker-rig.js";
+import { bind, sendThrough, startAgent, startUpstream, upstreamTrust } from "../../tools/rig/broker-rig.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import {
   closeConnections,
@@ -55,7 +55,7 @@ describe("a refresh and kill -9", () => {
     const random = new Random(runSeed);
     const provider = new Provider();
     const upstream = await startUpstream(["localhost"], (req, res) => void provider.handle(req, res));
-    const args = ["--broker-port", "0", "--upstream-ca", trustOf([upstream]).upstreamCa];
+    const args = ["--broker-port", "0", "--upstream-ca", upstreamTrust([upstream]).upstreamCa];
     const rig = { provider, port: upstream.port, args };
     let server = await startProcess(args);
     await mustInit(server);

@@ -13,8 +13,8 @@ import {
   startAgent,
   startTls,
   startUpstream,
-  trustOf,
   type Upstream,
+  upstreamTrust,
 } from "../../tools/rig/broker-rig.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
 import type { ServerProcess } from "../../tools/rig/process.js";
@@ -95,7 +95,7 @@ async function startWithSecrets(
   upstream: Upstream,
   all: readonly { readonly path: string; readonly value: string; readonly binding: object }[],
 ): Promise<ServerProcess> {
-  const args = ["--broker-port", "0", "--upstream-ca", trustOf([upstream]).upstreamCa];
+  const args = ["--broker-port", "0", "--upstream-ca", upstreamTrust([upstream]).upstreamCa];
   const settings = { STRONGROOM_HOME: emptyHome() };
   const first = await startWithCanary(settings, args);
   await mustInit(first, { passphrase });

@@ -9,7 +9,7 @@ import { restoreIntoStore } from "../../src/maintenance/backup/restore-backup.js
 import { migrate } from "../../src/maintenance/migrate.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../tools/rig/postgres.js";
 import type { Ended } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
@@ -62,7 +62,7 @@ describe("a vault in a database", () => {
 
   async function emptyDatabase(): Promise<{ readonly name: string; readonly url: string }> {
     const name = await postgres().database();
-    return { name, url: urlOf(postgres().port, name) };
+    return { name, url: databaseUrl(postgres().port, name) };
   }
 
   it("a vault in a database is migrated to and back byte for byte, and an interrupted migration continues", async () => {
@@ -259,7 +259,7 @@ describe("a vault in a database", () => {
 
   it("a vault in a database is not migrated to itself under another name of its host", async () => {
     const cluster = await startPostgres();
-    const store = urlOf(cluster.port, await cluster.database());
+    const store = databaseUrl(cluster.port, await cluster.database());
     const server = await startTestServer({ ...realScryptCost, store });
     await mustInit(server);
     await server.stop();
@@ -271,7 +271,7 @@ describe("a vault in a database", () => {
 
   it("that does not respond is the reason that a doctor of its server's home gives, and status", async () => {
     const cluster = await startPostgres();
-    const store = urlOf(cluster.port, await cluster.database());
+    const store = databaseUrl(cluster.port, await cluster.database());
     const server = await startTestServer({ ...realScryptCost, store });
     await mustInit(server);
     await cluster.kill();

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../tools/rig/postgres.js";
 import type { Ended } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
@@ -129,7 +129,7 @@ describe("deleted secrets and transit keys of a vault in PostgreSQL", () => {
     needsPostgres(this);
   });
   const postgres = shared(startPostgres);
-  const newDatabase = async () => urlOf(postgres().port, await postgres().database());
+  const newDatabase = async () => databaseUrl(postgres().port, await postgres().database());
 
   it("are migrated to it and back, backed up and restored, and found sound by doctor", async () => {
     const server = await startTestServer(realScryptCost);

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { BatchOperation, StrongroomClient } from "../../src/client/client.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { postgresPrograms, startPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, postgresPrograms, startPostgres } from "../../tools/rig/postgres.js";
 import {
   passphrase,
   realScryptCost,
@@ -185,7 +185,7 @@ describe(`${count} binary values`, function () {
   it("survive the way into PostgreSQL, changes there, and the way back", async function () {
     needs(this, postgresPrograms !== null, "PostgreSQL");
     const postgres = await startPostgres();
-    const store = urlOf(postgres.port, await postgres.database());
+    const store = databaseUrl(postgres.port, await postgres.database());
     const source = await startTestServer(realScryptCost);
     await mustInit(source);
     const values = randomValues();

@@ -4,7 +4,7 @@ import { checkDisk } from "../../prove/disk.js";
 import { Home } from "../../prove/home.js";
 import { databaseSource } from "../../prove/source.js";
 import { databaseEngine } from "../../src/engines/postgres.js";
-import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres, type TestPostgres } from "../../tools/rig/postgres.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
@@ -18,7 +18,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     needsForeignMemory.call(this);
     needsPostgres(this);
     postgres = await startPostgres();
-    store = urlOf(postgres.port, await postgres.database());
+    store = databaseUrl(postgres.port, await postgres.database());
     server = await startProcess(["--store", store]);
     await mustInit(server);
     for (let i = 0; i < 3; i++) await mustPut(server, `app/${i}`, `value number ${i}, long enough to search for`);

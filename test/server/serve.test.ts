@@ -17,7 +17,7 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
+import { definitions, formatDefault } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
 import { StartError } from "../../src/errors.js";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
@@ -73,7 +73,7 @@ describe("the command", () => {
     const help = stdout.replace(/\s+/g, " ");
     for (const definition of Object.values(definitions)) {
       const { flag, variable } = definition;
-      expect(help).to.contain(flag === null ? variable : `(${variable}; ${shownDefaultOf(definition)})`);
+      expect(help).to.contain(flag === null ? variable : `(${variable}; ${formatDefault(definition)})`);
       if (flag !== null) expect(help).to.contain(`--${flag} `);
     }
   });
@@ -211,7 +211,7 @@ describe("settings", () => {
     const named = [host, port, scryptLogN, maxValueBytes, idleTimeoutMs, audit];
     const defaults = named.map(({ fallback }) => fallback({}));
     expect(defaults).to.deep.equal(["127.0.0.1", 13100, 17, 1_048_576, 900_000, "changes"]);
-    expect(named.map((definition) => shownDefaultOf(definition))).to.deep.equal(defaults.map(String));
+    expect(named.map((definition) => formatDefault(definition))).to.deep.equal(defaults.map(String));
   });
 
   for (const flag of ["--home", "--token-file", "--port"]) {

@@ -1,6 +1,6 @@
 /** Tags of blobs: one for each sealing, read from the first bytes. */
 import { expect } from "chai";
-import { tagHeadBytes, tagOf } from "../../src/storage/blob-tag.js";
+import { blobTag, tagHeadBytes } from "../../src/storage/blob-tag.js";
 import { metadataEnd, sealBlob } from "../../workers/crypto/blob.js";
 import { XaesKey } from "../../workers/crypto/xaes.js";
 import { allocate, randomize, utf8, withScratch } from "../../workers/memory.js";
@@ -11,14 +11,14 @@ describe("the tag of a blob", () => {
 
   it("is 12 bytes of the metadata's nonce as base64url, and needs the first 21 bytes only", () => {
     const blob = sealed();
-    expect(tagOf(blob))
+    expect(blobTag(blob))
       .to.equal(Buffer.from(blob.subarray(9, 21)).toString("base64url"))
       .and.to.have.lengthOf(16);
-    expect(tagOf(blob.subarray(0, tagHeadBytes))).to.equal(tagOf(blob));
+    expect(blobTag(blob.subarray(0, tagHeadBytes))).to.equal(blobTag(blob));
   });
 
   it("differs with each sealing of the same value", () => {
-    expect(new Set(Array.from({ length: 100 }, () => tagOf(sealed()))).size).to.equal(100);
+    expect(new Set(Array.from({ length: 100 }, () => blobTag(sealed()))).size).to.equal(100);
   });
 
   it("lies in a box of random bytes, not in the layout before it or the ciphertext after it", () => {

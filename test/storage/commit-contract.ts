@@ -1,7 +1,7 @@
 /** Store contract, part two: commits with expected tags, batches, the header, and documents. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
-import { tagOf } from "../../src/storage/blob-tag.js";
+import { blobTag } from "../../src/storage/blob-tag.js";
 import type { Change, SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { bytes } from "../support/bytes.js";
@@ -27,18 +27,18 @@ export const commitRules: readonly Rule[] = [
       const [first, second] = [tagged("first"), tagged("second")];
       const attempts: readonly (readonly [Bytes | null, Change["expected"] & {}, boolean])[] = [
         [first, "present", false],
-        [first, { tag: tagOf(first) }, false],
+        [first, { tag: blobTag(first) }, false],
         [null, "present", false],
         [first, "absent", true],
         [second, "absent", false],
-        [second, { tag: tagOf(second) }, false],
+        [second, { tag: blobTag(second) }, false],
         [second, { tag: "" }, false],
-        [second, { tag: tagOf(first) }, true],
-        [first, { tag: tagOf(first) }, false],
-        [null, { tag: tagOf(first) }, false],
+        [second, { tag: blobTag(first) }, true],
+        [first, { tag: blobTag(first) }, false],
+        [null, { tag: blobTag(first) }, false],
         [first, "present", true],
-        [null, { tag: tagOf(first) }, true],
-        [null, { tag: tagOf(first) }, false],
+        [null, { tag: blobTag(first) }, true],
+        [null, { tag: blobTag(first) }, false],
       ];
       for (const [at, [blob, expected, committed]] of attempts.entries()) {
         const result = await store.commit([{ path: "a/b", blob, expected }]);

@@ -3,7 +3,7 @@ import { constants, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { namesOf } from "../../src/storage/files/name-index.js";
+import { indexNames } from "../../src/storage/files/name-index.js";
 import { Tree } from "../../src/storage/files/tree.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
@@ -40,7 +40,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
-    const tree = new Tree(failingOnce(secrets), directory, namesOf());
+    const tree = new Tree(failingOnce(secrets), directory, indexNames());
     const puts = ["a/x", "beside"].map((path) => tree.write("secrets", path, new Uint8Array(1)));
     const outcomes = await Promise.allSettled(puts);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
@@ -52,7 +52,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     mkdirSync(secrets);
     const { files, fail } = failingFiles();
     fail("sync", "EIO");
-    const tree = new Tree(files, directory, namesOf());
+    const tree = new Tree(files, directory, indexNames());
     const outcome = await tree.write("secrets", "a/b/x", new Uint8Array(1)).catch(({ code }: { code: string }) => code);
     expect([outcome, readdirSync(secrets)]).to.deep.equal(["EIO", []]);
   });
@@ -68,7 +68,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
       const secrets = join(directory, "secrets");
       mkdirSync(secrets);
       const { files, lasting } = forgettingDisk(secrets, failing);
-      const tree = new Tree(files, directory, namesOf());
+      const tree = new Tree(files, directory, indexNames());
       const outcomes: string[] = [];
       for (const path of paths) {
         const put = tree.write("secrets", path, new Uint8Array(1));
@@ -145,7 +145,7 @@ describe("a delete whose fsync failed", () => {
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
     const { files, lasting } = forgettingDisk(secrets, undefined, 1);
-    const tree = new Tree(files, directory, namesOf());
+    const tree = new Tree(files, directory, indexNames());
     await tree.write("secrets", "a", new Uint8Array(1));
     const refusal = await tree.remove("secrets", "a").catch(({ code }: { code: string }) => code);
     expect([refusal, [...lasting]]).to.deep.equal(["EIO", ["a.sealed"]]);

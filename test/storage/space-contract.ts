@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { blobFile } from "../../src/paths/file-name.js";
-import { tagOf } from "../../src/storage/blob-tag.js";
+import { blobTag } from "../../src/storage/blob-tag.js";
 import { type Change, type SecretStore, type Space, spaces } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { bytes } from "../support/bytes.js";
@@ -44,17 +44,17 @@ export const spaceRules: readonly Rule[] = [
       const [first, second] = [tagged("first"), tagged("second")];
       const attempts: readonly (readonly [Bytes | null, Change["expected"] & {}, boolean])[] = [
         [first, "present", false],
-        [first, { tag: tagOf(first) }, false],
+        [first, { tag: blobTag(first) }, false],
         [null, "present", false],
         [first, "absent", true],
         [second, "absent", false],
         [null, "absent", false],
-        [second, { tag: tagOf(second) }, false],
-        [second, { tag: tagOf(first) }, true],
-        [first, { tag: tagOf(second), whole: second }, true],
+        [second, { tag: blobTag(second) }, false],
+        [second, { tag: blobTag(first) }, true],
+        [first, { tag: blobTag(second), whole: second }, true],
         [second, "present", true],
-        [null, { tag: tagOf(first) }, false],
-        [null, { tag: tagOf(second) }, true],
+        [null, { tag: blobTag(first) }, false],
+        [null, { tag: blobTag(second) }, true],
         [null, "absent", true],
       ];
       for (const [at, [blob, expected, committed]] of attempts.entries()) {
@@ -126,7 +126,7 @@ async function moveFaulty(store: SecretStore, withFault: WithFault): Promise<Che
 function toTrash(content: string): Change[] {
   const blob = tagged(content);
   return [
-    { path: "a/b", blob: null, expected: { tag: tagOf(blob) } },
+    { path: "a/b", blob: null, expected: { tag: blobTag(blob) } },
     { space: "trash", path: "a/b", blob },
   ];
 }

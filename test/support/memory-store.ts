@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { VaultError } from "../../src/errors.js";
 import { blobFile } from "../../src/paths/file-name.js";
 import { compareUtf8 } from "../../src/paths/secret-path.js";
-import { tagOf } from "../../src/storage/blob-tag.js";
+import { blobTag } from "../../src/storage/blob-tag.js";
 import {
   type Change,
   type CommitResult,
@@ -157,6 +157,6 @@ export class MemoryStore implements SecretStore {
     const blob = this.#blobAt(space, path);
     if (expected === undefined) return true;
     if (typeof expected === "string") return (expected === "present") === (blob !== undefined);
-    return blob !== undefined && tagOf(blob) === expected.tag;
+    return blob !== undefined && blobTag(blob) === expected.tag;
   }
 }

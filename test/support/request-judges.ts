@@ -7,7 +7,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import type { Scope } from "../../src/access/scopes.js";
-import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { type ErrorCode, errorStatuses } from "../../src/errors.js";
 import { passphrase } from "../../tools/rig/server.js";
 import { type Json, mustLock, mustStatus, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
 import type { FailingFiles } from "./failing-files.js";
@@ -38,7 +38,7 @@ const ofVault: Partial<Record<ErrorCode, number>> = { UNAUTHORIZED: 403, VAULT_L
 
 /** Returns the outcome of a refusal: status and code, or Vault's status. */
 export function refusal(port: Port, code: ErrorCode): string {
-  return port === "native" ? `${statusOf[code]} ${code}` : String(ofVault[code] ?? statusOf[code]);
+  return port === "native" ? `${errorStatuses[code]} ${code}` : String(ofVault[code] ?? errorStatuses[code]);
 }
 
 function outcome({ port }: ApiRequest, { status, text }: Verdict): string {
@@ -100,7 +100,7 @@ function harmless(sample: ApiRequest): { readonly changes: Changes; readonly wan
 
 function outcomeOfSample({ port, status }: ApiRequest): string {
   if (port === "vault" || status < 400) return String(status);
-  const code = Object.entries(statusOf).find(([, its]) => its === status)?.[0];
+  const code = Object.entries(errorStatuses).find(([, its]) => its === status)?.[0];
   return `${status} ${code}`;
 }
 
@@ -458,7 +458,7 @@ async function lastRecord({ server }: Rig): Promise<number> {
 function expectedRecords({ record, recorded, isPath, subject, status }: ApiRequest): readonly object[] {
   if (record === null) return [];
   const by = { token: "root", address: "127.0.0.1" };
-  const code = Object.entries(statusOf).find(([, its]) => its === status)?.[0];
+  const code = Object.entries(errorStatuses).find(([, its]) => its === status)?.[0];
   const rest = { ...(isPath && { path: subject }), status, ...(code !== undefined && { code }) };
   return (Array.isArray(recorded) ? recorded : [recorded]).map((one) => ({ event: record, ...by, ...rest, ...one }));
 }

@@ -1,6 +1,6 @@
 /** Servers in the tests' own process that share one database, through a proxy that can break. */
 import { randomBytes } from "node:crypto";
-import { startPostgres, type TestPostgres, urlOf } from "../../tools/rig/postgres.js";
+import { databaseUrl, startPostgres, type TestPostgres } from "../../tools/rig/postgres.js";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { type FragileProxy, startFragileProxy } from "./fragile-proxy.js";
 
@@ -19,7 +19,7 @@ export async function startSharedDatabase(): Promise<SharedDatabase> {
 
 /** Returns the setting of a server that uses it. */
 export function storeOf({ name, proxy }: SharedDatabase): string {
-  return urlOf(proxy.port, name);
+  return databaseUrl(proxy.port, name);
 }
 
 /** Empties the database, and starts so many servers on it, all with the same token. */

@@ -4,14 +4,14 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { KnownBoxes, type Sealed } from "../../workers/crypto/known-boxes.js";
 import { nonceBytes, open, openKnown, seal, sealWithNonce, XaesKey } from "../../workers/crypto/xaes.js";
-import { allocate, concat, textOf, utf8, withScratch } from "../../workers/memory.js";
+import { allocate, concat, decodeText, utf8, withScratch } from "../../workers/memory.js";
 
 const aad = utf8("vault and path");
 const metadata = utf8('{"metadata":{}}');
 
 function textIn(known: KnownBoxes, box: Uint8Array, boxAad = aad): string | null {
   const [found = null] = known.find([{ box, aad: boxAad }]);
-  return found && textOf(found);
+  return found && decodeText(found);
 }
 
 describe("boxes that have opened", () => {
@@ -20,7 +20,7 @@ describe("boxes that have opened", () => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
       expect(textIn(known, box)).to.equal(null);
       known.keep([{ box, aad, plaintext: metadata }]);
-      expect(textIn(known, box)).to.equal(textOf(metadata));
+      expect(textIn(known, box)).to.equal(decodeText(metadata));
       for (const other of ["vault and patH", "vault and path ", "vault and pat", ""])
         expect(textIn(known, box, utf8(other)), other).to.equal(null);
       for (let bit = 0; bit < 8 * box.length; bit++) {
@@ -73,7 +73,7 @@ describe("boxes that have opened", () => {
       known.keep(texts.map((text, i) => ({ aad, box: sealed[i]?.box ?? aad, plaintext: utf8(text) })));
       expect(Buffer.from(memory.buffer).includes("x".repeat(8))).to.equal(false);
       const found = known.find(sealed);
-      const wrong = texts.filter((text, i) => (found[i] ? textOf(found[i]) !== text : !hasCompany(sealed, i)));
+      const wrong = texts.filter((text, i) => (found[i] ? decodeText(found[i]) !== text : !hasCompany(sealed, i)));
       expect(wrong).to.deep.equal([]);
     });
     const hidden = (i: number) => Buffer.from(memory).indexOf(sealed[i]?.box ?? aad) + 40 + i;
@@ -91,7 +91,7 @@ describe("boxes that have opened", () => {
         { box: other, aad: utf8("another path"), plaintext: metadata },
       ]);
       expect(textIn(known, box)).to.equal(null);
-      expect(textIn(known, other, utf8("another path"))).to.equal(textOf(metadata));
+      expect(textIn(known, other, utf8("another path"))).to.equal(decodeText(metadata));
     });
   });
 
@@ -103,7 +103,7 @@ describe("boxes that have opened", () => {
       expect(textIn(known, box)).to.equal(null);
       known.keepAgain({ box, aad, plaintext: metadata });
       known.keepAgain({ box: other, aad, plaintext: metadata });
-      expect(textIn(known, box)).to.equal(textOf(metadata));
+      expect(textIn(known, box)).to.equal(decodeText(metadata));
     });
   });
 
@@ -114,7 +114,7 @@ describe("boxes that have opened", () => {
       const box = concat(pieces);
       for (let time = 0; time < 2; time++) {
         const [opened = null] = openKnown(first, [{ box, aad }]);
-        expect(textOf(opened ?? utf8(""))).to.equal(textOf(metadata));
+        expect(decodeText(opened ?? utf8(""))).to.equal(decodeText(metadata));
         expect(openKnown(second, [{ box, aad }])).to.deep.equal([null]);
       }
       const { known } = first;
@@ -162,7 +162,7 @@ describe("boxes that someone has crafted", () => {
   const step = fc.record({ which: fc.nat(), change: fc.constantFrom("none", ...Object.keys(changes)), at: fc.nat() });
   type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
-  const shown = (plaintexts: readonly (Uint8Array | null)[]) => plaintexts.map((one) => one && textOf(one));
+  const shown = (plaintexts: readonly (Uint8Array | null)[]) => plaintexts.map((one) => one && decodeText(one));
 
   function openAsIfNew(key: XaesKey, boxes: readonly Sealed[]): void {
     const opened = open(key, boxes);

@@ -34,7 +34,7 @@ export function blocksIn(text: string): Block[] {
 }
 
 /** The heading's anchor, as GitHub makes it. */
-export function anchorOf(heading: string): string {
+export function headingAnchor(heading: string): string {
   return heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, "")

@@ -9,8 +9,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
-import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
-import { statusOf } from "../../src/errors.js";
+import { definitions, formatDefault } from "../../src/config/definitions.js";
+import { errorStatuses } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { contract } from "../rig/contract-judge.js";
 import { run } from "../rig/process.js";
@@ -93,7 +93,7 @@ function exitCodeRows(): Row[] {
 function settingRows(): Row[] {
   return Object.values(definitions).map((definition) => {
     const { flag, variable, meaning } = definition;
-    return [flag === null ? "" : code(`--${flag}`), code(variable), meaning, shownDefaultOf(definition)];
+    return [flag === null ? "" : code(`--${flag}`), code(variable), meaning, formatDefault(definition)];
   });
 }
 
@@ -102,7 +102,7 @@ function errorRows(): Row[] {
   const texts = Object.values(components.responses).map(({ description }) => description);
   const found = texts.flatMap((text) => [...text.matchAll(/`([A-Z_]+)`: (.*?)\.(?= `[A-Z_]+`: |$)/g)]);
   const meanings = new Map(found.map(([, name = "", meaning = ""]) => [name, meaning]));
-  return Object.entries(statusOf).map(([name, status]) => [code(name), String(status), meanings.get(name) ?? ""]);
+  return Object.entries(errorStatuses).map(([name, status]) => [code(name), String(status), meanings.get(name) ?? ""]);
 }
 
 function findingRows(): Row[] {

@@ -9,7 +9,7 @@ import { commands } from "../../src/cli/command-table.js";
 import { exitCodes, exitMeanings } from "../../src/cli/kit/errors.js";
 import { definitions } from "../../src/config/definitions.js";
 import { readManifest } from "../../src/manifest.js";
-import { helpOf } from "../rig/parser.js";
+import { commandHelp } from "../rig/parser.js";
 import { run } from "../rig/process.js";
 
 const completions = { bash: "strongroom.bash", zsh: "_strongroom", fish: "strongroom.fish" } as const;
@@ -44,7 +44,7 @@ async function manualPage(): Promise<string> {
   const { version, description } = readManifest();
   const shown = commands.filter(({ hidden }) => hidden !== true);
   const help = new Map<string, string>();
-  for (const { name } of [...shown, { name: "flags" }]) help.set(name, await helpOf(name));
+  for (const { name } of [...shown, { name: "flags" }]) help.set(name, await commandHelp(name));
   return [
     `.TH STRONGROOM 1 "" "strongroom ${version}" "User Commands"`,
     section("NAME", line("strongroom - a local vault for secrets")),

@@ -102,14 +102,14 @@ export async function bind(server: TestServer, path: string, body: object): Prom
 }
 
 /** Returns the setting with which a server trusts these upstreams. */
-export function trustOf(upstreams: readonly Upstream[]): { readonly upstreamCa: string } {
+export function upstreamTrust(upstreams: readonly Upstream[]): { readonly upstreamCa: string } {
   const upstreamCa = join(temporaryDirectory(), "upstream.pem");
   writeFileSync(upstreamCa, upstreams.map(({ certificate }) => certificate).join("\n"));
   return { upstreamCa };
 }
 
 export async function startWithBroker(upstreams: readonly Upstream[], options: TestOptions = {}): Promise<TestServer> {
-  const server = await startTestServer({ brokerPort: 0, ...trustOf(upstreams), ...options });
+  const server = await startTestServer({ brokerPort: 0, ...upstreamTrust(upstreams), ...options });
   await mustInit(server);
   return server;
 }

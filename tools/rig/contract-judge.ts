@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { statusOf } from "../../src/errors.js";
+import { errorStatuses } from "../../src/errors.js";
 import { readPackageFile } from "../../src/manifest.js";
 
 type Schema = { readonly [keyword: string]: unknown };
@@ -149,7 +149,7 @@ export const documented: readonly string[] = [...unseen];
 const everyOperationsCodes = ["", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "UNAVAILABLE"];
 
 /** Returns the codes with which the operation may refuse, without the codes common to all operations. */
-export function ownCodesOf(operation: string): readonly string[] {
+export function operationCodes(operation: string): readonly string[] {
   const codes = documented
     .filter((response) => response.startsWith(`${operation} `))
     .map((response) => response.split(" ")[2] ?? "");
@@ -214,7 +214,7 @@ function problemOfRaw(status: number, body: string): string | null {
     return "is not JSON";
   }
   if (status === 200) return null;
-  const known = Object.entries(statusOf).some(([code, its]) => code === json["code"] && its === status);
+  const known = Object.entries(errorStatuses).some(([code, its]) => code === json["code"] && its === status);
   return known && typeof json["error"] === "string" ? null : "is not an error with the code of its status";
 }
 

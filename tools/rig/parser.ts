@@ -14,7 +14,7 @@ export async function usageRefusal(args: readonly string[]): Promise<string> {
 }
 
 /** Returns the output of `strongroom NAME --help`. */
-export async function helpOf(name: string): Promise<string> {
+export async function commandHelp(name: string): Promise<string> {
   const { printed, error } = await runHere([name, "--help"]);
   const isHelp = error === null || (error instanceof CommanderError && error.exitCode === 0); // help ends the parser so
   if (!isHelp) throw error;

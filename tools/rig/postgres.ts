@@ -74,7 +74,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   later(() => end((postmaster) => postmaster.kill("SIGINT"))); // a fast shutdown, which leaves no shared memory behind
   await start();
   let databases = 0;
-  const sql = (database: string, text: string) => runSql(urlOf(port, database), text);
+  const sql = (database: string, text: string) => runSql(databaseUrl(port, database), text);
   const database = async () => {
     const name = `test${++databases}`;
     await sql("postgres", `CREATE DATABASE ${name}`);
@@ -86,7 +86,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   return { port, database, sql, give, kill, start };
 }
 
-export function urlOf(port: number, database: string): string {
+export function databaseUrl(port: number, database: string): string {
   return `postgres://strongroom@127.0.0.1:${port}/${database}`;
 }
 
@@ -157,7 +157,7 @@ export async function freePort(): Promise<number> {
 async function isReady(port: number, cluster: ChildProcess): Promise<boolean> {
   while (cluster.exitCode === null && cluster.signalCode === null) {
     try {
-      await runSql(urlOf(port, "postgres"), "SELECT 1");
+      await runSql(databaseUrl(port, "postgres"), "SELECT 1");
       return true;
     } catch {
       await sleep(50);

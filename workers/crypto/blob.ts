@@ -31,11 +31,11 @@ import {
   allocate,
   base64urlOfPart,
   byteLength,
-  bytesOf,
+  bytesFrom,
   concat,
-  lengthOf,
+  concatScratch,
   readUint32,
-  scratchOf,
+  totalLength,
   uint32,
   utf8,
 } from "../memory.js";
@@ -68,7 +68,7 @@ function joinBlob(
 ): Bytes {
   return concat([
     magic,
-    bytesOf(format),
+    bytesFrom(format),
     ...lengthAnd(metadata),
     ...lengthAnd(value),
     ...earlier.flatMap(versionPieces),
@@ -76,7 +76,7 @@ function joinBlob(
 }
 
 function lengthAnd(box: readonly Uint8Array[]): Uint8Array[] {
-  return [uint32(lengthOf(box)), ...box];
+  return [uint32(totalLength(box)), ...box];
 }
 
 function versionPieces({ metadata, value }: SealedVersion): Uint8Array[] {
@@ -172,7 +172,7 @@ function boxAt(blob: Uint8Array, at: number): Uint8Array | null {
   return end - start >= shortestBox && end <= blob.length ? blob.subarray(start, end) : null;
 }
 
-/** Returns the tag by which clients know a version, as `tagOf` in the storage: half of its metadata's nonce. */
+/** Returns the tag by which clients know a version, as `blobTag` in the storage: half of its metadata's nonce. */
 export function metadataEtag(metadataBox: Uint8Array): string {
   return base64urlOfPart(metadataBox, 0, etagBytes);
 }
@@ -244,7 +244,7 @@ export function sealBlob(
 /** Seals a version that goes behind another, into scratch memory. */
 export function sealEarlier(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): SealedVersion {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
-  return { metadata: scratchOf(...sealedMetadata), value: scratchOf(...sealedValue) };
+  return { metadata: concatScratch(...sealedMetadata), value: concatScratch(...sealedValue) };
 }
 
 function sealBoxes(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Box[] {
@@ -427,11 +427,11 @@ export function hasNumber(metadata: Uint8Array): boolean {
 type PathText = string | Uint8Array;
 
 function metadataAad(key: SealingKey, path: PathText): Uint8Array {
-  return scratchOf(key.label ?? label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
+  return concatScratch(key.label ?? label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
 function valueAad(key: SealingKey, path: PathText, metadataNonce: Uint8Array = noBox): Uint8Array {
-  return scratchOf(key.label ?? label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
+  return concatScratch(key.label ?? label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }
 
 /** `blob`: null when nothing was sealed again. `intact`: all that the old key sealed opened. */

@@ -34,7 +34,7 @@
  * Version 1, which is read for ever (see `parseVersion1`), has only the passphrase. The first unlock writes 2.
  */
 import { maxLabelBytes, mostKeys } from "../body-limits.js";
-import { base64url, byteLength, equal, fromBase64url, textOf, utf8 } from "../memory.js";
+import { base64url, byteLength, decodeText, equal, fromBase64url, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 export const vaultIdBytes = 16;
@@ -116,7 +116,7 @@ const maxHeaderBytes = 16_384;
 export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
   if (bytes.length > maxHeaderBytes) return null;
   try {
-    const members = JSON.parse(textOf(bytes)) as Members; // nothing in a header is secret
+    const members = JSON.parse(decodeText(bytes)) as Members; // nothing in a header is secret
     return members["version"] === 1 ? parseVersion1(bytes, members, minLogN) : parseVersion2(bytes, members, minLogN);
   } catch {
     return null;

@@ -6,7 +6,7 @@
  * its own, which exists only in OpenSSL's key schedule, as the master key does.
  */
 import { createDecipheriv, type Decipher } from "node:crypto";
-import { allocate, equal, randomize, readUint32, scratchOf, wipe, xorWithPads } from "../memory.js";
+import { allocate, concatScratch, equal, randomize, readUint32, wipe, xorWithPads } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 /** A box, nonce (24) ‖ ciphertext ‖ tag (16), and its expected AAD. */
@@ -64,7 +64,7 @@ export class KnownBoxes {
     const end = boxAt + box.length;
     const memory = this.#memory;
     if (!equal(memory.subarray(boxAt, end), box) || !equal(memory.subarray(at, boxAt), aad)) return null;
-    return scratchOf(memory.subarray(end, end + (lengths[3 * place + 2] ?? 0)));
+    return concatScratch(memory.subarray(end, end + (lengths[3 * place + 2] ?? 0)));
   }
 
   /** Keeps what is in boxes that were sealed, or have opened, with these AADs. */
@@ -73,7 +73,7 @@ export class KnownBoxes {
     if (fitting.length === 0) return;
     // Hidden elsewhere first: two of them may have one place, and no plaintext may stay there if this fails.
     const hidden = fitting.map(({ box, aad, plaintext }) => {
-      return { box, aad, nonce: lastOfNonce(box), bytes: scratchOf(plaintext) };
+      return { box, aad, nonce: lastOfNonce(box), bytes: concatScratch(plaintext) };
     });
     xorWithPads(this.#padCipher(), hidden);
     for (const { box, aad, bytes } of hidden) this.#put(box, aad, bytes);

@@ -3,7 +3,7 @@
  * that random nonces never run out. `seal` makes its own nonces.
  */
 import { createDecipheriv, type Decipher } from "node:crypto";
-import { allocate, concat, freshMask, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
+import { allocate, concat, concatScratch, freshMask, freshNonce, scratch, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import { openGcm, sealGcm, tagBytes } from "./gcm.js";
 import { giveBackKnownBoxes, type KnownBoxes, type Sealed, takeKnownBoxes } from "./known-boxes.js";
@@ -70,7 +70,7 @@ export class XaesKey {
    */
   deriveKey(use: string): Uint8Array {
     if (use.length !== useBytes) throw new Error("the use of a derived key does not have 12 characters");
-    return this.#derive([scratchOf(use)], otherLabel);
+    return this.#derive([concatScratch(use)], otherLabel);
   }
 
   #derive(contexts: readonly Uint8Array[], label: number): Uint8Array {
@@ -181,8 +181,8 @@ export function openBox(
  * DANGER: not the whole nonce: an owner of the other key could have chosen it, equal to a nonce in use under this key.
  */
 export function sealAnew(key: XaesKey, before: Uint8Array, { plaintext, aad }: Part): Uint8Array {
-  const nonce = scratchOf(before.subarray(0, 12), freshNonce(nonceBytes - 12));
-  return scratchOf(nonce, sealWithNonce(key, nonce, plaintext, aad([nonce])));
+  const nonce = concatScratch(before.subarray(0, 12), freshNonce(nonceBytes - 12));
+  return concatScratch(nonce, sealWithNonce(key, nonce, plaintext, aad([nonce])));
 }
 
 /** Returns ciphertext ‖ tag. DANGER: for test vectors and `sealAnew` only. A nonce used twice under one key reveals both plaintexts. */

@@ -1,5 +1,5 @@
 /** Changes of JSON objects as bytes: merge-patch (RFC 7396), and objects without their values. Only names become strings. */
-import { lengthOf, scratch, textOf, utf8, writeParts } from "../memory.js";
+import { decodeText, scratch, totalLength, utf8, writeParts } from "../memory.js";
 import { type Member, readMembers } from "./json-reader.js";
 import { code, decodeString, inScratch } from "./json-string.js";
 
@@ -11,7 +11,7 @@ const letterN = code("n");
 
 /** Returns the name of a member without escapes. */
 export function memberName({ name }: Member): string {
-  return textOf(decodeString(name, inScratch).bytes);
+  return decodeText(decodeString(name, inScratch).bytes);
 }
 
 export function isObjectText(value: Uint8Array): boolean {
@@ -58,7 +58,7 @@ const nothing = utf8("null");
 
 function written(members: readonly Member[]): Uint8Array {
   const parts = ["{", ...members.flatMap(({ name, value }, i) => [i > 0 ? ',"' : '"', name, '":', value]), "}"];
-  const object = scratch(lengthOf(parts));
+  const object = scratch(totalLength(parts));
   writeParts(object, parts);
   return object;
 }

@@ -1,5 +1,5 @@
 /** JSON strings (RFC 8259 section 7) as bytes: decoded into memory that can be wiped, written as JSON.stringify does. */
-import { allocate, scratch, textOf, utf8 } from "../memory.js";
+import { allocate, decodeText, scratch, utf8 } from "../memory.js";
 
 export function code(character: string): number {
   return character.charCodeAt(0);
@@ -21,7 +21,7 @@ export class JsonText {
 
   /** For texts that are not secret. */
   toString(): string {
-    return textOf(this.bytes);
+    return decodeText(this.bytes);
   }
 }
 

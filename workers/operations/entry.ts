@@ -19,7 +19,7 @@ import {
   splitBlob,
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
-import { allocate, asBuffer, equal, scratchOf, startsWith, textOf, utf8 } from "../memory.js";
+import { allocate, asBuffer, concatScratch, decodeText, equal, startsWith, utf8 } from "../memory.js";
 import type { Binding, Bytes, HistoryLimits, Refusal, SealResult } from "../protocol.js";
 import { damaged, noSecret } from "../refusals.js";
 import type { Writing } from "./context.js";
@@ -101,7 +101,7 @@ export function metadataText(
   const encoding = isBinary(value) ? encodingMember : "";
   const times = `"createdAt":"${createdAt}","updatedAt":"${updatedAt}"`;
   const shown = `{${encoding}"metadata":${supplied},${times},"version":${version}}`;
-  return scratchOf(attributes === null ? shown : `${shown}\n${JSON.stringify(attributes)}`);
+  return concatScratch(attributes === null ? shown : `${shown}\n${JSON.stringify(attributes)}`);
 }
 
 const encodingMember = '"encoding":"base64",';
@@ -125,7 +125,7 @@ function isMarkedDeleted(metadata: Uint8Array): boolean {
 }
 
 function deletionTime(metadata: Uint8Array): number {
-  return Date.parse(textOf(metadata.subarray(deletedStart.length, deletedStart.length + isoTimeLength)));
+  return Date.parse(decodeText(metadata.subarray(deletedStart.length, deletedStart.length + isoTimeLength)));
 }
 
 const deletedStart = utf8('{"deletedAt":"');
@@ -134,13 +134,13 @@ const isoTimeLength = 24;
 
 /** Returns the metadata of a kept version, marked as deleted, in scratch memory. */
 export function markedDeleted(metadata: Uint8Array, now: number): Uint8Array {
-  return scratchOf(deletedStart, new Date(now).toISOString(), '",', metadata.subarray(1));
+  return concatScratch(deletedStart, new Date(now).toISOString(), '",', metadata.subarray(1));
 }
 
 /** Returns the metadata without that mark, where it has it. */
 export function withoutMark(metadata: Uint8Array): Uint8Array {
   if (!isMarkedDeleted(metadata)) return metadata;
-  return scratchOf("{", metadata.subarray(deletedStart.length + isoTimeLength + 2));
+  return concatScratch("{", metadata.subarray(deletedStart.length + isoTimeLength + 2));
 }
 
 /** Returns the metadata of the version once it is destroyed, in scratch memory. */
@@ -149,7 +149,7 @@ export function markedDestroyed(metadata: Uint8Array): Uint8Array {
   const times = `"createdAt":"${createdAt}","updatedAt":"${updatedAt}"`;
   const left = JSON.stringify(withTexts(supplied.custom));
   const hidden = privatePart(metadata) === null ? "" : `\n${JSON.stringify(lasting(attributes))}`;
-  return scratchOf(destroyedStart, `"metadata":${left},${times},"version":${version}}${hidden}`);
+  return concatScratch(destroyedStart, `"metadata":${left},${times},"version":${version}}${hidden}`);
 }
 
 /** Whether opened metadata is that of a binary value. */
@@ -159,9 +159,9 @@ export function isOfBinary(metadata: Uint8Array): boolean {
 
 /** Reads opened metadata; a secret of format version 1 has the version 1. */
 export function readMetadata(opened: Uint8Array): Described {
-  const shown = JSON.parse(textOf(publicPart(opened))) as Times & { readonly metadata: Metadata };
+  const shown = JSON.parse(decodeText(publicPart(opened))) as Times & { readonly metadata: Metadata };
   const hidden = privatePart(opened);
-  const attributes = hidden === null ? {} : (JSON.parse(textOf(hidden)) as EarlierAttributes);
+  const attributes = hidden === null ? {} : (JSON.parse(decodeText(hidden)) as EarlierAttributes);
   const { kv: { custom, ...kv } = {} } = attributes.secret ?? {};
   if (custom === undefined) return { version: 1, ...shown, attributes };
   const metadata = { ...shown.metadata, ...withTexts(shown.metadata.custom ?? custom) };
@@ -182,8 +182,8 @@ function shownPart(metadata: Uint8Array): Uint8Array {
 
 /** Returns the same part with another `metadata` object, in scratch memory. */
 function changedPart(opened: Uint8Array, metadata: Metadata): Uint8Array {
-  const shown = JSON.parse(textOf(publicPart(opened))) as Times;
-  return scratchOf(JSON.stringify({ ...shown, metadata }));
+  const shown = JSON.parse(decodeText(publicPart(opened))) as Times;
+  return concatScratch(JSON.stringify({ ...shown, metadata }));
 }
 
 /** The times of a put: `createdAt` is kept, and `updatedAt` never runs backwards, even when the clock does. */
@@ -309,13 +309,13 @@ export function withCustom(opened: Uint8Array, custom: Custom, attributes: Attri
 
 function joinedMetadata(opened: Uint8Array, shown: Uint8Array, attributes: Attributes): Uint8Array {
   const number = hasNumber(opened) ? "" : ',"version":1';
-  return scratchOf(shown.subarray(0, -1), `${number}}\n${JSON.stringify(attributes)}`);
+  return concatScratch(shown.subarray(0, -1), `${number}}\n${JSON.stringify(attributes)}`);
 }
 
 /** Returns the metadata of a secret without a version: see `VersionState`. */
 export function metadataWithoutVersion(now: number): Uint8Array {
   const time = new Date(now).toISOString();
-  return scratchOf(destroyedStart, `"metadata":{},"createdAt":"${time}","updatedAt":"${time}","version":0}`);
+  return concatScratch(destroyedStart, `"metadata":{},"createdAt":"${time}","updatedAt":"${time}","version":0}`);
 }
 
 /** The result of what has made a blob. */

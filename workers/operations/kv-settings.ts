@@ -2,7 +2,7 @@
 import { goFlag, goSeconds, wholeSeconds } from "../go-values.js";
 import { isNullText, memberName } from "../json/json-object.js";
 import { readMembers } from "../json/json-reader.js";
-import { byteLength, textOf } from "../memory.js";
+import { byteLength, decodeText } from "../memory.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { vaultMembers } from "../vault-members.js";
@@ -29,7 +29,7 @@ export function changedSettings(before: KvForm, body: Uint8Array, isPatch: boole
     const change = changes.get(memberName(member));
     if (change === undefined) continue;
     if (member.value.length > 2 * maxCustomBytes) return badRequest("a member of the metadata is too large");
-    const value: unknown = isNullText(member.value) ? null : JSON.parse(textOf(member.value));
+    const value: unknown = isNullText(member.value) ? null : JSON.parse(decodeText(member.value));
     const changed = change(value, settings, isPatch);
     if (typeof changed === "string") return badRequest(changed);
     settings = { ...settings, ...changed };

@@ -10,7 +10,7 @@ import {
 } from "../crypto/blob.js";
 import { isNullText, isObjectText, memberName, mergePatch, withoutValues } from "../json/json-object.js";
 import { type Member, readElements, readMembers } from "../json/json-reader.js";
-import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
+import { concat, concatScratch, decodeText, utf8, withScratch } from "../memory.js";
 import type { Refusal, RequestOf, ResultOf, WorkerSettings, WriteOf, WriteResult } from "../protocol.js";
 import { badRequest, casMismatch, casRequired, damaged, damagedVersion, noSecret } from "../refusals.js";
 import { vaultMembers } from "../vault-members.js";
@@ -87,7 +87,11 @@ function findMember(members: readonly Member[], name: string): Uint8Array | unde
 
 function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refusal | null {
   if (given === undefined) return last?.attributes.secret?.kv?.casRequired === true ? casRequired : null;
-  const cas = isNullText(given) ? "0" : given.length > 20 ? undefined : /^"?(-?\d{1,15})"?$/.exec(textOf(given))?.[1];
+  const cas = isNullText(given)
+    ? "0"
+    : given.length > 20
+      ? undefined
+      : /^"?(-?\d{1,15})"?$/.exec(decodeText(given))?.[1];
   if (cas === undefined) return badRequest(notCas);
   return Number(cas) === (last?.version ?? 0) ? null : casMismatch;
 }
@@ -98,7 +102,7 @@ const notCas = "error parsing check-and-set parameter: cas must be the number of
 function patched({ key, path, previous, now }: Writing, patch: Uint8Array) {
   const current = openSecret(key, path, previous, now);
   if ("ok" in current) return current;
-  const data = scratchOf(...kvDataJson(current, readMetadata(current.metadata)));
+  const data = concatScratch(...kvDataJson(current, readMetadata(current.metadata)));
   return mergePatch(data, patch) ?? badRequest(noData);
 }
 
@@ -120,7 +124,7 @@ export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">):
     const show =
       subkeys === null
         ? null
-        : (data: readonly (Uint8Array | string)[]) => [withoutValues(scratchOf(...data), subkeys)];
+        : (data: readonly (Uint8Array | string)[]) => [withoutValues(concatScratch(...data), subkeys)];
     return { ok: true, status: 200, response: concat(readReply(opened, show)) };
   });
 }
@@ -210,8 +214,8 @@ function textsOfVersions(body: Uint8Array, versions: Uint8Array | undefined): re
   if (versions === undefined || isNullText(versions)) return [];
   const elements = readElements(body, "versions", mostVersions);
   if (elements !== null) {
-    return elements.map(({ start, end }) => (end - start > 17 ? "" : textOf(body.subarray(start, end))));
+    return elements.map(({ start, end }) => (end - start > 17 ? "" : decodeText(body.subarray(start, end))));
   }
-  const written = versions.length > 17 * mostVersions ? "-" : textOf(versions).replace(/^"|"$/g, "").trim();
+  const written = versions.length > 17 * mostVersions ? "-" : decodeText(versions).replace(/^"|"$/g, "").trim();
   return written === "" ? [] : written.split(",").map((text) => text.trim());
 }

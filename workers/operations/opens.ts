@@ -1,6 +1,6 @@
 /** Opens of secrets for gets, packed in one message: see `Call` and `Opened` for the forms. */
 import { etagOfCurrent, type HalfOpen, openHalves, openValue, type SealingKey } from "../crypto/blob.js";
-import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts } from "../memory.js";
+import { allocate, decodeText, putUint32, readUint32, scratch, totalLength, writeParts } from "../memory.js";
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, noSecret, unexpected } from "../refusals.js";
 import type { Context } from "./context.js";
@@ -54,15 +54,15 @@ function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
   for (const [i, one] of prepared.entries()) {
     if ("ok" in one) refusals.set(i, one);
     else if (writeResponse(bytes, at, one)) at += fieldsLength + one.length;
-    else refusals.set(i, damaged(textOf(opens[i]?.path ?? bytes.subarray(0, 0))));
+    else refusals.set(i, damaged(decodeText(opens[i]?.path ?? bytes.subarray(0, 0))));
   }
   return [bytes, refusals.size === 0 ? null : refusals];
 }
 
 function prepareKept({ path, blob, forVault }: Open, half: HalfOpen | null, now: number): Prepared | Refusal {
-  if (half === null) return damaged(textOf(path));
-  if (versionState(half.metadata, now) !== "kept") return noSecret(textOf(path));
-  if (forVault) return prepareForVault(blob, half) ?? damaged(textOf(path));
+  if (half === null) return damaged(decodeText(path));
+  if (versionState(half.metadata, now) !== "kept") return noSecret(decodeText(path));
+  if (forVault) return prepareForVault(blob, half) ?? damaged(decodeText(path));
   return prepare(path, blob, half);
 }
 
@@ -75,7 +75,7 @@ function prepare(path: Uint8Array, blob: Uint8Array, half: HalfOpen): Prepared {
   return {
     head,
     tail,
-    length: lengthOf(head) + valueLength + lengthOf(tail),
+    length: totalLength(head) + valueLength + totalLength(tail),
     half,
     currentLength: half.currentLength,
     isBinary,
@@ -91,7 +91,7 @@ function prepareForVault(blob: Uint8Array, half: HalfOpen): Prepared | null {
   return {
     head,
     tail: [],
-    length: lengthOf(head),
+    length: totalLength(head),
     half: null,
     currentLength: half.currentLength,
     isBinary: false,
@@ -102,8 +102,8 @@ function prepareForVault(blob: Uint8Array, half: HalfOpen): Prepared | null {
 /** Returns false, with nothing secret written, when the value is damaged. */
 function writeResponse(bytes: Bytes, at: number, prepared: Prepared): boolean {
   const { head, tail, length, half, currentLength, isBinary, etag } = prepared;
-  const valueAt = at + fieldsLength + lengthOf(head);
-  const end = at + fieldsLength + length - lengthOf(tail);
+  const valueAt = at + fieldsLength + totalLength(head);
+  const end = at + fieldsLength + length - totalLength(tail);
   if (half !== null) {
     const opened = openValue(half, isBinary ? scratch(half.valueLength) : bytes.subarray(valueAt, end));
     if (opened === null) return false;

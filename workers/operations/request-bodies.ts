@@ -17,11 +17,11 @@ import {
 } from "../body-limits.js";
 import { JsonObject, readElements, readObject } from "../json/json-reader.js";
 import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
-import { byteLength, textOf } from "../memory.js";
+import { byteLength, decodeText } from "../memory.js";
 import { secretTypes } from "../names.js";
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
-import { refusalOf, vaultMembers } from "../vault-members.js";
+import { memberRefusal, vaultMembers } from "../vault-members.js";
 import { bodyFields, bodyValidators } from "./body-validators.js";
 import { isBase64 } from "./value.js";
 
@@ -170,7 +170,7 @@ function unsealReader(validate: Validator): Reader<UnlockBody> {
     const found = readObject(body, ["key", "reset", "migrate"], inPlace);
     const problems = ["reset", "migrate"].map((name) => {
       const value = found?.get(name);
-      return refusalOf(vaultMembers.unlock, name, value instanceof JsonText ? shortText(value) : value);
+      return memberRefusal(vaultMembers.unlock, name, value instanceof JsonText ? shortText(value) : value);
     });
     const refusal = problems.find((text) => text !== null);
     if (refusal !== undefined) return badRequest(refusal);
@@ -181,7 +181,7 @@ function unsealReader(validate: Validator): Reader<UnlockBody> {
 
 /** DANGER: a client may have put its passphrase anywhere, of which no string may be made. */
 function shortText({ bytes }: JsonText): string {
-  return bytes.length <= 5 ? textOf(bytes) : "a long text";
+  return bytes.length <= 5 ? decodeText(bytes) : "a long text";
 }
 
 /** Decodes in place, which destroys the body's JSON, so it finds all texts first. */
@@ -244,7 +244,7 @@ const maxCustomJsonBytes = 8 * maxCustomBytes;
 /** Returns custom metadata; null for what it must not be. */
 export function readCustom(json: unknown): Readonly<Record<string, string>> | null {
   if (!(json instanceof JsonObject) || json.bytes.length > maxCustomJsonBytes) return null;
-  const custom = JSON.parse(textOf(json.bytes)) as Readonly<Record<string, unknown>>;
+  const custom = JSON.parse(decodeText(json.bytes)) as Readonly<Record<string, unknown>>;
   if (!areTexts(custom)) return null;
   const members = Object.entries(custom);
   const isName = (name: string) => name !== "" && byteLength(name) <= maxCustomNameBytes;

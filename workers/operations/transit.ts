@@ -1,7 +1,7 @@
 /** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
 import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
 import type { FoundFields, ListElement } from "../json/json-reader.js";
-import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
+import { concat, concatScratch, fromLatin1, utf8, wipe } from "../memory.js";
 import { transitKeyTypes } from "../names.js";
 import type {
   Bytes,
@@ -438,7 +438,7 @@ function withNewRsaPart(
       if (lockings !== keyring.lockings) return { response: lockedMeanwhile };
       return {
         response: withValid(context, (key) => {
-          const part = scratchOf(made);
+          const part = concatScratch(made);
           return seal(key, { part, ...publicPart(type, part) });
         }),
       };

@@ -3,10 +3,10 @@
  * binary value as a zero byte and the bytes themselves.
  */
 import { decodeString, inScratch, writeString } from "../json/json-string.js";
-import { bytesOf, scratchOf } from "../memory.js";
+import { bytesFrom, concatScratch } from "../memory.js";
 import { fromBase64, toBase64 } from "../transit/base64.js";
 
-const binaryMark = bytesOf(0);
+const binaryMark = bytesFrom(0);
 
 export function isBinary(sealed: Uint8Array): boolean {
   return sealed[0] === binaryMark[0];
@@ -20,7 +20,7 @@ export function sealedText(text: Uint8Array): Uint8Array {
 export function sealedBase64(text: Uint8Array): Uint8Array {
   const bytes = fromBase64(text);
   if (bytes === null) throw new Error("the value is not base64");
-  return scratchOf(binaryMark, bytes);
+  return concatScratch(binaryMark, bytes);
 }
 
 export function isBase64(text: Uint8Array): boolean {
@@ -34,7 +34,7 @@ export function bytesOfValue(sealed: Uint8Array): Uint8Array {
 
 /** Returns the value as a JSON string: a binary one in base64. */
 export function jsonOfValue(sealed: Uint8Array): Uint8Array {
-  return isBinary(sealed) ? scratchOf('"', toBase64(sealed.subarray(1)), '"') : sealed;
+  return isBinary(sealed) ? concatScratch('"', toBase64(sealed.subarray(1)), '"') : sealed;
 }
 
 /** Returns the length of the JSON string of a binary value whose sealed form has this length. */

@@ -15,7 +15,7 @@ import {
   splitBlob,
   withEarlier,
 } from "../crypto/blob.js";
-import { concat, scratchOf, utf8 } from "../memory.js";
+import { concat, concatScratch, utf8 } from "../memory.js";
 import type { Refusal, RequestOf, ResultOf, VersionChange, WriteOf, WriteResult } from "../protocol.js";
 import { damaged, damagedVersion, goneVersion, newestVersion, noSecret, noVersion } from "../refusals.js";
 import { forTransit } from "../transit/key-format.js";
@@ -138,7 +138,7 @@ function changedVersion(
 
 /** A program that knows no states must not take a deleted current version for an existing one. */
 function withPrivatePart(metadata: Uint8Array): Uint8Array {
-  return privatePart(metadata) === null ? scratchOf(metadata, "\n{}") : metadata;
+  return privatePart(metadata) === null ? concatScratch(metadata, "\n{}") : metadata;
 }
 
 const emptyText = utf8('""');

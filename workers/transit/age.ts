@@ -8,7 +8,7 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { bech32 } from "@scure/base";
-import { allocate, asBuffer, bytesOf, decryptInto, scratch, scratchOf, utf8, wipe } from "../memory.js";
+import { allocate, asBuffer, bytesFrom, concatScratch, decryptInto, scratch, utf8, wipe } from "../memory.js";
 import { hexBytes } from "./key-types.js";
 
 /** Length of a share, and of a wrapped file key with its tag. */
@@ -39,7 +39,7 @@ export function unwrapFileKey(
 ): Uint8Array | "low order" | null {
   const secret = sharedSecret(identity, share);
   if (secret === null) return "low order";
-  const salt = scratchOf(share, bech32.decodeToBytes(recipient).bytes);
+  const salt = concatScratch(share, bech32.decodeToBytes(recipient).bytes);
   const key = wrappingKey(salt, secret);
   wipe(secret);
   try {
@@ -51,7 +51,7 @@ export function unwrapFileKey(
 
 /** Returns X25519 of both; null for a share of low order, of which OpenSSL makes none. */
 function sharedSecret(privateKey: KeyObject, share: Uint8Array): Uint8Array | null {
-  const der = asBuffer(scratchOf(spkiPrefix, share));
+  const der = asBuffer(concatScratch(spkiPrefix, share));
   const publicKey = createPublicKey({ key: der, format: "der", type: "spki" });
   try {
     return diffieHellman({ privateKey, publicKey });
@@ -64,7 +64,7 @@ function sharedSecret(privateKey: KeyObject, share: Uint8Array): Uint8Array | nu
 function wrappingKey(salt: Uint8Array, secret: Uint8Array): Uint8Array {
   const extracted = createHmac("sha256", salt).update(secret).digest();
   try {
-    return createHmac("sha256", extracted).update(info).update(bytesOf(1)).digest();
+    return createHmac("sha256", extracted).update(info).update(bytesFrom(1)).digest();
   } finally {
     wipe(extracted);
   }

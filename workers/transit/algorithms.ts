@@ -11,7 +11,7 @@ import {
   verify as verifyMessage,
 } from "node:crypto";
 import { openGcm, sealGcm, tagBytes } from "../crypto/gcm.js";
-import { bytesOf, bytesView, equal, putFreshNonce, scratch, scratchOf, wipe } from "../memory.js";
+import { bytesFrom, bytesView, concatScratch, equal, putFreshNonce, scratch, wipe } from "../memory.js";
 import { signDigest, verifyDigest } from "./ecdsa-digest.js";
 import { type KeyType, keyTypes, type Signature } from "./key-types.js";
 import { type Hash, signPkcs1, signPss, verifyPkcs1, verifyPss } from "./rsa-digest.js";
@@ -69,7 +69,7 @@ export function decryptOaep(key: KeyObject, ciphertext: Uint8Array): Uint8Array 
   try {
     const plaintext = privateDecrypt({ key, ...oaep }, ciphertext);
     try {
-      return scratchOf(bytesView(plaintext));
+      return concatScratch(bytesView(plaintext));
     } finally {
       wipe(plaintext);
     }
@@ -161,10 +161,10 @@ function toDer(signature: Uint8Array): Uint8Array {
   const integers = [signature.subarray(0, curveBytes), signature.subarray(curveBytes)].map((number) => {
     const start = number.findIndex((byte) => byte !== 0);
     const digits = number.subarray(start < 0 ? curveBytes - 1 : start);
-    return (digits[0] ?? 0) > 0x7f ? scratchOf(bytesOf(0), digits) : digits;
+    return (digits[0] ?? 0) > 0x7f ? concatScratch(bytesFrom(0), digits) : digits;
   });
-  const body = scratchOf(...integers.flatMap((integer) => [bytesOf(2, integer.length), integer]));
-  return scratchOf(bytesOf(0x30, body.length), body);
+  const body = concatScratch(...integers.flatMap((integer) => [bytesFrom(2, integer.length), integer]));
+  return concatScratch(bytesFrom(0x30, body.length), body);
 }
 
 /** Returns r ‖ s of a signature in DER; null for any other spelling. */

@@ -6,7 +6,7 @@
  * its product with a random blind, which tells nothing of it.
  */
 import { createECDH } from "node:crypto";
-import { bytesOf, scratch } from "../memory.js";
+import { bytesFrom, scratch } from "../memory.js";
 import { makePrivatePart, p256Order as order } from "./private-keys.js";
 
 const size = 32;
@@ -16,7 +16,7 @@ const base = {
   y: 0x4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5n,
   z: 1n,
 };
-const orderBytes = bytesOf(...digits(order));
+const orderBytes = bytesFrom(...digits(order));
 
 /** Returns r ‖ s. */
 export function signDigest(scalar: Uint8Array, digest: Uint8Array): Uint8Array {
@@ -24,11 +24,11 @@ export function signDigest(scalar: Uint8Array, digest: Uint8Array): Uint8Array {
   const blind = makePrivatePart("ecdsa-p256");
   const r = mod(bigIntFromBytes(multipleOfBase(nonce).subarray(1, 1 + size)), order);
   const blindNonce = bigIntFromBytes(multiply(blind, nonce));
-  const sum = multiply(scalar, bytesOf(...digits(r)));
-  add(sum, bytesOf(...digits(mod(digestNumber(digest), order))), 0xff);
+  const sum = multiply(scalar, bytesFrom(...digits(r)));
+  add(sum, bytesFrom(...digits(mod(digestNumber(digest), order))), 0xff);
   const s = mod(bigIntFromBytes(multiply(blind, sum)) * inverse(blindNonce, order), order);
   // Either is zero once in 2^256 signatures.
-  return r === 0n || s === 0n ? signDigest(scalar, digest) : bytesOf(...digits(r), ...digits(s));
+  return r === 0n || s === 0n ? signDigest(scalar, digest) : bytesFrom(...digits(r), ...digits(s));
 }
 
 /** Verifies r ‖ s. `publicPoint`: uncompressed, on the curve. */

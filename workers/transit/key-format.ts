@@ -17,7 +17,7 @@
  * The AAD has the label "strongroom v1 key" in place of "strongroom v1 entry", and the name of the key as the path.
  */
 import { openCurrent, openMetadata, type SealingKey, sealBlob } from "../crypto/blob.js";
-import { allocate, base64url, randomize, readUint32, scratchOf, textOf, uint32, utf8 } from "../memory.js";
+import { allocate, base64url, concatScratch, decodeText, randomize, readUint32, uint32, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import type { KeyType } from "./key-types.js";
 
@@ -59,7 +59,7 @@ export function newKeyId(): string {
 /** Seals a key. `name`: its canonical path. */
 export function sealKey(key: SealingKey, name: string, { info, privateParts }: OpenedKey): Bytes {
   const metadata = utf8(JSON.stringify({ ...info, version: info.versions.length }));
-  const value = scratchOf(...privateParts.flatMap((part) => [uint32(part.length), part]));
+  const value = concatScratch(...privateParts.flatMap((part) => [uint32(part.length), part]));
   return sealBlob(forTransit(key), name, metadata, value);
 }
 
@@ -83,7 +83,7 @@ export function openKey(key: SealingKey, name: string, blob: Uint8Array): Opened
 }
 
 function parseKeyInfo(metadata: Uint8Array): KeyInfo {
-  const { version: _, ...info } = JSON.parse(textOf(metadata)) as KeyInfo & { readonly version: number };
+  const { version: _, ...info } = JSON.parse(decodeText(metadata)) as KeyInfo & { readonly version: number };
   return info;
 }
 

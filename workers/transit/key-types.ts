@@ -1,5 +1,5 @@
 /** Types of transit keys: a row each says what its keys do. A type in openapi.yaml that has no row here does not compile. */
-import { bytesOf } from "../memory.js";
+import { bytesFrom } from "../memory.js";
 import type { transitKeyTypes } from "../names.js";
 
 export type KeyType = (typeof transitKeyTypes)[number];
@@ -45,7 +45,7 @@ type KeyTypeRow = {
 };
 
 export const hexBytes = (text: string) =>
-  bytesOf(...(text.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)));
+  bytesFrom(...(text.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)));
 
 /** PKCS #8 up to the 32 private bytes, which are the last ones (RFC 8410; RFC 5915 without the public key). */
 const ed25519Prefix = hexBytes("302e020100300506032b657004220420");

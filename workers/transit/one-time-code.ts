@@ -8,7 +8,7 @@
  *   key=…&size=…&step=…&otpHashMode=…&encoding=…            KeeOtp
  */
 import { createHmac } from "node:crypto";
-import { allocate, fromLatin1, readUint32, scratch, textOf, utf8 } from "../memory.js";
+import { allocate, decodeText, fromLatin1, readUint32, scratch, utf8 } from "../memory.js";
 import { fromBase64 } from "./base64.js";
 
 /** `validFor` and `period`: seconds. `isUrl`: the value says itself that it is a seed, and not a password, say. */
@@ -156,7 +156,7 @@ const fewDigits = 4;
 function numberIn(fields: ReadonlyMap<FieldName, Uint8Array>, name: FieldName, absent: number): number {
   const field = fields.get(name);
   if (field === undefined) return absent;
-  const text = field.length > fewDigits ? "" : textOf(field);
+  const text = field.length > fewDigits ? "" : decodeText(field);
   return /^\d+$/.test(text) ? Number(text) : 0;
 }
 

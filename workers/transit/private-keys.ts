@@ -9,10 +9,10 @@ import {
   allocate,
   asBuffer,
   bytesView,
+  concatScratch,
   freshNonce,
   randomize,
   scratch,
-  scratchOf,
   scrubFreed,
   takeOver,
   wipe,
@@ -35,7 +35,7 @@ export function makePrivatePart(type: KeyType): Uint8Array {
   const part = randomize(allocate(material.kind === "bytes" ? material.made : curveBytes));
   try {
     // One in 2^32 scalars is not below the order of the curve.
-    return isP256(type) && !isScalar(part) ? makePrivatePart(type) : scratchOf(part);
+    return isP256(type) && !isScalar(part) ? makePrivatePart(type) : concatScratch(part);
   } finally {
     wipe(part);
   }
@@ -72,7 +72,7 @@ export function parsePrivatePart(type: KeyType, part: Uint8Array): KeyObject {
 /** PKCS #8 of an asymmetric key, in scratch memory. */
 export function privateKeyDer(type: KeyType, part: Uint8Array): Uint8Array {
   const { material } = keyTypes[type];
-  return material.kind === "curve" ? scratchOf(material.prefix, part) : part;
+  return material.kind === "curve" ? concatScratch(material.prefix, part) : part;
 }
 
 /** The public key as clients see it: a recipient of age, else PEM. */
@@ -100,7 +100,7 @@ export function importPrivatePart(type: KeyType, material: Uint8Array): Uint8Arr
   if (row.kind === "bytes") {
     const [least, most] = row.imported;
     if (material.length < least || material.length > most) return "foreign";
-    return scratchOf(material, makePrivatePart(type).subarray(material.length));
+    return concatScratch(material, makePrivatePart(type).subarray(material.length));
   }
   const key = parseMaterial(material);
   if (key === null || !fitsMaterial(row, key)) return "foreign";
@@ -132,7 +132,7 @@ function rsaPart(material: Uint8Array): Uint8Array | ImportProblem {
 }
 
 function signsWithout(material: Uint8Array, { end }: Element): boolean {
-  const spoiled = scratchOf(material);
+  const spoiled = concatScratch(material);
   spoiled[end - 1] = (spoiled[end - 1] ?? 0) ^ 1;
   const digest = freshNonce(32);
   try {

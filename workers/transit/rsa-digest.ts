@@ -1,6 +1,6 @@
 /** RSA signatures (RFC 8017) of a digest that was computed elsewhere: `node:crypto` signs and verifies messages only. */
 import { constants, createHash, type KeyObject, privateEncrypt, publicDecrypt } from "node:crypto";
-import { allocate, bytesOf, concat, equal, freshNonce, uint32 } from "../memory.js";
+import { allocate, bytesFrom, concat, equal, freshNonce, uint32 } from "../memory.js";
 
 /** The names that clients use, and those of `node:crypto`. */
 export const hashes = { "sha2-256": "sha256", "sha2-384": "sha384", "sha2-512": "sha512" } as const;
@@ -21,7 +21,7 @@ export function verifyPkcs1(key: KeyObject, hash: Hash, digest: Uint8Array, sign
   const message = recovered(key, signature);
   if (message === null) return false;
   const info = digestInfo(hash, digest);
-  const padding = bytesOf(0, 1, ...Array.from({ length: message.length - info.length - 3 }, () => 0xff), 0);
+  const padding = bytesFrom(0, 1, ...Array.from({ length: message.length - info.length - 3 }, () => 0xff), 0);
   return equal(message, concat([padding, info]));
 }
 
@@ -30,11 +30,11 @@ export function signPss(key: KeyObject, hash: Hash, digest: Uint8Array, saltLeng
   const length = modulusBytes(key);
   const salt = freshNonce(saltLength);
   const seed = pssHash(hash, digest, salt);
-  const block = concat([allocate(length - digest.length - saltLength - 2), bytesOf(1), salt]);
+  const block = concat([allocate(length - digest.length - saltLength - 2), bytesFrom(1), salt]);
   xorMask(hash, seed, block);
   return privateEncrypt(
     { key, padding: constants.RSA_NO_PADDING },
-    concat([withoutTopBit(block), seed, bytesOf(trailer)]),
+    concat([withoutTopBit(block), seed, bytesFrom(trailer)]),
   );
 }
 
@@ -53,7 +53,7 @@ export function verifyPss(key: KeyObject, hash: Hash, digest: Uint8Array, signat
 /** DigestInfo in DER (RFC 8017 section 9.2, note 1). */
 function digestInfo(hash: Hash, digest: Uint8Array): Uint8Array {
   const size = digest.length;
-  const head = bytesOf(0x30, 17 + size, 0x30, 13, ...sha2, lastNumbers[hash], 5, 0, 4, size);
+  const head = bytesFrom(0x30, 17 + size, 0x30, 13, ...sha2, lastNumbers[hash], 5, 0, 4, size);
   return concat([head, digest]);
 }
 

@@ -3,7 +3,7 @@
  * fail any more.
  */
 import { isDigit } from "../json/json-string.js";
-import { allocate, concat, randomize, scratchOf, utf8, wipe } from "../memory.js";
+import { allocate, concat, concatScratch, randomize, utf8, wipe } from "../memory.js";
 import type { Bytes, TransitUse } from "../protocol.js";
 import { stanzaPartBytes, unwrapFileKey } from "./age.js";
 import {
@@ -83,7 +83,7 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
     if (![128, 256, 512].includes(bits)) throw new Invalid("bits must be 128, 256 or 512");
     const dataKey = randomize(allocate(bits / 8));
     try {
-      const plaintext = scratchOf(dataKey);
+      const plaintext = concatScratch(dataKey);
       const ciphertext = encrypted(key, plaintext, fields);
       if (fields.flag("plaintext", true)) {
         writePlaintext(out, plaintext);

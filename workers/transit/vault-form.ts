@@ -5,10 +5,10 @@
 import { createHash, createPublicKey } from "node:crypto";
 import { FoundFields, type JsonValue, type ListElement } from "../json/json-reader.js";
 import { JsonText, writeString } from "../json/json-string.js";
-import { allocate, concat, randomize, scratchOf, takeOver, textOf, utf8, wipe } from "../memory.js";
+import { allocate, concat, concatScratch, decodeText, randomize, takeOver, utf8, wipe } from "../memory.js";
 
 import type { Bytes, TransitUse, VaultForm } from "../protocol.js";
-import { type Members, perInput, refusalOf, transitMemberNames, vaultMembers } from "../vault-members.js";
+import { type Members, memberRefusal, perInput, transitMemberNames, vaultMembers } from "../vault-members.js";
 import { toBase64 } from "./base64.js";
 import { type FieldLabels, Fields, Invalid, type ParsedBody, parseBody } from "./body.js";
 import type { KeyInfo, OpenedKey } from "./key-format.js";
@@ -63,7 +63,7 @@ const vaultEntries = Object.entries(vaultNames);
 
 /** @throws Invalid */
 export function parseVaultBody(body: Uint8Array): ParsedBody {
-  const isNull = textOf(body.subarray(0, 5)).trim() === "null";
+  const isNull = decodeText(body.subarray(0, 5)).trim() === "null";
   return parseBody(isNull ? body.subarray(0, 0) : body, transitMemberNames, batchField);
 }
 
@@ -123,7 +123,7 @@ export function checkBesideBatch(body: FoundFields, use: TransitUse): void {
 /** @throws Invalid */
 function checkMembers(input: FoundFields, members: Members): void {
   for (const name of input.names()) {
-    const problem = refusalOf(members, name, readable(input.get(name)));
+    const problem = memberRefusal(members, name, readable(input.get(name)));
     if (problem !== null) throw new Invalid(problem);
   }
 }
@@ -261,7 +261,7 @@ function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8
   const key = parsePrivatePart(type, part);
   if (keyTypes[type].signature === "ed25519") {
     const publicKey = createPublicKey(key).export({ type: "spki", format: "der" }).subarray(-32);
-    return toBase64(scratchOf(part, publicKey));
+    return toBase64(concatScratch(part, publicKey));
   }
   const der = takeOver(key.export({ format: "der", type: isRsa(type) ? "pkcs1" : "sec1" }));
   try {
@@ -284,14 +284,14 @@ function pemText(label: string, der: Uint8Array): Uint8Array {
   const base64 = toBase64(der);
   const lines: (Uint8Array | string)[] = [];
   for (let at = 0; at < base64.length; at += pemLine) lines.push(base64.subarray(at, at + pemLine), "\\n");
-  return scratchOf(`-----BEGIN ${label}-----\\n`, ...lines, `-----END ${label}-----`);
+  return concatScratch(`-----BEGIN ${label}-----\\n`, ...lines, `-----END ${label}-----`);
 }
 
 const hex = utf8("0123456789abcdef");
 
 function encoded(bytes: Uint8Array, fields: Fields, absent: "hex" | "base64"): Uint8Array {
   if (fields.choice("format", ["hex", "base64"], absent) === "base64") return toBase64(bytes);
-  const text = scratchOf(bytes, bytes);
+  const text = concatScratch(bytes, bytes);
   for (const [i, byte] of bytes.entries()) {
     text[2 * i] = hex[byte >> 4] ?? 0;
     text[2 * i + 1] = hex[byte & 15] ?? 0;

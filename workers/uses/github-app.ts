@@ -1,6 +1,6 @@
 /** Apps of GitHub: a JWT that the app's private key signs is exchanged for a token of an installation. */
 import { createSign } from "node:crypto";
-import { asBuffer, scratchOf, scrubFreed, takeOver, utf8, wipe } from "../memory.js";
+import { asBuffer, concatScratch, scrubFreed, takeOver, utf8, wipe } from "../memory.js";
 import type { Binding } from "../protocol.js";
 import { fromGoBase64, toBase64 } from "../transit/base64.js";
 import { authority } from "./head.js";
@@ -24,7 +24,7 @@ export function githubHeaders(
 ): readonly (Uint8Array | string)[] | null {
   const seconds = Math.floor(now / 1000);
   const claims = { iat: seconds - secondsBefore, exp: seconds + secondsAfter, iss: githubApp?.appId };
-  const content = scratchOf(encoded({ alg: "RS256", typ: "JWT" }), ".", encoded(claims));
+  const content = concatScratch(encoded({ alg: "RS256", typ: "JWT" }), ".", encoded(claims));
   const signature = sign(content, value);
   if (signature === null) return null;
   const accept = "Accept: application/vnd.github+json\r\nX-GitHub-Api-Version: 2022-11-28\r\n";
@@ -42,7 +42,7 @@ function sign(content: Uint8Array, value: Uint8Array): Uint8Array | null {
   try {
     const signer = createSign("RSA-SHA256").update(content);
     const signature = signer.sign({ key: asBuffer(key.der), format: "der", type: key.type });
-    return scratchOf(takeOver(signature));
+    return concatScratch(takeOver(signature));
   } catch {
     return null;
   } finally {

@@ -1,6 +1,6 @@
 /** Heads of requests that carry a credential: the program's header lines, and those that the key worker adds. */
 import { JsonText } from "../json/json-string.js";
-import { concat, scratchOf } from "../memory.js";
+import { concat, concatScratch } from "../memory.js";
 import type { Binding, Bytes, Refusal, RequestToRender } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
@@ -55,10 +55,10 @@ export function headWithCredential({ path, binding, request, lines }: HeadReques
 
 /** The header's value, in scratch memory; null when it cannot stand in a header (RFC 9110, section 5.5). */
 function placeCredential({ format, basic }: Binding, credential: Uint8Array): Uint8Array | null {
-  if (format === null) return scratchOf("Basic ", toBase64(scratchOf(`${basic ?? ""}:`, credential)));
+  if (format === null) return concatScratch("Basic ", toBase64(concatScratch(`${basic ?? ""}:`, credential)));
   if (credential.some((byte) => byte < 0x20 || byte === 0x7f)) return null;
   const [before = "", after = ""] = format.split("{}");
-  return scratchOf(before, credential, after);
+  return concatScratch(before, credential, after);
 }
 
 /** Returns a text of visible ASCII characters, which can stand in a header; null for any other value. */

@@ -1,7 +1,7 @@
 /** OAuth 2.0: requests to a token endpoint (RFC 6749) with a refresh token that stays in the key worker. */
 import { type Member, readMembers, readObject } from "../json/json-reader.js";
 import { JsonText, writeString } from "../json/json-string.js";
-import { scratch, scratchOf, textOf, utf8 } from "../memory.js";
+import { concatScratch, decodeText, scratch, utf8 } from "../memory.js";
 import type { Binding } from "../protocol.js";
 import { toBase64 } from "../transit/base64.js";
 import { type Endpoint, urlEndpoint } from "./token-response.js";
@@ -27,9 +27,9 @@ function nonEmpty(value: unknown): Uint8Array | null | undefined {
 
 /** Returns the value with another refresh token, and all other members as they are, in scratch memory. */
 export function withRefreshToken(value: Uint8Array, refreshToken: Uint8Array): Uint8Array {
-  const others = (readMembers(value) ?? []).filter(({ name }) => textOf(name) !== "refreshToken");
+  const others = (readMembers(value) ?? []).filter(({ name }) => decodeText(name) !== "refreshToken");
   const members = others.flatMap(({ name, value: text }: Member) => ['"', name, '":', text, ","]);
-  return scratchOf("{", ...members, '"refreshToken":', writeString(refreshToken), "}");
+  return concatScratch("{", ...members, '"refreshToken":', writeString(refreshToken), "}");
 }
 
 export function oauthEndpoint({ oauth }: Binding): Endpoint {
@@ -75,10 +75,10 @@ export function tokenRequest({ oauth }: Binding, { clientSecret }: Grant, grant:
   const clientId = utf8(oauth?.clientId ?? "");
   const parameters = [...grant, ...(clientSecret === null ? [["client_id", clientId] as const] : [])];
   const pieces = parameters.flatMap(([name, value], i) => [`${i > 0 ? "&" : ""}${name}=`, formEncoded(value)]);
-  const body = scratchOf(...pieces);
+  const body = concatScratch(...pieces);
   const lines = ["Accept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\n"];
   if (clientSecret === null) return { lines, body };
-  const pair = toBase64(scratchOf(formEncoded(clientId), ":", formEncoded(clientSecret)));
+  const pair = toBase64(concatScratch(formEncoded(clientId), ":", formEncoded(clientSecret)));
   return { lines: [...lines, "Authorization: Basic ", pair, "\r\n"], body };
 }
 

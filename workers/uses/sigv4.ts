@@ -5,7 +5,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { withoutQuerySignature } from "../binding-members.js";
 import { readObject } from "../json/json-reader.js";
-import { asBuffer, fromLatin1, scratchOf, textOf, utf8, wipe } from "../memory.js";
+import { asBuffer, concatScratch, decodeText, fromLatin1, utf8, wipe } from "../memory.js";
 import type { Refusal, ResultOf } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { authority, type HeaderLine, type HeadRequest, joinHead, visibleText } from "./head.js";
@@ -32,7 +32,7 @@ export function signHead(use: HeadRequest): ResultOf<"render"> | Refusal {
   const key = readAccessKey(use.value);
   if (key === null) return badRequest(`the value of ${path} is not a JSON object with accessKeyId and secretAccessKey`);
   const kept = lines.filter(({ name }) => !replaced.has(name));
-  const own = kept.filter(({ name }) => name === hashHeader).map(({ line }) => textOf(headerValue(line)));
+  const own = kept.filter(({ name }) => name === hashHeader).map(({ line }) => decodeText(headerValue(line)));
   const payload = payloadHash(own, service, request.payloadHash);
   if (typeof payload !== "string") return payload;
   const time = `${new Date(now).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
@@ -86,7 +86,7 @@ function addedHeaders(time: string, hash: string | null, { sessionToken }: Acces
 }
 
 function signedHeader({ line }: HeaderLine): Signed {
-  return { name: textOf(line.subarray(0, line.indexOf(0x3a))).toLowerCase(), value: headerValue(line) };
+  return { name: decodeText(line.subarray(0, line.indexOf(0x3a))).toLowerCase(), value: headerValue(line) };
 }
 
 function headerValue(line: Uint8Array): Uint8Array {
@@ -106,13 +106,13 @@ function signedHeaders(headers: readonly Signed[]): readonly Signed[] {
     if (before === undefined) byName.set(name, [withoutRuns(value)]);
     else before.push(",", withoutRuns(value));
   }
-  const joined = [...byName].map(([name, values]) => ({ name, value: scratchOf(...values) }));
+  const joined = [...byName].map(([name, values]) => ({ name, value: concatScratch(...values) }));
   return joined.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns the value with one space for each run of them, in scratch memory. */
 function withoutRuns(value: Uint8Array): Uint8Array {
-  const kept = scratchOf(value);
+  const kept = concatScratch(value);
   let length = 0;
   for (const byte of value) if (byte !== 0x20 || kept[length - 1] !== 0x20) kept[length++] = byte;
   return kept.subarray(0, length);
@@ -130,7 +130,7 @@ function canonicalRequest(
   const [path, query] = [target.slice(0, end), target.slice(end + 1)];
   const uri = service === "s3" ? encode(decode(path), "/") : encode(utf8(normalized(path)), "/");
   const headers = signed.flatMap(({ name, value }) => [`${name}:`, value, "\n"]);
-  return scratchOf(`${method}\n${uri}\n${canonicalQuery(query)}\n`, ...headers, `\n${names}\n${payload}`);
+  return concatScratch(`${method}\n${uri}\n${canonicalQuery(query)}\n`, ...headers, `\n${names}\n${payload}`);
 }
 
 /** Removes dot segments and empty ones (RFC 3986, section 5.2.4): all services but S3 do before they compare. */
@@ -179,7 +179,7 @@ function sha256(bytes: Uint8Array): string {
 
 /** Four HMACs make the key of the day, region and service, and a fifth one signs. */
 function signText(text: string, secret: Uint8Array, scope: string): string {
-  let key: Uint8Array = scratchOf("AWS4", secret);
+  let key: Uint8Array = concatScratch("AWS4", secret);
   for (const part of [...scope.split("/"), text]) {
     const next = createHmac("sha256", key).update(part).digest();
     wipe(key);

@@ -34,10 +34,10 @@ const usualLife = 60 * minute;
 export function readOAuthResponse({ status, body }: TokenResponse, now: number): Issued | TokenProblem {
   const found = readObject(body, ["access_token", "token_type", "expires_in", "refresh_token", "error"]);
   if (found === null) return "exchange";
-  if (status >= 400) return textOf(found.get("error")) === "invalid_grant" ? "reauthorize" : "exchange";
+  if (status >= 400) return shortText(found.get("error")) === "invalid_grant" ? "reauthorize" : "exchange";
   const accessToken = credential(found.get("access_token"));
   const refreshToken = found.has("refresh_token") ? credential(found.get("refresh_token")) : null;
-  if (status !== 200 || accessToken === null || textOf(found.get("token_type")).toLowerCase() !== "bearer")
+  if (status !== 200 || accessToken === null || shortText(found.get("token_type")).toLowerCase() !== "bearer")
     return "exchange";
   if (found.has("refresh_token") && refreshToken === null) return "exchange";
   const seconds = found.get("expires_in") ?? usualLife / 1000;
@@ -54,7 +54,7 @@ const loginErrors = new Map<string, LoginProblem>([
 
 /** Reads the response to the grant of a login, also an error (RFC 8628, section 3.5), which GitHub sends with status 200. */
 export function readLoginResponse(response: TokenResponse, now: number): Issued | LoginProblem {
-  const error = textOf(readObject(response.body, ["error"])?.get("error"));
+  const error = shortText(readObject(response.body, ["error"])?.get("error"));
   return loginErrors.get(error) ?? readOAuthResponse(response, now);
 }
 
@@ -62,13 +62,13 @@ export function readLoginResponse(response: TokenResponse, now: number): Issued 
 export function readGithubResponse({ status, body }: TokenResponse, now: number): Issued | TokenProblem {
   const found = readObject(body, ["token", "expires_at"]);
   const accessToken = credential(found?.get("token"));
-  const end = Date.parse(textOf(found?.get("expires_at")));
+  const end = Date.parse(shortText(found?.get("expires_at")));
   if (status !== 201 || accessToken === null || Number.isNaN(end) || end <= now) return "exchange";
   return { accessToken, refreshToken: null, until: endOfUse(now, end) };
 }
 
 /** Returns a short text that is not secret; empty for any other value. */
-function textOf(value: unknown): string {
+function shortText(value: unknown): string {
   return value instanceof JsonText && value.bytes.length <= 64 ? value.toString() : "";
 }
 

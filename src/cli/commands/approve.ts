@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { nonEmpty } from "../kit/args/args.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
-import { CommandFailure, failureOf } from "../kit/errors.js";
+import { CommandFailure, clientFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { approvalText } from "../kit/output/approval-text.js";
 import { type OutputFlags, printable, printJson, say, withResult } from "../kit/output.js";
@@ -133,7 +133,7 @@ async function send(
     await withPassphraseTries(io, {}, "Passphrase of the vault: ", (passphrase) =>
       client.decideApproval(id, { ...decision, passphrase }).catch(async (refused) => {
         const isWrong = refused instanceof StrongroomError && refused.credential === "passphrase";
-        throw isWrong ? await failureOf(refused, client) : refused;
+        throw isWrong ? await clientFailure(refused, client) : refused;
       }),
     );
   }

@@ -1,6 +1,6 @@
 /** `strongroom config`: the settings file of the home, which each start of its server reads. */
 import { Argument, type Command } from "commander";
-import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
+import { definitions, formatDefault, type Settings } from "../../config/definitions.js";
 import { Problem } from "../../config/readers.js";
 import { readOneSetting, type SettingsFile, sourceOfSetting } from "../../config/settings.js";
 import { StartError } from "../../errors.js";
@@ -106,7 +106,7 @@ function print(io: Io, file: SettingsFile, name: keyof Settings, flags: Flags): 
   const value = file.texts[name];
   if (value === undefined) {
     const problem = `${flag} is not set in ${printable(file.path)}`;
-    throw new CommandFailure("notFound", `${problem}: the default is ${shownDefaultOf(definitions[name])}`);
+    throw new CommandFailure("notFound", `${problem}: the default is ${formatDefault(definitions[name])}`);
   }
   if (flags.json) printJson(io, { name: flag, value });
   else printLine(io, value);

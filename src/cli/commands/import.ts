@@ -146,17 +146,17 @@ async function importSecrets(io: Io, file: string | undefined, flags: Flags): Pr
   else if (tally.skipped.length > 0) io.exitCode = exitCodes.conflict; // `import … && rm file` must keep the file
 }
 
-function problemOf(name: string): string | null {
+function variableProblem(name: string): string | null {
   const steers = `${name} changes how programs run: use  run --set ${name}=path`;
   return problemOfName(name) ?? (steersPrograms(name) ? steers : null);
 }
 
 async function rewrite(io: Io, file: string, entries: readonly ImportEntry[], flags: Flags): Promise<void> {
   const paths = new Map(entries.map(({ origin, path }) => [origin, path]));
-  const pathOf = (line: number) => paths.get(`line ${line}`) ?? null;
+  const importedPath = (line: number) => paths.get(`line ${line}`) ?? null;
   const dryRun = flags.dryRun === true;
   const { rewritten, kept } = await withClient(io, flags, (client) =>
-    rewriteDotenv(client, file, { pathOf, problemOf, dryRun }),
+    rewriteDotenv(client, file, { importedPath, variableProblem, dryRun }),
   );
   for (const { line, name, why } of kept)
     say(io, `strongroom: ${printable(file)}, line ${line}: ${printable(name)} keeps its value: ${why}\n`);

@@ -5,7 +5,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { engineFor } from "../../engines/engines.js";
 import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { type Home, homeAt, openHome } from "../../files/home.js";
 import {
   judge,
@@ -114,7 +114,7 @@ async function mustBeReadable(file: string): Promise<void> {
 }
 
 function unreadable(file: string, code: string | undefined): CommandFailure {
-  return new CommandFailure("usage", `the backup ${printable(file)} cannot be read${reasonOf(code)}`);
+  return new CommandFailure("usage", `the backup ${printable(file)} cannot be read${failureReason(code)}`);
 }
 
 /** Returns the home that a restore would create, and creates nothing. @throws StartError */

@@ -1,6 +1,6 @@
 /** `strongroom service`: the server as the user's service, by systemd or launchd. */
 import { Argument, type Command } from "commander";
-import { definitions, shownDefaultOf } from "../../config/definitions.js";
+import { definitions, formatDefault } from "../../config/definitions.js";
 import { nonEmpty, onlyForActions, shownDuration } from "../kit/args/args.js";
 import { warnOfUnknownVariables } from "../kit/args/settings-flags.js";
 import { withHome } from "../kit/connection/server.js";
@@ -40,7 +40,7 @@ export function define(command: Command, io: Io): void {
     .addArgument(new Argument("<action>", "what to do with the service").choices(["install", "uninstall", "status"]))
     .option(
       "--idle-timeout <time>",
-      `install: when the vault locks without activity, such as 8h, or never (${shownDefaultOf(definitions.idleTimeout)})`,
+      `install: when the vault locks without activity, such as 8h, or never (${formatDefault(definitions.idleTimeout)})`,
       nonEmpty,
     )
     .option("--keyring", "install: also serve the vault as the keyring of programs on the session bus")

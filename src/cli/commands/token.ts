@@ -9,7 +9,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { scopes } from "../../contract/names.js";
 import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption, suggestion } from "../kit/args/args.js";
@@ -172,7 +172,7 @@ async function readIfThere(file: string): Promise<string | null> {
 function unusable(file: string, what: "read" | "written", error: unknown): CommandFailure {
   const code = systemCode(error);
   if (code === undefined) throw error;
-  return new CommandFailure("unexpected", `${printable(file)} cannot be ${what}${reasonOf(code)}`);
+  return new CommandFailure("unexpected", `${printable(file)} cannot be ${what}${failureReason(code)}`);
 }
 
 type ServedFlags = OutputFlags &

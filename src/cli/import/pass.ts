@@ -14,7 +14,7 @@ import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import pMap from "p-map";
 import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { progressBar } from "../kit/output/progress.js";
@@ -89,7 +89,7 @@ async function directoryEntries(directory: string): Promise<Dirent[]> {
   } catch (error) {
     throw new CommandFailure(
       "usage",
-      `${printable(directory)} cannot be read as a directory${reasonOf(systemCode(error))}`,
+      `${printable(directory)} cannot be read as a directory${failureReason(systemCode(error))}`,
     );
   }
 }
@@ -108,7 +108,7 @@ async function readPlain(file: string): Promise<{ bytes: Buffer } | Problem> {
   try {
     return { bytes: await readFile(file) };
   } catch (error) {
-    return problem(`it cannot be read${reasonOf(systemCode(error))}`);
+    return problem(`it cannot be read${failureReason(systemCode(error))}`);
   }
 }
 

@@ -5,7 +5,7 @@ import type { StrongroomClient } from "../../client/client.js";
 import { findWeakPlace, ownUid, weakPlaceText } from "../../client/ownership.js";
 import { systemCode } from "../../errors.js";
 import { ignoring, moveFileOver, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { secretsAt } from "../kit/connection/secrets.js";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
@@ -20,9 +20,9 @@ export type Rewritten = { readonly rewritten: number; readonly kept: readonly Ke
 
 type Options = {
   /** Returns the path at which a variable is stored; null when it was not imported. */
-  readonly pathOf: (line: number) => string | null;
+  readonly importedPath: (line: number) => string | null;
   /** Returns why `run -e` would take no reference for this variable; null when it does. */
-  readonly problemOf: (name: string) => string | null;
+  readonly variableProblem: (name: string) => string | null;
   /** Changes nothing, and takes every value that would be stored as stored. */
   readonly dryRun: boolean;
 };
@@ -31,7 +31,7 @@ type Options = {
 export async function rewriteDotenv(client: StrongroomClient, file: string, options: Options): Promise<Rewritten> {
   const source = await readSource(file);
   const candidates = parseDotenv(source.text, file).filter(({ value }) => !isReference(value));
-  const stored = options.dryRun ? null : await storedValues(client, candidates, options.pathOf);
+  const stored = options.dryRun ? null : await storedValues(client, candidates, options.importedPath);
   const { kept, edits } = planned(candidates, stored, options);
   if (edits.length > 0 && !options.dryRun) await replace(source, edited(source.text, edits));
   return { rewritten: edits.length, kept };
@@ -41,14 +41,14 @@ export async function rewriteDotenv(client: StrongroomClient, file: string, opti
 function planned(
   candidates: readonly Assignment[],
   stored: ReadonlyMap<string, string> | null,
-  { pathOf, problemOf }: Options,
+  { importedPath, variableProblem }: Options,
 ): { readonly kept: readonly KeptLine[]; readonly edits: readonly Edit[] } {
   const kept: KeptLine[] = [];
   const edits: Edit[] = [];
   for (const { name, line, value, from, to } of candidates) {
-    const path = pathOf(line);
+    const path = importedPath(line);
     const isStored = path !== null && (stored === null || stored.get(path) === value);
-    const why = problemOf(name) ?? (isStored ? null : "the vault does not have this value");
+    const why = variableProblem(name) ?? (isStored ? null : "the vault does not have this value");
     if (why !== null) kept.push({ line, name, why });
     else edits.push({ from, to, text: referenceTo(path ?? "") });
   }
@@ -58,9 +58,9 @@ function planned(
 async function storedValues(
   client: StrongroomClient,
   candidates: readonly Assignment[],
-  pathOf: Options["pathOf"],
+  importedPath: Options["importedPath"],
 ): Promise<ReadonlyMap<string, string>> {
-  const paths = candidates.map(({ line }) => pathOf(line)).filter((path) => path !== null);
+  const paths = candidates.map(({ line }) => importedPath(line)).filter((path) => path !== null);
   const values = new Map<string, string>();
   for await (const [path, secret] of secretsAt(client, paths)) {
     if (secret !== undefined && secret.encoding === undefined) values.set(path, secret.reveal());
@@ -132,7 +132,7 @@ async function replace({ file, name, original, text }: Source, changed: string):
     await syncDirectory(systemFiles, dirname(file));
   } catch (error) {
     if (systemCode(error) === undefined) throw error;
-    throw new CommandFailure("unexpected", `${name} cannot be rewritten${reasonOf(systemCode(error))}`);
+    throw new CommandFailure("unexpected", `${name} cannot be rewritten${failureReason(systemCode(error))}`);
   } finally {
     await ignoring(unlink(temp), "ENOENT");
   }

@@ -1,12 +1,12 @@
 /** Exit codes of the command line, and the failure that each error of the client or the vault becomes. */
 import type { ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { systemCode, type VaultError } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { readManifest } from "../../manifest.js";
 import { printable } from "./output.js";
 
 /** The reason of a failed system call, as a code and in words. */
-export { reasonOf, systemCode };
+export { failureReason, systemCode };
 
 /** DANGER: scripts rely on the numbers. */
 export const exitCodes = {
@@ -102,7 +102,7 @@ function nextStep({ code, message }: StrongroomError): string {
 }
 
 /** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
-export async function failureOf(
+export async function clientFailure(
   error: StrongroomError | CommandFailure,
   client: StrongroomClient,
 ): Promise<CommandFailure> {

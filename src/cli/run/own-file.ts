@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { findWeakPlace, ownUid, writing } from "../../client/ownership.js";
 import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { quoted } from "../../files/home.js";
 import { CommandFailure } from "../kit/errors.js";
 import { printable } from "../kit/output.js";
@@ -25,7 +25,7 @@ const mostBytes = 1024 * 1024;
 export async function readOwnFile(file: string): Promise<OwnFile> {
   // O_NONBLOCK: without it, opening a named pipe would wait for a writer.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
-    throw new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
+    throw new CommandFailure("usage", `${printable(file)} cannot be read${failureReason(systemCode(error))}`);
   });
   try {
     const stats = await handle.stat();

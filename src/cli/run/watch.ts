@@ -5,7 +5,7 @@ import { type SecretList, type StrongroomClient, StrongroomError } from "../../c
 import { folderPrefix, problemOfPath } from "../kit/args/paths.js";
 import { pathsIn } from "../kit/args/references.js";
 import { type ConnectionFlags, withClient } from "../kit/connection/server.js";
-import { failureOf } from "../kit/errors.js";
+import { clientFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { childPids, runChild } from "../kit/programs/child-process.js";
@@ -190,7 +190,7 @@ class SecretWatcher {
       return etags;
     } catch (error) {
       if (!(error instanceof StrongroomError)) throw error;
-      const { message } = await failureOf(error, this.#client);
+      const { message } = await clientFailure(error, this.#client);
       const warning = `cannot look for changes: ${message}; ${consequence}`;
       if (warning !== this.#problem) this.#warn(warning);
       this.#problem = warning;

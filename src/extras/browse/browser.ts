@@ -4,7 +4,7 @@ import { problemOfPath } from "../../cli/kit/args/paths.js";
 import { codeHereOrInside } from "../../cli/kit/connection/one-time-code.js";
 import { lookAt, mustGetHistory } from "../../cli/kit/connection/secrets.js";
 import { unlockOnTerminal } from "../../cli/kit/connection/server.js";
-import { CommandFailure, failureOf } from "../../cli/kit/errors.js";
+import { CommandFailure, clientFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { type Paint, printable } from "../../cli/kit/output.js";
 import type { OwnCommands } from "../../cli/kit/programs/own-commands.js";
@@ -200,7 +200,7 @@ export class Browser {
   /** @throws what is no failure of a request */
   async #report(error: unknown): Promise<void> {
     if (!(error instanceof StrongroomError || error instanceof CommandFailure)) throw error;
-    const { exit, message } = await failureOf(error, this.#with.client);
+    const { exit, message } = await clientFailure(error, this.#with.client);
     if (exit === "locked") return this.#unlock();
     this.#say(message, true);
   }

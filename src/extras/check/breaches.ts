@@ -5,7 +5,7 @@
 import { createHmac } from "node:crypto";
 import { closeSync, createReadStream, fstatSync, openSync, readSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { CommandFailure, reasonOf, systemCode } from "../../cli/kit/errors.js";
+import { CommandFailure, failureReason, systemCode } from "../../cli/kit/errors.js";
 import { printable } from "../../cli/kit/output.js";
 import type { CheckEntry } from "../../client/client.js";
 
@@ -36,7 +36,7 @@ export async function breachedIn(
     await compareLines(file, [...wanted.keys()], mostWhole, compare);
   } catch (error) {
     if (error instanceof CommandFailure || systemCode(error) === undefined) throw error;
-    throw new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
+    throw new CommandFailure("usage", `${printable(file)} cannot be read${failureReason(systemCode(error))}`);
   }
   return found;
 }

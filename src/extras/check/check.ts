@@ -24,7 +24,7 @@ import {
   withOutput,
 } from "../../cli/kit/output.js";
 import { breachedIn } from "./breaches.js";
-import { judgementsOf, type Limits, type Problem, problems, type Verdict, verdictsOn } from "./judge.js";
+import { judgeFolder, type Limits, type Problem, problems, type Verdict, verdictsOn } from "./judge.js";
 import { usesSince } from "./uses.js";
 
 type Flags = ConnectionFlags &
@@ -76,7 +76,7 @@ async function check(io: Io, folder = "", flags: Flags): Promise<void> {
       throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
     const uses = unusedMs === null ? new Map<string, string>() : await usesSince(client, limits.now - unusedMs);
     const parts = ["strength", "reuse", ...(file === undefined ? [] : ["breach" as const])] as const;
-    const judged = await judgementsOf(client, folder, parts, (done) => bar.show(done, listed.length));
+    const judged = await judgeFolder(client, folder, parts, (done) => bar.show(done, listed.length));
     const breached = file === undefined ? new Set<string>() : await breachedIn(file, judged.key, judged.entries);
     return { verdicts: verdictsOn({ listed, judged, breached, uses }, limits), damaged: judged.damaged };
   }).finally(() => bar.end());

@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer";
 import type { Stats } from "node:fs";
 import { lstat, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, resolve, sep } from "node:path";
-import { CommandFailure, reasonOf, systemCode } from "../../cli/kit/errors.js";
+import { CommandFailure, failureReason, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
 import { findRepository, type GitPlace, git, itemsIn, mustRun, type Repository } from "./git.js";
@@ -131,7 +131,7 @@ export class Places {
     const entries = await readdir(directory, { withFileTypes: true, encoding: "buffer" }).catch((error: unknown) => {
       if (directory === this.#root)
         throw new CommandFailure("usage", `${printable(directory)} cannot be read: name a directory`);
-      this.#list.skip(prefix, `it cannot be read${reasonOf(systemCode(error))}`);
+      this.#list.skip(prefix, `it cannot be read${failureReason(systemCode(error))}`);
       return [];
     });
     for (const entry of entries) {

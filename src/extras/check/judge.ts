@@ -15,7 +15,7 @@ export type Judgements = {
 const pageEntries = 200;
 
 /** Returns the judgements of a folder's values, by default of all. */
-export async function judgementsOf(
+export async function judgeFolder(
   client: StrongroomClient,
   folder: string,
   parts: readonly Part[],

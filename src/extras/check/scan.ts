@@ -15,7 +15,7 @@ import type { CheckEntry, SecretEntry } from "../../client/client.js";
 import { readingsOf } from "./decode.js";
 import { Places } from "./files.js";
 import { commitWith } from "./history.js";
-import { isCredential, judgementsOf } from "./judge.js";
+import { isCredential, judgeFolder } from "./judge.js";
 import type { ScannedFile } from "./scanned-file.js";
 import { ValueSearch } from "./search.js";
 import { reasons, UnsearchedList } from "./unsearched.js";
@@ -114,7 +114,7 @@ type Left = keyof typeof leftReasons;
 
 async function buildSearch(client: Parameters<typeof listSecrets>[0], { prefix = "", all }: Flags) {
   const listed = new Map((await listSecrets(client, prefix)).map((entry) => [entry.path, entry]));
-  const { key, entries, damaged } = await judgementsOf(client, prefix, ["strength", "search"]);
+  const { key, entries, damaged } = await judgeFolder(client, prefix, ["strength", "search"]);
   const left: Record<Left, number> = { short: 0, guessable: 0, ordinary: 0 };
   const chosen = entries.filter((entry) => {
     const why = reasonToLeave(entry, listed.get(entry.path), all === true);

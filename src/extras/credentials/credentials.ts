@@ -9,7 +9,7 @@ import type { Command } from "commander";
 import { nonEmpty } from "../../cli/kit/args/args.js";
 import { mustBePath } from "../../cli/kit/args/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
-import { CommandFailure, failureOf, reasonOf, systemCode } from "../../cli/kit/errors.js";
+import { CommandFailure, clientFailure, failureReason, systemCode } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
 import { printable, say } from "../../cli/kit/output.js";
 import { holdingSignals } from "../../cli/kit/programs/held-signals.js";
@@ -110,7 +110,7 @@ async function read(token: ShortToken, path: string): Promise<Uint8Array<ArrayBu
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
     if (error.code === "NOT_FOUND") return null;
-    throw await failureOf(error, client);
+    throw await clientFailure(error, client);
   }
 }
 
@@ -240,7 +240,7 @@ function makeDirectory({ uid }: Io, directory: string, group: number | null): vo
       chmodSync(directory, mode);
     }
   } catch (error) {
-    throw new CommandFailure("unexpected", `${printable(directory)} cannot be made${reasonOf(systemCode(error))}`);
+    throw new CommandFailure("unexpected", `${printable(directory)} cannot be made${failureReason(systemCode(error))}`);
   }
   const problem = directoryProblem(lstatSync(directory), uid, mode, group);
   if (problem === null) return;

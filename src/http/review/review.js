@@ -130,7 +130,7 @@ function showSeal(last) {
   element("last-prove").replaceChildren(make("strong", title), make("span", `${when}${text}`));
 }
 
-function verdictOf({ records, firstSeq, covered, problemCount }) {
+function auditVerdict({ records, firstSeq, covered, problemCount }) {
   const checked = `The server has checked all ${records} records from ${firstSeq} on.`;
   const signed =
     covered > 0 ? `Checkpoints of this vault cover them up to ${covered}.` : "No checkpoint covers them yet.";
@@ -142,7 +142,7 @@ function verdictOf({ records, firstSeq, covered, problemCount }) {
 async function showAudit(verdict) {
   const unchecked =
     "The server has not checked the log, which is off, empty, unreadable or long: run  strongroom audit verify";
-  element("audit-verdict").textContent = verdict === null ? unchecked : verdictOf(verdict);
+  element("audit-verdict").textContent = verdict === null ? unchecked : auditVerdict(verdict);
   element("audit-problems").replaceChildren(...(verdict?.problems ?? []).map((text) => make("li", text)));
   try {
     const { head, records } = await call("GET", "/v1/audit?limit=1000");

@@ -4,7 +4,7 @@ import { constants, createReadStream } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { StartError, systemCode, VaultError } from "../../errors.js";
 import { ignoring, noFollow, OpenFile } from "../../files/durable.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { Semaphore } from "../../locks.js";
 import { BackupError, headerName, LineSet, type ListedSums, readSums, shownName, sumLine, sumsName } from "./format.js";
 import { BufferedFile, InvalidTar, readTar, type TarEntry, TarWriter } from "./tar.js";
@@ -132,7 +132,7 @@ export async function readArchive(file: string, take: Take, phase: Phase, watch:
     if (error instanceof BackupError || error instanceof VaultError || error instanceof StartError) throw error;
     const code = systemCode(error);
     const isOfSystem = code !== undefined && error instanceof Error && "syscall" in error;
-    if (isOfSystem) throw new BackupError("unusable", `${file} cannot be read${reasonOf(code)}`, error);
+    if (isOfSystem) throw new BackupError("unusable", `${file} cannot be read${failureReason(code)}`, error);
     throw damaged(file, "is not a tar file, or is truncated", error);
   }
 }

@@ -8,7 +8,7 @@
  *                  spaces, name, newline
  */
 import { createHash } from "node:crypto";
-import { fileNumberOf } from "../../audit/format.js";
+import { auditFileNumber } from "../../audit/format.js";
 import { segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { type Space, spaces } from "../../storage/secret-store.js";
@@ -41,7 +41,7 @@ export const spaceNames = spaces.map((space) => `${space}/`).sort();
 /** Whether a name is that of an audit log's file. */
 export function isAuditFile(name: string): boolean {
   const [top, file = "", ...more] = name.split("/");
-  return top === auditName && fileNumberOf(file) !== null && more.length === 0;
+  return top === auditName && auditFileNumber(file) !== null && more.length === 0;
 }
 
 /** Returns the place of the blob that a name stands for; null when it stands for none. */

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode } from "../../errors.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../../files/durable.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { blobFile } from "../../paths/file-name.js";
 import { claimVault } from "../../storage/files/claim.js";
@@ -93,7 +93,7 @@ async function build(file: string, directory: string, isUsable: HeaderCheck, wat
       if (systemCode(error) === "EEXIST") throw twoFiles(file, name);
       throw new BackupError(
         "unusable",
-        `${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
+        `${target} cannot be written${failureReason(systemCode(error))}; nothing was kept`,
         error,
       );
     });

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { pMapIterable } from "p-map";
 import type { BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { fileNumbers } from "../../audit/files.js";
-import { fileNameOf, longestFile } from "../../audit/format.js";
+import { auditFileName, longestFile } from "../../audit/format.js";
 import { systemCode, takesNoFiles } from "../../errors.js";
 import {
   giveNewName,
@@ -15,7 +15,7 @@ import {
   syncDirectory,
   systemFiles,
 } from "../../files/durable.js";
-import { reasonOf } from "../../files/file-problem.js";
+import { failureReason } from "../../files/file-problem.js";
 import { pinDirectory } from "../../files/pinned.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { blobFile } from "../../paths/file-name.js";
@@ -228,7 +228,7 @@ async function refuseExisting(target: string): Promise<void> {
 }
 
 function unwritable(target: string, error: unknown): BackupError {
-  const reason = reasonOf(systemCode(error));
+  const reason = failureReason(systemCode(error));
   return new BackupError("unusable", `the backup ${target} cannot be written${reason}; nothing was kept`, error);
 }
 
@@ -309,9 +309,9 @@ function fileOfBatch(name: string, changed: Changed): SnapshotFile | null {
 async function* auditFiles(home: string): AsyncGenerator<SnapshotFile> {
   const directory = join(home, auditName);
   for (const file of await fileNumbers(systemFiles, directory)) {
-    const path = join(directory, fileNameOf(file));
+    const path = join(directory, auditFileName(file));
     const [bytes, found] = [await readFileBytes(systemFiles, path, longestFile), await missingAsNull(stat(path))];
     if (bytes === null || found === null) continue;
-    yield { name: `${auditName}/${fileNameOf(file)}`, size: bytes.length, modified: found.mtime, content: [bytes] };
+    yield { name: `${auditName}/${auditFileName(file)}`, size: bytes.length, modified: found.mtime, content: [bytes] };
   }
 }

@@ -2,7 +2,14 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isToken } from "../../config/readers.js";
 import { readFileBytes, systemFiles } from "../../files/durable.js";
-import { certificateStart, covers, endOf, isPair, isSelfMade, renewWhenLeft } from "../../server/certificate-rules.js";
+import {
+  certificateEnd,
+  certificateStart,
+  covers,
+  isPair,
+  isSelfMade,
+  renewWhenLeft,
+} from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
 import { examine, type Inspection, reading, reportTemps } from "./inspection.js";
 
@@ -72,7 +79,7 @@ function checkCertificate(inspection: Inspection, certificate: X509Certificate):
     : "replace it and its key, or move both away and start the server, which creates its own";
   const report = (code: FindingCode, message: string, first = "") =>
     inspection.report({ code, path, message, remedy: `${first}${remedy}`, fix: null });
-  const left = endOf(certificate) - inspection.now;
+  const left = certificateEnd(certificate) - inspection.now;
   if (left <= 0) report("certificate-expired", "it has expired");
   else if (left < renewWhenLeft) report("certificate-expired", "it expires in less than 30 days");
   if (certificateStart(certificate) > inspection.now) report("certificate-expired", "it is not valid yet", clockFirst);

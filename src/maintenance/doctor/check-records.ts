@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { readTokens, tokenDocuments } from "../../access/stored-tokens.js";
 import { type TokenRecord, validRecords } from "../../access/token-record.js";
-import { auditDirectory, fileNumberOf, signedOf } from "../../audit/format.js";
+import { auditDirectory, auditFileNumber, signedCheckpoint } from "../../audit/format.js";
 import { type AuditProblem, judgeCheckpoints, verifyLog } from "../../audit/verify.js";
 import { readFileBytes, systemFiles } from "../../files/durable.js";
 import { documentFile } from "../../storage/files/documents.js";
@@ -68,13 +68,13 @@ export async function examineAudit(inspection: Inspection, isOpened: boolean): P
   if ((await examine(inspection, directory, "directory")) === null) return;
   for (const entry of await directoryEntries(inspection, directory)) {
     const path = join(directory, entry.name);
-    if (fileNumberOf(entry.name) === null) await reportStray(inspection, path, entry);
+    if (auditFileNumber(entry.name) === null) await reportStray(inspection, path, entry);
     else if ((await examine(inspection, path, "file")) === null) return;
   }
   const log = await reading(inspection, directory, () => verifyLog(directory));
   if (log === null) return;
   const judged = isOpened
-    ? await judgeCheckpoints(log, (checkpoints) => inspection.keys.verifyCheckpoints(checkpoints.map(signedOf)))
+    ? await judgeCheckpoints(log, (checkpoints) => inspection.keys.verifyCheckpoints(checkpoints.map(signedCheckpoint)))
     : null;
   for (const problem of [...log.problems, ...(judged?.problems ?? [])]) reportAudit(inspection, directory, problem);
 }

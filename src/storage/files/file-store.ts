@@ -14,7 +14,7 @@ import {
   UncertainChange,
 } from "../../files/durable.js";
 import { Semaphore } from "../../locks.js";
-import { tagHeadBytes, tagOf } from "../blob-tag.js";
+import { blobTag, tagHeadBytes } from "../blob-tag.js";
 import {
   type BackupProcess,
   type Change,
@@ -52,7 +52,7 @@ import {
   switchGeneration,
   UncertainSwitch,
 } from "./generations.js";
-import { type Names, namesOf } from "./name-index.js";
+import { indexNames, type Names } from "./name-index.js";
 import { SnapshotHolder } from "./snapshot.js";
 import { scanTrees } from "./tree.js";
 
@@ -196,7 +196,7 @@ export class FileStore implements SecretStore {
     try {
       await this.#vault?.batches.drain(); // the old vault is kept whole
       const generation = await switchGeneration(this.#files, this.vaultPath, header.slice(), before, documents);
-      this.#vault = vaultIn(this.#files, generation, namesOf());
+      this.#vault = vaultIn(this.#files, generation, indexNames());
       this.#snapshots.thaw();
       return before;
     } catch (error) {
@@ -266,7 +266,7 @@ export class FileStore implements SecretStore {
     if (expected === "present") return batches.isPresent(space, path);
     if (expected === "absent") return !batches.tree.names[space].has(path);
     const head = await this.read(path, tagHeadBytes, space);
-    return head !== null && tagOf(head) === expected.tag;
+    return head !== null && blobTag(head) === expected.tag;
   }
 
   async #commitBatch(batches: PendingBatches, changes: readonly Change[]): Promise<CommitResult> {

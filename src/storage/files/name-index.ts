@@ -6,7 +6,7 @@ import { type Space, spaces } from "../secret-store.js";
 export type Names = Readonly<Record<Space, NameIndex>>;
 
 /** `found`: the paths in each space. */
-export function namesOf(found: Partial<Readonly<Record<Space, readonly string[]>>> = {}): Names {
+export function indexNames(found: Partial<Readonly<Record<Space, readonly string[]>>> = {}): Names {
   return Object.fromEntries(spaces.map((space) => [space, new NameIndex(found[space])])) as Names;
 }
 

@@ -22,7 +22,7 @@ import { blobFile, segmentOfDirectory, segmentOfFile } from "../../paths/file-na
 import { isSecretPath } from "../../paths/secret-path.js";
 import { type Space, spaces } from "../secret-store.js";
 import { Directories, DirectorySyncs, type Hold } from "./directories.js";
-import { type Names, namesOf } from "./name-index.js";
+import { indexNames, type Names } from "./name-index.js";
 import { Snapshot } from "./snapshot.js";
 
 /** Attempts of a write whose directory another program removes. */
@@ -241,7 +241,7 @@ export async function scanTrees(files: FileOperations, directory: string): Promi
     found[space] = scan.paths;
     foreignFiles += scan.foreignFiles;
   }
-  return { names: namesOf(found), foreignFiles };
+  return { names: indexNames(found), foreignFiles };
 }
 
 async function scanDirectory(scan: Scan, directory: string, prefix: string): Promise<void> {

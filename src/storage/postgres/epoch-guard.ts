@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import type { Database, Row, Value } from "./database.js";
-import { bytesOf } from "./statement-values.js";
+import { decodeBytea } from "./statement-values.js";
 import { type Statement, statements } from "./statements.js";
 
 export class EpochGuard {
@@ -31,7 +31,7 @@ export class EpochGuard {
     const [epoch = null, generation = null, header = null] = row ?? [];
     this.#epoch = epoch ?? "";
     this.#generation = generation;
-    return header === null || epoch === null ? null : bytesOf(header);
+    return header === null || epoch === null ? null : decodeBytea(header);
   }
 
   /**

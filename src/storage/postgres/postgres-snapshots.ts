@@ -17,7 +17,7 @@ import { SnapshotHolder } from "../files/snapshot.js";
 import { type Space, type StoredSnapshot, spaces } from "../secret-store.js";
 import { answerMs, type Database, extraMsFor } from "./database.js";
 import { databaseUnavailable } from "./database-errors.js";
-import { bytesOf } from "./statement-values.js";
+import { decodeBytea } from "./statement-values.js";
 import { maxBlobBytes, maxHeaderBytes } from "./statements.js";
 import { inTransaction } from "./transaction.js";
 
@@ -96,7 +96,7 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   );
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
-  await writeNew(join(directory, headerFile), bytesOf(vault.header));
+  await writeNew(join(directory, headerFile), decodeBytea(vault.header));
   await client.query(inTableOrder);
   const counts = [];
   for (const space of spaces) counts.push(await copyBlobs(client, blobsIn(space, vault.id), join(directory, space)));
@@ -122,7 +122,7 @@ async function copyBlobs(client: PoolClient, blobs: string, directory: string): 
     for (const { path, length, blob: small } of rows.filter((row) => isSecretPath(row.path))) {
       const alone = { ...limited(`SELECT blob ${blobs} AND path = $1`, Number(length)), values: [path] };
       const found = small ?? (await client.query<BlobRow>(alone)).rows[0]?.blob;
-      await writeNew(blobFile(directory, path), bytesOf(found ?? "\\x"));
+      await writeNew(blobFile(directory, path), decodeBytea(found ?? "\\x"));
       count++;
     }
   }

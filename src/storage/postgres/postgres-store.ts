@@ -27,8 +27,8 @@ import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { type FoundSchema, findSchema, updateSchema } from "./schema.js";
 import { ownerProblem } from "./schema-owners.js";
 import {
-  bytesOf,
   changesParameters,
+  decodeBytea,
   documentsParameters,
   documentTag,
   expectedText,
@@ -146,7 +146,7 @@ export class PostgresStore implements SecretStore, SharedStore {
     const digits = (heads ?? "").split(",");
     const found: Listed[] = [];
     for (const [i, path] of (JSON.parse(paths ?? "[]") as string[]).entries()) {
-      const begin = bytesOf(`\\x${digits[i] ?? ""}`);
+      const begin = decodeBytea(`\\x${digits[i] ?? ""}`);
       const isCut = most < first && begin.length === most;
       const head = isCut ? await this.read(path, first, space) : begin;
       if (head !== null) found.push({ path, head });
@@ -175,7 +175,7 @@ export class PostgresStore implements SecretStore, SharedStore {
       first === undefined ? await this.#guard.ask(read, [path]) : await this.#guard.ask(readHead, [path, first]);
     if (blob === tooLarge)
       throw new VaultError("INTEGRITY", `${path} in the database is too large to be a sealed secret: delete it`);
-    return blob === null ? null : bytesOf(blob);
+    return blob === null ? null : decodeBytea(blob);
   }
 
   async commit(changes: readonly Change[]): Promise<CommitResult> {
@@ -208,7 +208,7 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   async readDocument(name: string): Promise<StoredDocument | null> {
     const [bytes = null, tag = null] = await this.#guard.ask(statements.readDocument, [name]);
-    return bytes === null || tag === null ? null : { bytes: bytesOf(bytes), tag };
+    return bytes === null || tag === null ? null : { bytes: decodeBytea(bytes), tag };
   }
 
   async documentTags(names: readonly string[]): Promise<readonly (string | null)[]> {

@@ -5,7 +5,7 @@ import type { Change, Expected, NamedDocument, ReadVersion } from "../secret-sto
 import type { Value } from "./database.js";
 
 /** Returns the bytes of a `bytea` in text form (`\x` and hexadecimal digits), in a buffer of its own. */
-export function bytesOf(text: string): Bytes {
+export function decodeBytea(text: string): Bytes {
   const bytes = Buffer.from(new ArrayBuffer((text.length - 2) / 2));
   bytes.write(text.slice(2), "hex");
   return new Uint8Array(bytes.buffer as ArrayBuffer);

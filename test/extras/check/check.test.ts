@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { breachedIn } from "../../../src/extras/check/breaches.js";
-import { judgementsOf } from "../../../src/extras/check/judge.js";
+import { judgeFolder } from "../../../src/extras/check/judge.js";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { shareLocalServer, startLocalServer } from "../../../tools/rig/server.js";
@@ -94,7 +94,7 @@ describe("strongroom check", () => {
       expect((await found("app", "--breached", file))["app/weak"]).to.equal("weak,breached");
     }
     const client = clientOf(server());
-    const { key, entries } = await judgementsOf(client, "", ["breach"]);
+    const { key, entries } = await judgeFolder(client, "", ["breach"]);
     expect([...(await breachedIn(file, key, entries, 0))]).to.deep.equal(["app/weak"]);
     for (const lines of [[sha1("hunter2")], hashes.sort(), [...hashes, sha1(shared)].sort()]) {
       writeFileSync(file, `${lines.join("\n")}\n`);

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { Client } from "pg";
 import { shared } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { startTestServer, type TestServer } from "../../../tools/rig/server.js";
 import {
   mustGet,
@@ -39,7 +39,7 @@ describe("a vault in a database", () => {
   async function startWith(...wanted: readonly string[]): Promise<{ server: TestServer; url: string }> {
     const name = await cluster().database();
     for (const setting of wanted) await cluster().sql(name, `ALTER DATABASE ${name} SET ${setting}`);
-    const url = urlOf(cluster().port, name);
+    const url = databaseUrl(cluster().port, name);
     const server = await startTestServer({ store: url });
     await mustInit(server);
     return { server, url };

@@ -7,7 +7,7 @@ import { examineStore } from "../../../src/maintenance/doctor/check-store.js";
 import type { Finding } from "../../../src/maintenance/doctor/finding.js";
 import { Keys } from "../../../src/maintenance/offline-keys.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { type TestPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, type TestPostgres } from "../../../tools/rig/postgres.js";
 import { passphrase, realScryptCost, type TestOptions } from "../../../tools/rig/server.js";
 import { type Json, mustCreateToken, mustPut, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "../../../tools/rig/vault-client.js";
@@ -42,7 +42,7 @@ export async function startEditedDatabase(
   { loosened = "", options = realScryptCost }: { readonly loosened?: string; readonly options?: TestOptions } = {},
   more: (server: VaultServer) => Promise<unknown> = async () => {},
 ): Promise<EditedDatabase> {
-  const url = urlOf(postgres.port, await postgres.database());
+  const url = databaseUrl(postgres.port, await postgres.database());
   const server = await startVaultServer({ ...options, store: url });
   await fill(server);
   await more(server);

@@ -4,7 +4,7 @@ import { createLog } from "../../../src/log.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { later, shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { bytes } from "../../support/bytes.js";
 
 const secrets = 20_000;
@@ -20,7 +20,7 @@ describe("a statement on a table that has just grown", () => {
   /** Returns what the work reads after the table grew, on a connection that had planned it before. */
   async function read(work: (store: PostgresStore) => Promise<unknown>, count = secrets): Promise<Figures> {
     const name = await cluster().database();
-    const target = readConnectionUrl(urlOf(cluster().port, name));
+    const target = readConnectionUrl(databaseUrl(cluster().port, name));
     const log = createLog("error", () => {}, Date.now);
     const store = await PostgresStore.open({
       target,

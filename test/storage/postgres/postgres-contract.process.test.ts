@@ -2,11 +2,11 @@
 import { expect } from "chai";
 import type { VaultError } from "../../../src/errors.js";
 import { createLog } from "../../../src/log.js";
-import { tagOf } from "../../../src/storage/blob-tag.js";
+import { blobTag } from "../../../src/storage/blob-tag.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { later, shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres } from "../../../tools/rig/postgres.js";
 import type { Bytes } from "../../../workers/protocol.js";
 import { bytes } from "../../support/bytes.js";
 import { faults } from "../../support/failing-files.js";
@@ -42,7 +42,7 @@ describe("the store contract in PostgreSQL", () => {
       repair: () => proxy.repair(),
       /** The first and the one before stay open: servers share a database. */
       async open() {
-        const target = readConnectionUrl(urlOf(proxy.port, name));
+        const target = readConnectionUrl(databaseUrl(proxy.port, name));
         const store = await PostgresStore.open({ target, poolSize: 4, log: silent, snapshotsAt, creates: true });
         opened.push(store);
         await close(1, opened.length - 3);
@@ -64,7 +64,7 @@ describe("a store in PostgreSQL that another server shares", () => {
   async function openTwo(): Promise<[PostgresStore, PostgresStore]> {
     const { cluster, name } = database();
     await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
-    const target = readConnectionUrl(urlOf(cluster.port, name));
+    const target = readConnectionUrl(databaseUrl(cluster.port, name));
     const options = { target, poolSize: 4, log: silent, snapshotsAt: null, creates: true };
     const stores = [await PostgresStore.open(options), await PostgresStore.open(options)] as const;
     for (const store of stores) later(() => store.close());
@@ -112,7 +112,7 @@ describe("a store in PostgreSQL that another server shares", () => {
   it("commits on bases that are unchanged only, and names the one that is not", async () => {
     const [first, second] = await openTwo();
     await first.commit(["a", "b"].map((path) => ({ path, blob: blobOf(path) })));
-    const bases = ["a", "b"].map((path) => ({ path, tag: tagOf(blobOf(path)) }));
+    const bases = ["a", "b"].map((path) => ({ path, tag: blobTag(blobOf(path)) }));
     const changes = [{ path: "c", blob: blobOf("c") }];
     expect(await second.commitOn(changes, bases)).to.deep.equal({ committed: true });
     await first.commit([{ path: "b", blob: blobOf("other") }]);

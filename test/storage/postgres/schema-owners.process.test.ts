@@ -7,7 +7,7 @@ import { createLog } from "../../../src/log.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { shared } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { bytes } from "../../support/bytes.js";
 import { run } from "../../support/command-here.js";
 
@@ -69,7 +69,7 @@ describe("the schema of a database", () => {
     const lines: string[] = [];
     const log = createLog("warn", (line) => lines.push(line), Date.now);
     try {
-      const target = readConnectionUrl(urlOf(cluster().port, database).replace("strongroom", user));
+      const target = readConnectionUrl(databaseUrl(cluster().port, database).replace("strongroom", user));
       const store = await PostgresStore.open({ target, poolSize: 2, log, snapshotsAt: null, creates });
       await store.close();
       return lines.join("");
@@ -87,7 +87,7 @@ describe("the schema of a database", () => {
   /** Returns the name of a database with a vault, in which mallory can use functions of its own. */
   async function vaultOf(owner: string, schemaOwner = owner): Promise<string> {
     const name = await databaseOf(owner);
-    const target = readConnectionUrl(urlOf(cluster().port, name));
+    const target = readConnectionUrl(databaseUrl(cluster().port, name));
     const log = createLog("error", () => {}, Date.now);
     const store = await PostgresStore.open({ target, poolSize: 2, log, snapshotsAt: null, creates: true });
     await store.startNewVault(bytes("header"));
@@ -145,7 +145,9 @@ describe("the schema of a database", () => {
     it("is refused when the role makes it at the same moment", async () => {
       const name = await databaseOf("owner");
       await cluster().sql(name, `GRANT CREATE ON DATABASE ${name} TO mallory`);
-      const client = new Client({ connectionString: urlOf(cluster().port, name).replace("strongroom", "mallory") });
+      const client = new Client({
+        connectionString: databaseUrl(cluster().port, name).replace("strongroom", "mallory"),
+      });
       await client.connect();
       await client.query("BEGIN; CREATE SCHEMA strongroom");
       const outcome = open(name);
@@ -197,7 +199,7 @@ describe("the schema of a database", () => {
         expect(logged.match(/"event"/g)).to.have.length(1);
         expect(logged).to.contain('"event":"foreign-owner"').and.to.contain(`belongs to the role ${role}`);
         expect(logged).to.contain(`REASSIGN OWNED BY ${role} TO owner`);
-        const { code, stdout } = await run(["doctor", "--store", urlOf(cluster().port, name)]);
+        const { code, stdout } = await run(["doctor", "--store", databaseUrl(cluster().port, name)]);
         expect(code).to.equal(12);
         expect(stdout).to.contain("(foreign-owner)").and.to.contain(`belongs to the role ${role}`);
       });
@@ -220,7 +222,7 @@ describe("the schema of a database", () => {
           expect(outcome).to.match(/^StartError: the role mallory has put code into the schema strongroom /);
           expect(outcome).to.match(named);
         }
-        const queries = await databaseEngine.openQueries(urlOf(cluster().port, name), null);
+        const queries = await databaseEngine.openQueries(databaseUrl(cluster().port, name), null);
         const outcome = await queries.query("SELECT FROM strongroom.current", []).catch(String);
         expect(outcome).to.match(/^StartError: the role mallory/);
         await queries.close();

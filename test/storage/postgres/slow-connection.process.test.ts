@@ -6,7 +6,7 @@ import { createLog } from "../../../src/log.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { later, shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { bytes } from "../../support/bytes.js";
 
 /** Starts a proxy that passes on so many bytes of the database's in a millisecond; returns its port. */
@@ -41,7 +41,7 @@ describe("a snapshot over a connection of 120 Mbit/s", function () {
     it(`of ${what} is complete`, async () => {
       const name = await cluster().database();
       const port = await startSlowProxy(cluster().port, 15_000);
-      const target = readConnectionUrl(urlOf(port, name));
+      const target = readConnectionUrl(databaseUrl(port, name));
       const log = createLog("error", () => {}, Date.now);
       const options = { target, poolSize: 2, log, snapshotsAt: temporaryDirectory(), creates: true };
       const store = await PostgresStore.open(options);

@@ -6,7 +6,7 @@ import { createLog } from "../../../src/log.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { later, shared } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { bytes } from "../../support/bytes.js";
 
 describe("a store in PostgreSQL", () => {
@@ -20,7 +20,7 @@ describe("a store in PostgreSQL", () => {
     const lines: string[] = [];
     const log = createLog("warn", (line) => lines.push(line), Date.now);
     try {
-      const target = readConnectionUrl(urlOf(port, database));
+      const target = readConnectionUrl(databaseUrl(port, database));
       const options = { target, poolSize: 2, log, snapshotsAt: null, creates: true };
       await (await PostgresStore.open({ ...options, ...(password !== undefined && { password }) })).close();
       return lines.join("");
@@ -95,7 +95,7 @@ describe("a store in PostgreSQL", () => {
 
   it("runs no function that another role has put into the schema public", async () => {
     const name = await cluster().database();
-    const target = readConnectionUrl(urlOf(cluster().port, name));
+    const target = readConnectionUrl(databaseUrl(cluster().port, name));
     const log = createLog("error", () => {}, Date.now);
     const store = await PostgresStore.open({ target, poolSize: 2, log, snapshotsAt: null, creates: true });
     later(() => store.close());

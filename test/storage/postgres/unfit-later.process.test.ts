@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { systemClock } from "../../../src/clock.js";
 import { databaseEngine } from "../../../src/engines/postgres.js";
 import { shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
-import { needsPostgres, startPostgres, urlOf } from "../../../tools/rig/postgres.js";
+import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { startTestServer, type TestServer } from "../../../tools/rig/server.js";
 import { type Json, mustGet, mustInit, mustPut, mustRefuse, mustStatus, send } from "../../../tools/rig/test-client.js";
 
@@ -49,7 +49,7 @@ describe("a database that becomes unfit while a server runs", () => {
 
   for (const { what, begin, end, reason } of rows) {
     it(`${what}: every request is refused with the reason, which status and log show once`, async () => {
-      const store = urlOf(cluster().port, await cluster().database());
+      const store = databaseUrl(cluster().port, await cluster().database());
       const server = await startTestServer({ store, clock, idleTimeoutMs: 0 });
       await mustInit(server);
       await mustPut(server, "a", "v");
@@ -80,7 +80,7 @@ describe("a database that becomes unfit while a server runs", () => {
     const name = await cluster().database();
     const sql = (text: string) => cluster().sql(name, text);
     await sql(`CREATE ROLE keeper LOGIN PASSWORD 'first'; ALTER DATABASE ${name} OWNER TO keeper`);
-    const store = urlOf(cluster().port, name).replace("strongroom", "keeper");
+    const store = databaseUrl(cluster().port, name).replace("strongroom", "keeper");
     const server = await startTestServer({ store, storePasswordFile: file });
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -101,11 +101,13 @@ describe("a database that becomes unfit while a server runs", () => {
   describe("says why a request is refused:", () => {
     const server = shared(async () => {
       const name = await cluster().database();
-      await (await databaseEngine.open(urlOf(cluster().port, name), null, { creates: true })).close();
+      await (await databaseEngine.open(databaseUrl(cluster().port, name), null, { creates: true })).close();
       const rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA strongroom";
       const granted = `GRANT USAGE ON SCHEMA strongroom TO server; GRANT ${rights} TO server`;
       await cluster().sql(name, `CREATE ROLE server LOGIN; ${granted}`);
-      const started = await startTestServer({ store: urlOf(cluster().port, name).replace("strongroom", "server") });
+      const started = await startTestServer({
+        store: databaseUrl(cluster().port, name).replace("strongroom", "server"),
+      });
       await mustInit(started);
       await mustPut(started, "a", "v");
       return { ...started, name };

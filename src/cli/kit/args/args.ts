@@ -1,7 +1,7 @@
 /** Arguments and flags of every command: their rules, what is wrong with them, and the flags of the connection. */
 import { type Argument, Command, type CommanderError, InvalidArgumentError, Option } from "commander";
 import { closestMatch } from "leven";
-import { definitions, shownDefaultOf } from "../../../config/definitions.js";
+import { definitions, formatDefault } from "../../../config/definitions.js";
 import { duration, Problem, positiveDuration, shownDuration } from "../../../config/readers.js";
 import { CommandFailure } from "../errors.js";
 import { counted, printable } from "../output.js";
@@ -129,7 +129,7 @@ function argumentName(target: Option | Argument): string {
 }
 
 export function homeOption(): Option {
-  const description = `${definitions.home.meaning} (STRONGROOM_HOME; ${shownDefaultOf(definitions.home)})`;
+  const description = `${definitions.home.meaning} (STRONGROOM_HOME; ${formatDefault(definitions.home)})`;
   return new Option("--home <directory>", description).argParser(nonEmpty);
 }
 

@@ -13,7 +13,7 @@ import { definitions, type Settings } from "../../../config/definitions.js";
 import { readPath, readSocketPath } from "../../../config/readers.js";
 import { emptySettingsFile, type SettingsFile, settingsFilePath } from "../../../config/settings.js";
 import { quoted } from "../../../files/home.js";
-import { reasonOf, systemCode } from "../errors.js";
+import { failureReason, systemCode } from "../errors.js";
 import { printable } from "../output.js";
 import { suggestion } from "./args.js";
 
@@ -45,7 +45,7 @@ export function readSettingsFile(home: string): SettingsFile {
   } catch (error) {
     const code = systemCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return none;
-    if (!(error instanceof TomlError)) return { ...none, problems: [`${path} cannot be read${reasonOf(code)}`] };
+    if (!(error instanceof TomlError)) return { ...none, problems: [`${path} cannot be read${failureReason(code)}`] };
     const where = `line ${error.line}, column ${error.column}`;
     return { ...none, problems: [`${path}: ${where} is not valid TOML: correct it there`] };
   }

@@ -1,6 +1,6 @@
 /** Flags made from the table of settings: all of them for `strongroom serve`, and the database's for maintenance. */
 import { type Command, Option } from "commander";
-import { definitions, type Settings, shownDefaultOf } from "../../../config/definitions.js";
+import { definitions, formatDefault, type Settings } from "../../../config/definitions.js";
 import { type GivenFlags, readOneSetting, unknownVariables } from "../../../config/settings.js";
 import { StartError } from "../../../errors.js";
 import { CommandFailure } from "../errors.js";
@@ -17,7 +17,7 @@ export function withSettings(command: Command): Command {
   for (const definition of Object.values(definitions)) {
     const { flag, variable, meaning } = definition;
     if (flag === null) continue;
-    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefaultOf(definition)})`);
+    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${formatDefault(definition)})`);
     command.addOption(
       option
         .preset(flag === definitions.reviewPage.flag ? "on" : "")

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { maxOperations } from "../../../client/batch.js";
 import { type BatchOperation, type StrongroomClient, StrongroomError } from "../../../client/client.js";
-import { CommandFailure, failureOf } from "../errors.js";
+import { CommandFailure, clientFailure } from "../errors.js";
 
 export type StepFlags = { readonly inSteps?: true };
 
@@ -24,7 +24,7 @@ export async function changeAll(client: StrongroomClient, operations: readonly B
       await client.batch(operations.slice(done, done + maxOperations));
     } catch (error) {
       if (done === 0 || !(error instanceof StrongroomError || error instanceof CommandFailure)) throw error;
-      const { exit, message } = await failureOf(error, client);
+      const { exit, message } = await clientFailure(error, client);
       throw new CommandFailure(exit, `${message}; done before that: ${done} of ${operations.length} secrets`);
     }
   }

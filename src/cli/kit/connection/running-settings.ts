@@ -1,5 +1,5 @@
 /** Comparison of a running server's settings with those that a start would have now. */
-import { definitions, type Settings, shownDefaultOf } from "../../../config/definitions.js";
+import { definitions, formatDefault, type Settings } from "../../../config/definitions.js";
 import { shownDuration } from "../../../config/readers.js";
 import { type GivenFlags, givenSettingTexts, namedSettings } from "../../../config/settings.js";
 import { homeAt } from "../../../files/home.js";
@@ -59,5 +59,5 @@ function shownSetting(name: string, value: unknown): string {
 
 function defaultText(name: string): string {
   const definition = Object.values(definitions).find(({ flag }) => flag === name);
-  return definition === undefined ? "none" : shownDefaultOf(definition);
+  return definition === undefined ? "none" : formatDefault(definition);
 }

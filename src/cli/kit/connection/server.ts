@@ -5,7 +5,7 @@ import { type Acknowledgement, StrongroomClient, StrongroomError } from "../../.
 import { readOneSetting } from "../../../config/settings.js";
 import { connectionOptions, homeOption } from "../args/args.js";
 import { clientEnvironment } from "../args/start-settings.js";
-import { CommandFailure, failureOf } from "../errors.js";
+import { CommandFailure, clientFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { localMinute, printable, say } from "../output.js";
 import { askPassphrase, tries, triesLeft } from "../prompts/passphrase.js";
@@ -96,7 +96,7 @@ async function withRunningServer<T>(
     return await work(client);
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
-    throw sandboxFailure(error) ?? (await foreignServer(io, error, flags)) ?? (await failureOf(error, client));
+    throw sandboxFailure(error) ?? (await foreignServer(io, error, flags)) ?? (await clientFailure(error, client));
   } finally {
     await client.close();
   }

@@ -5,7 +5,7 @@ import { stat } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import type { SignOptions, StrongroomClient, TransitKeyType } from "../../../client/client.js";
 import { systemCode } from "../../../errors.js";
-import { reasonOf } from "../../../files/file-problem.js";
+import { failureReason } from "../../../files/file-problem.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { type Progress, progressBar } from "../output/progress.js";
@@ -18,7 +18,7 @@ export type Input = { readonly parts: AsyncIterable<Uint8Array>; readonly size: 
 export async function openInput(io: Io, file: string | undefined): Promise<Input> {
   if (file === undefined || file === "-") return { parts: io.stdin, size: null };
   const unreadable = (error: unknown) =>
-    new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
+    new CommandFailure("usage", `${printable(file)} cannot be read${failureReason(systemCode(error))}`);
   const found = await stat(file).catch((error: unknown) => {
     throw unreadable(error);
   });

@@ -12,7 +12,7 @@ import {
   systemFiles,
   UncertainChange,
 } from "../../../files/durable.js";
-import { reasonOf } from "../../../files/file-problem.js";
+import { failureReason } from "../../../files/file-problem.js";
 import { pinDirectory } from "../../../files/pinned.js";
 import { CommandFailure } from "../errors.js";
 import { printable } from "../output.js";
@@ -73,7 +73,7 @@ async function writeWhole(file: string, content: Content, mode: number): Promise
 }
 
 function unwritable(target: string, error: unknown): CommandFailure {
-  return new CommandFailure("unexpected", `${printable(target)} cannot be written${reasonOf(systemCode(error))}`);
+  return new CommandFailure("unexpected", `${printable(target)} cannot be written${failureReason(systemCode(error))}`);
 }
 
 /** DANGER: replacing a device by a file would remove it for the whole system. */

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Bytes } from "../../../../workers/protocol.js";
 import { systemCode } from "../../../errors.js";
-import { reasonOf } from "../../../files/file-problem.js";
+import { failureReason } from "../../../files/file-problem.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 
@@ -16,7 +16,7 @@ export async function readInputFile(file: string, name: string): Promise<Buffer>
   try {
     return await readFile(file);
   } catch (error) {
-    throw new CommandFailure("usage", `${name} cannot be read${reasonOf(systemCode(error))}`);
+    throw new CommandFailure("usage", `${name} cannot be read${failureReason(systemCode(error))}`);
   }
 }
 
@@ -100,7 +100,7 @@ function own(length: number): Bytes {
 }
 
 function unreadable(name: string, error: unknown): CommandFailure {
-  return new CommandFailure("usage", `${name} cannot be read${reasonOf(systemCode(error))}`);
+  return new CommandFailure("usage", `${name} cannot be read${failureReason(systemCode(error))}`);
 }
 
 export type UnknownObject = { readonly [name: string]: unknown };
