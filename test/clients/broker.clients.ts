@@ -1,10 +1,12 @@
-/** Computed credentials, judged by programs that others wrote: curl, botocore, git, jose and oidc-provider (from npm's registry). */
+/** Computed credentials, judged by programs that others wrote: curl, botocore, git, gh, jose and oidc-provider (from npm's registry). */
 import { execFileSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
+import { lookup } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { globalAgent, request } from "node:https";
 import { createRequire } from "node:module";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,15 +22,21 @@ import { mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { accessKey, verify } from "../support/aws-upstream.js";
 import { has } from "./programs.js";
 
+type Options = { readonly flags?: readonly string[]; readonly env?: Readonly<Record<string, string>> };
+
 /** Runs a program with the session's environment and keys that are placeholders; returns its output. */
-async function mustRunThrough(server: TestServer, program: readonly string[]): Promise<string> {
+async function mustRunThrough(
+  server: TestServer,
+  program: readonly string[],
+  { flags = [], env = {} }: Options = {},
+): Promise<string> {
   const keys = {
     AWS_ACCESS_KEY_ID: "placeholder",
     AWS_SECRET_ACCESS_KEY: "placeholder",
     AWS_EC2_METADATA_DISABLED: "true",
   };
-  const args = ["agent", "run", "--no-sandbox", "--", ...program];
-  const { code, stdout, stderr } = await run(args, { STRONGROOM_HOME: server.home, ...keys });
+  const args = ["agent", "run", "--no-sandbox", ...flags, "--", ...program];
+  const { code, stdout, stderr } = await run(args, { STRONGROOM_HOME: server.home, ...keys, ...env });
   expect(code, stdout + stderr).to.equal(0);
   return stdout;
 }
@@ -75,8 +83,34 @@ ${call}
   }
 });
 
-describe("an app of GitHub at the broker, as git clones", () => {
-  it("gives git a token for which jose has verified the JWT", async function () {
+/** Answers a request whose token the broker has put in; the JWT for it was verified. */
+type Serve = (req: IncomingMessage, res: ServerResponse, pathname: string) => Promise<unknown> | unknown;
+
+/** A GitHub that issues tokens of an installation for JWTs that jose has verified, and a server that has the app's key. */
+async function startGithub(host: string, serve: Serve, credential: string, binding: object = {}) {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const answer = async (req: IncomingMessage, res: ServerResponse) => {
+    const { authorization = "", ...headers } = req.headers;
+    const { pathname } = new URL(req.url ?? "", "https://localhost");
+    if (pathname === "/api/v3/app/installations/7/access_tokens") {
+      await jwtVerify(authorization.replace("Bearer ", ""), publicKey, { algorithms: ["RS256"], issuer: "12" });
+      expect(headers["user-agent"]).to.equal("strongroom");
+      res.writeHead(201, { "content-type": "application/json" });
+      return res.end('{"token":"installation-token","expires_at":"2999-01-01T00:00:00Z"}');
+    }
+    return authorization === credential ? serve(req, res, pathname) : res.writeHead(401).end();
+  };
+  const upstream = await startUpstream([host], (req, res) => void answer(req, res).catch(() => res.destroy()));
+  const server = await startWithBroker([upstream]);
+  await mustPut(server, "github/app", { value: privateKey.export({ type: "pkcs1", format: "pem" }).toString() });
+  const at = `${host}:${upstream.port}`;
+  const githubApp = { appId: "12", installation: "7", api: `https://${at}/api/v3` };
+  await bind(server, "github/app", { host, port: upstream.port, private: true, githubApp, ...binding });
+  return { server, upstream, at };
+}
+
+describe("an app of GitHub at the broker, for which jose has verified the JWT", () => {
+  it("lets git clone", async function () {
     needs(this, has("git", "--version"), "git");
     const repository = join(temporaryDirectory(), "r.git");
     const git = (...args: readonly string[]) => execFileSync("git", args, { env: environment({}), stdio: "pipe" });
@@ -88,30 +122,40 @@ describe("an app of GitHub at the broker, as git clones", () => {
       .trim();
     git("-C", repository, "update-ref", "refs/heads/main", commit);
     git("-C", repository, "update-server-info");
-    const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const basic = `Basic ${Buffer.from("x-access-token:installation-token").toString("base64")}`;
-    const serve = async (req: IncomingMessage, res: ServerResponse) => {
-      const { authorization = "", ...headers } = req.headers;
-      const { pathname } = new URL(req.url ?? "", "https://localhost");
-      if (pathname === "/api/app/installations/7/access_tokens") {
-        await jwtVerify(authorization.replace("Bearer ", ""), publicKey, { algorithms: ["RS256"], issuer: "12" });
-        expect(headers["user-agent"]).to.equal("strongroom");
-        res.writeHead(201, { "content-type": "application/json" });
-        return res.end('{"token":"installation-token","expires_at":"2999-01-01T00:00:00Z"}');
-      }
-      if (authorization !== basic) return res.writeHead(401).end();
+    const serve: Serve = async (_, res, pathname) => {
       const file = await readFile(join(repository, pathname.replace("/r.git/", ""))).catch(() => null);
-      return res.writeHead(file === null ? 404 : 200).end(file);
+      res.writeHead(file === null ? 404 : 200).end(file);
     };
-    const upstream = await startUpstream(["localhost"], (req, res) => void serve(req, res).catch(() => res.destroy()));
-    const server = await startWithBroker([upstream]);
-    await mustPut(server, "github/app", { value: privateKey.export({ type: "pkcs1", format: "pem" }).toString() });
-    const githubApp = { appId: "12", installation: "7", api: `https://localhost:${upstream.port}/api` };
-    const place = { host: "localhost", port: upstream.port, private: true };
-    await bind(server, "github/app", { ...place, basic: "x-access-token", githubApp });
+    const { server, at } = await startGithub("localhost", serve, basic, { basic: "x-access-token" });
     const clone = join(temporaryDirectory(), "clone");
-    await mustRunThrough(server, ["git", "clone", "-q", `https://localhost:${upstream.port}/r.git`, clone]);
+    await mustRunThrough(server, ["git", "clone", "-q", `https://${at}/r.git`, clone]);
     expect(git("-C", clone, "rev-parse", "HEAD").toString().trim()).to.equal(commit);
+  });
+
+  it("lets gh read, write and query, with one exchange for all", async function () {
+    needs(this, has("gh", "--version"), "gh");
+    const name = hostname().toLowerCase(); // Go uses no proxy for localhost
+    const { address = "" } = await lookup(name, { family: 4 }).catch(() => ({ address: "" }));
+    needs(this, address === "127.0.0.1", "a name of this machine for 127.0.0.1");
+    const serve: Serve = async (req, res, pathname) => {
+      const body = (await req.toArray()).join("");
+      res.setHeader("content-type", "application/json");
+      res.end(JSON.stringify({ login: `${req.method} ${pathname}`, data: { sent: body && JSON.parse(body) } }));
+    };
+    const { server, upstream, at } = await startGithub(name, serve, "Bearer installation-token");
+    const gh = async (...args: readonly string[]) => {
+      const flags = ["--placeholder", "GH_ENTERPRISE_TOKEN"];
+      const out = await mustRunThrough(server, ["gh", "api", ...args], { flags, env: { GH_HOST: at } });
+      return JSON.parse(out);
+    };
+    expect((await gh("user")).login).to.equal("GET /api/v3/user");
+    const { login, data } = await gh("repos/o/r/issues", "-f", "title=one");
+    expect(login).to.equal("POST /api/v3/repos/o/r/issues");
+    expect(data.sent).to.deep.equal({ title: "one" });
+    expect((await gh("graphql", "-f", "query={viewer{login}}")).data.sent.query).to.equal("{viewer{login}}");
+    const exchanges = upstream.seen.filter(({ url }) => url.endsWith("/access_tokens"));
+    expect(exchanges).to.have.length(1);
   });
 });
 
@@ -149,76 +193,119 @@ class Browser {
       sent.on("error", reject).end(form && new URLSearchParams(form).toString());
     });
   }
+
+  /** Fills the forms of the provider's pages and sends them; returns the page without one, or the address of one elsewhere. */
+  async fill(page: Page | URL, values: Readonly<Record<string, string>>): Promise<Page | URL> {
+    const [, action] = page instanceof URL ? [] : (/action="([^"]+)"/.exec(page.body) ?? []);
+    if (page instanceof URL || action === undefined) return page;
+    const hidden = page.body.matchAll(/type="hidden" name="(\w+)" value="([^"]*)"/g);
+    const form = Object.fromEntries([...hidden].map(([, name = "", value = ""]) => [name, value]));
+    return this.fill(await this.open(action, { ...values, ...form }), values);
+  }
+}
+
+/** A provider that rotates refresh tokens, and a server whose secrets are bound to it. */
+async function startProvider(context: Mocha.Context, paths: readonly string[]) {
+  const directory = temporaryDirectory();
+  const install = ["install", "--no-audit", "--no-fund", "--silent", "--prefix", directory, "oidc-provider@9.13.3"];
+  needs(context, has("npm", ...install), "npm's registry, for oidc-provider");
+  const { default: Provider } = await import(createRequire(join(directory, "x.js")).resolve("oidc-provider"));
+  let handle: (req: IncomingMessage, res: ServerResponse) => void = (_, res) => void res.end("api\n");
+  const upstream = await startUpstream(["localhost"], (req, res) => handle(req, res));
+  globalAgent.options.ca = upstream.certificate;
+  const at = `localhost:${upstream.port}`;
+  const origin = `https://${at}`;
+  const provider = new Provider(origin, {
+    clients: [
+      {
+        ...{ client_id: "cli", application_type: "native", token_endpoint_auth_method: "none" },
+        ...{ redirect_uris: ["http://127.0.0.1/callback"], response_types: ["code"] },
+        grant_types: ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
+      },
+    ],
+    features: { devInteractions: { enabled: true }, deviceFlow: { enabled: true } },
+    cookies: { keys: ["key"] },
+    rotateRefreshToken: true,
+    issueRefreshToken: () => true,
+  });
+  const serve = provider.callback();
+  handle = (req, res) => (req.url === "/x" ? void res.end("api\n") : serve(req, res));
+  const server = await startWithBroker([upstream]);
+  const oauth = { tokenUrl: `${origin}/token`, clientId: "cli", scope: "openid" };
+  for (const path of paths) {
+    await mustPut(server, path, { value: "{}" });
+    await bind(server, path, { host: "localhost", port: upstream.port, private: true, oauth });
+  }
+  return { server, upstream, at, origin };
 }
 
 describe("a login and refreshes at oidc-provider, which rotates refresh tokens", () => {
   const { ca } = globalAgent.options;
+  let rig: Awaited<ReturnType<typeof startProvider>>;
+  before(async function () {
+    rig = await startProvider(this, ["oidc/code", "oidc/device"]);
+  });
   after(() => {
     globalAgent.options.ca = ca;
   });
 
-  it("stores a refresh token of its own, and refreshes once for 50 requests", async function () {
-    const directory = temporaryDirectory();
-    const install = ["install", "--no-audit", "--no-fund", "--silent", "--prefix", directory, "oidc-provider@9.13.3"];
-    needs(this, has("npm", ...install), "npm's registry, for oidc-provider");
-    const { default: Provider } = await import(createRequire(join(directory, "x.js")).resolve("oidc-provider"));
-    let handle: (req: IncomingMessage, res: ServerResponse) => void = (_, res) => void res.end("api\n");
-    const upstream = await startUpstream(["localhost"], (req, res) => handle(req, res));
-    globalAgent.options.ca = upstream.certificate;
-    const origin = `https://localhost:${upstream.port}`;
-    const provider = new Provider(origin, {
-      clients: [
-        {
-          ...{ client_id: "cli", application_type: "native", token_endpoint_auth_method: "none" },
-          ...{ redirect_uris: ["http://127.0.0.1/callback"], response_types: ["code"] },
-          grant_types: ["authorization_code", "refresh_token"],
-        },
-      ],
-      features: { devInteractions: { enabled: true } },
-      cookies: { keys: ["key"] },
-      rotateRefreshToken: true,
-      issueRefreshToken: () => true,
-    });
-    const serve = provider.callback();
-    handle = (req, res) => (req.url === "/x" ? void res.end("api\n") : serve(req, res));
-    const server = await startWithBroker([upstream]);
-    await mustPut(server, "oidc/login", { value: "{}" });
-    const oauth = { tokenUrl: `${origin}/token`, clientId: "cli", scope: "openid" };
-    await bind(server, "oidc/login", { host: "localhost", port: upstream.port, private: true, oauth });
-
-    const io = stringIo({ env: environment({ STRONGROOM_HOME: server.home }) });
-    const ended = runToItsEnd(["use", "login", "oidc/login"], io);
-    let address: string | undefined;
-    while (address === undefined) {
+  /** Starts the command, and returns what it printed for the person once it matches. */
+  async function logIn(args: readonly string[], shown: RegExp) {
+    const io = stringIo({ env: environment({ STRONGROOM_HOME: rig.server.home }) });
+    const ended = runToItsEnd(["use", "login", ...args], io);
+    let found: RegExpExecArray | null = null;
+    while (found === null) {
+      if (io.exitCode) throw new Error(io.printed().stderr);
       await sleep(20);
-      address = /https:\/\/\S+/.exec(io.printed().stderr)?.[0];
+      found = shown.exec(io.printed().stderr);
     }
-    const browser = new Browser(origin);
-    let page = await browser.open(address);
-    for (const prompt of ["login", "consent"]) {
-      if (page instanceof URL) break;
-      const [, action = ""] = /action="([^"]+)"/.exec(page.body) ?? [];
-      page = await browser.open(action, { prompt, login: "me", password: "any" });
-    }
-    if (!(page instanceof URL)) throw new Error(page.body);
-    await fetch(page, { headers: { connection: "close" } });
-    await ended;
-    expect(io.exitCode, io.printed().stderr).to.equal(0);
+    const mustEnd = async () => {
+      await ended;
+      expect(io.exitCode, io.printed().stderr).to.equal(0);
+    };
+    return { found, mustEnd };
+  }
 
+  /** Returns how often the token endpoint was asked. */
+  const questions = () => rig.upstream.seen.filter(({ url }) => url === "/token").length;
+
+  /** 50 requests at the same time, which must get their response by one refresh that rotates the token. */
+  async function mustRefreshOnce(path: string): Promise<void> {
+    const { server, at } = rig;
     const stored = async () =>
-      JSON.parse(String(mustSucceed(await send(server, { path: "/v1/secrets/oidc/login" }))["value"]));
+      JSON.parse(String(mustSucceed(await send(server, { path: `/v1/secrets/${path}` }))["value"]));
     const first = await stored();
-    const agent = await startAgent(server, { paths: ["oidc/login"] });
-    const at = `localhost:${upstream.port}`;
+    const before = questions();
+    const agent = await startAgent(server, { paths: [path] });
     const line = `GET /x HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;
     const responses = await Promise.all(Array.from({ length: 50 }, () => sendThrough(agent, at, line)));
     for (const response of responses) expect(response).to.match(/^HTTP\/1\.1 200 /);
-    expect(
-      upstream.seen.filter(({ url }) => url === "/token"),
-      "the login and one refresh",
-    ).to.have.length(2);
+    expect(questions() - before).to.equal(1);
     expect((await stored()).refreshToken)
       .to.be.a("string")
       .and.not.equal(first.refreshToken);
+  }
+
+  it("stores the refresh token of a login by authorization code, and refreshes once for 50 requests", async () => {
+    const { found, mustEnd } = await logIn(["oidc/code"], /https:\/\/\S+/);
+    const browser = new Browser(rig.origin);
+    const page = await browser.fill(await browser.open(found[0]), { login: "me", password: "any" });
+    if (!(page instanceof URL)) throw new Error(page.body);
+    await fetch(page, { headers: { connection: "close" } });
+    await mustEnd();
+    await mustRefreshOnce("oidc/code");
+  });
+
+  it("stores the refresh token of a login by device code, and refreshes once for 50 requests", async () => {
+    const before = questions();
+    const shown = /(https:\/\/\S+)\s+and enter the code:\s+(\S+)/;
+    const { found, mustEnd } = await logIn(["oidc/device", "--device"], shown);
+    const browser = new Browser(rig.origin);
+    const [, address = "", user_code = ""] = found;
+    while (questions() === before) await sleep(20); // asked before the person has entered the code
+    const page = await browser.fill(await browser.open(address), { user_code, login: "me", password: "any" });
+    expect(page).to.have.property("body").that.contains("Sign-in Success");
+    await mustEnd();
+    await mustRefreshOnce("oidc/device");
   });
 });
