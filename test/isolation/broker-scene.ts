@@ -36,8 +36,8 @@ const secrets = bindings.map((binding, i) => ({
 
 const random = () => randomBytes(36).toString("base64url");
 
-/** Tokens that the endpoint has issued. */
-const issued: string[] = [];
+/** Tokens that the endpoints have issued; the first refresh token is in the secret's value. */
+const issued: { readonly access: string[]; readonly refresh: string[] } = { access: [], refresh: [] };
 
 /** Secrets whose credential is computed. `hidden`: parts of the value that are in memory only while they are used. */
 function computedSecrets(port: number) {
@@ -45,7 +45,7 @@ function computedSecrets(port: number) {
   const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
   const der = privateKey.export({ type: "pkcs8", format: "der" });
   const [secretAccessKey, sessionToken, clientSecret, refreshToken] = [random(), random(), random(), random()];
-  issued.push(refreshToken);
+  issued.refresh.push(refreshToken);
   const tokenUrl = `https://localhost:${port}/token`;
   const accessKey = { accessKeyId: "AKIDEXAMPLE", secretAccessKey, sessionToken };
   return [
@@ -81,13 +81,21 @@ export async function* throughBroker(requests: number): AsyncGenerator<Look, voi
   for (const { value } of secrets)
     expect(sent.includes(value) || sent.includes(Buffer.from(`ab:${value}`).toString("base64"))).to.equal(true);
   expect(sent).to.contain("Credential=AKIDEXAMPLE/");
-  expect(issued.filter((token) => sent.includes(token))).to.have.length(2);
+  const { access, refresh } = issued;
+  expect(access.filter((token) => sent.includes(token))).to.have.length(2);
+  const [newest = "", ...ended] = [...refresh].reverse();
+  expect(ended).to.have.length(1);
   const hidden = computed.flatMap(({ path, hidden: parts }) => parts.map((part, i) => [`${path} ${i}`, part]));
-  const gone = Object.fromEntries([...secrets.map(({ path, value }) => [path, value]), ...hidden]);
-  yield { when: "while unlocked", server, gone, settles: true };
+  const old = ended.map((token) => ["refresh token that was replaced", token]);
+  const gone = Object.fromEntries([...secrets.map(({ path, value }) => [path, value]), ...hidden, ...old]);
+  // Held by the key worker: a second copy would be another thread's.
+  const held = {
+    "newest refresh token": newest,
+    ...Object.fromEntries(access.map((token, i) => [`access token ${i}`, token])),
+  };
+  yield { when: "while unlocked", server, gone, once: held, settles: true };
   await mustLock(server);
-  const tokens = Object.fromEntries(issued.map((token, i) => [`token ${i}`, token]));
-  yield { when: "after a lock", server, gone: { ...gone, ...tokens }, settles: true };
+  yield { when: "after a lock", server, gone: { ...gone, ...held }, settles: true };
 }
 
 /** Another process puts the values: the search is not for what a put leaves. */
@@ -122,7 +130,8 @@ function respond(req: IncomingMessage, res: ServerResponse): void {
 function issue(req: IncomingMessage, res: ServerResponse): void {
   const [access, refresh] = [random(), random()];
   const isApp = req.url !== "/token";
-  issued.push(access, ...(isApp ? [] : [refresh]));
+  issued.access.push(access);
+  if (!isApp) issued.refresh.push(refresh);
   const body = isApp
     ? { token: access, expires_at: new Date(Date.now() + 3_600_000).toISOString() }
     : { access_token: access, token_type: "Bearer", expires_in: 3600, refresh_token: refresh };
