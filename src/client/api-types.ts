@@ -1092,6 +1092,8 @@ export interface VaultStatus {
   readonly lastLock: LastLock;
   /** Version of the server. */
   readonly version: string;
+  /** Grows by one with each request that changes secrets, before its response; each start of the server begins at another number. Missing where several servers share a database, and in servers of an earlier build. */
+  readonly changes?: number;
   readonly rotation?: RotationProgress;
   /** False while the database does not respond. `secretCount` is then the last known number. */
   readonly storageAvailable?: boolean;

@@ -580,6 +580,7 @@ export const shapes = {
     lastActivity: "time",
     lastLock: "LastLock",
     version: "string",
+    "changes?": "integer",
     "rotation?": "RotationProgress",
     "storageAvailable?": "boolean",
     "storageProblem?": "string",

@@ -2,6 +2,7 @@
  * Secret store with a cache of whole blobs, which is never stale: every change goes through `commit`. Blobs of a store
  * that other servers also change are not cached. It never looks into a blob.
  */
+import { randomInt } from "node:crypto";
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Change, CommitResult, ReadVersion, SecretStore, Space } from "../storage/secret-store.js";
 
@@ -25,6 +26,8 @@ export class CachedStore {
   readonly blobs: BlobCache;
   readonly #watchers: PathWatcher[] = [];
   #vaults = 0;
+  /** DANGER: must not begin at the same number twice, or a client misses what changed across a restart. */
+  #changes = randomInt(2 ** 47);
 
   /** @param cacheBytes of memory; what another server changed would be stale, so of a shared store nothing is cached */
   constructor(store: SecretStore, cacheBytes: number) {
@@ -35,6 +38,11 @@ export class CachedStore {
   /** Number of vaults made since the start. */
   get vaults(): number {
     return this.#vaults;
+  }
+
+  /** Grows with every change of secrets, before the change is acknowledged; null where other servers make changes too. */
+  get changes(): number | null {
+    return this.isShared ? null : this.#changes;
   }
 
   /** Whether other servers also change the vault. */
@@ -49,6 +57,7 @@ export class CachedStore {
   /** A new, empty vault has replaced the previous one. No other operation may run. */
   vaultReplaced(): void {
     this.#vaults++;
+    this.#changes++;
     this.blobs.clear();
   }
 
@@ -75,6 +84,7 @@ export class CachedStore {
       throw error;
     } finally {
       const paths = changes.flatMap(({ space = "secrets", path }) => (space === "secrets" ? [path] : []));
+      if (paths.length > 0) this.#changes++;
       for (const watcher of this.#watchers) watcher(paths);
     }
   }

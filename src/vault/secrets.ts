@@ -99,6 +99,11 @@ export class VaultSecrets {
     this.#lockState.touch();
   }
 
+  /** See `CachedStore.changes`. */
+  get changes(): number | null {
+    return this.#cached.changes;
+  }
+
   get cacheStats(): CacheStats {
     return this.#cached.blobs.stats;
   }

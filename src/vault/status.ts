@@ -18,6 +18,8 @@ export type VaultStatus = {
   readonly lastActivity: string;
   /** While unlocked: the one before. */
   readonly lastLock: { readonly reason: LockReason; readonly at: string };
+  /** See `CachedStore.changes`; missing where that is null. */
+  readonly changes?: number;
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
   /** False while storage does not answer: `secretCount` is then the last known number. */
@@ -78,7 +80,8 @@ export class VaultReport {
   }
 
   async status(): Promise<VaultStatus> {
-    const { store, lockState, sweep, idleTimeoutMs } = this.#parts;
+    const { store, lockState, secrets, sweep, idleTimeoutMs } = this.#parts;
+    const { changes } = secrets;
     const state = this.state();
     const { count: secretCount, available } = await this.count();
     const { problem } = this.#secrets;
@@ -91,6 +94,7 @@ export class VaultReport {
       idleTimeoutMs,
       lastActivity: new Date(lockState.lastActivity).toISOString(),
       lastLock: { reason, at: new Date(at).toISOString() },
+      ...(changes !== null && { changes }),
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
       ...(!available && problem !== null && { storageProblem: problem }),

@@ -72,12 +72,12 @@ describe("lifecycle endpoints", () => {
 describe("GET /v1/status", () => {
   const server = shareTestServer({ idleTimeoutMs: 123_456 });
 
-  it("returns exactly the fields of the vault status object and three more, each of its type", async () => {
+  it("returns exactly the fields of the vault status object and four more, each of its type", async () => {
     const status = await mustStatus(server());
     expect(status).to.have.all.keys(
       ...["initialized", "locked", "secretCount", "vaultPath"],
       ...["serverRunning", "port", "idleTimeoutMs", "lastActivity"],
-      ...["version", "lastLock", "certificate"],
+      ...["version", "lastLock", "certificate", "changes"],
     );
     expect(status["certificate"]).to.have.keys("endsAt");
     expect(status["version"]).to.equal(readManifest().version);
