@@ -98,6 +98,7 @@ function isPathPrefix(one: string, other: string): boolean {
 export class Bus {
   readonly service: Service;
   readonly id = randomBytes(16).toString("hex");
+  /** Those that have been silent for the longest come first. */
   readonly #clients = new Set<Client>();
   #names = 1;
 
@@ -106,14 +107,8 @@ export class Bus {
     service.emit = (signal) => this.emit({ ...signal, sender: serviceName });
   }
 
-  /** A connection that has no name yet makes room for a new one. */
   accept(socket: Socket): void {
-    if (this.#clients.size >= mostConnections) {
-      const stranger = [...this.#clients].find(({ name }) => name === "");
-      if (stranger === undefined) return void socket.destroy();
-      stranger.stream.socket.destroy();
-      this.#clients.delete(stranger);
-    }
+    if (this.#clients.size >= mostConnections) this.#makeRoom();
     const client = new Client(this, socket);
     this.#clients.add(client);
     socket.once("close", () => {
@@ -122,6 +117,20 @@ export class Bus {
       this.service.gone(client.name);
       this.#emitOwner(client.name, client.name, "");
     });
+  }
+
+  /** Ends the connection that is missed the least, so that no program that leaves its own open keeps others out. */
+  #makeRoom(): void {
+    const [first, ...others] = this.#clients;
+    if (first === undefined) return;
+    const ended = others.reduce((least, client) => (client.worth < least.worth ? client : least), first);
+    ended.stream.end();
+    this.#clients.delete(ended);
+  }
+
+  /** A client has called: it is the one that has been silent for the shortest time. */
+  used(client: Client): void {
+    if (this.#clients.delete(client)) this.#clients.add(client);
   }
 
   /** Closes all connections. */
@@ -176,6 +185,7 @@ class Client {
   readonly #bus: Bus;
   readonly #rules: [text: string, Rule][] = [];
   #calls = 0;
+  #isUsed = false;
 
   constructor(bus: Bus, socket: Socket) {
     this.#bus = bus;
@@ -194,6 +204,13 @@ class Client {
     socket.once("close", () => clearTimeout(late));
   }
 
+  /** Lower for a connection that has no name, has called nothing, or has no call running. */
+  get worth(): number {
+    if (this.name === "") return 0;
+    if (!this.#isUsed) return 1;
+    return this.#calls === 0 ? 2 : 3;
+  }
+
   wants(names: ReadonlySet<string>, signal: Sent): boolean {
     return this.name !== "" && this.#rules.some(([, rule]) => matches(rule, names, signal));
   }
@@ -203,6 +220,8 @@ class Client {
     const { socket } = this.stream;
     if (message.type !== messageTypes.call) return;
     if (this.name === "" && message.member !== "Hello") return void socket.destroy();
+    this.#isUsed ||= message.member !== "Hello";
+    this.#bus.used(this);
     if (++this.#calls >= mostCalls) socket.pause();
     const reply = await replyTo(message, () => this.#call(message));
     if (--this.#calls < mostCalls) socket.resume();

@@ -52,19 +52,15 @@ const [text, binary] = ["text/plain", "application/octet-stream"];
 /** How long a locked vault, or a server that restarts, is waited for. */
 const patienceMs = 20_000;
 const pollMs = 100;
-/** Age from which an index is loaded again after it was used, unless nothing has changed. */
+/** Age from which an index that lacks changes is loaded again after it was used. */
 const freshMs = 2_000;
-/** Age up to which an index counts as complete while the vault's state says that nothing has changed. */
-const completeMs = 60_000;
-/** Longer than the unit of `lastActivity`. */
-const tickMs = 2;
 const mostInBatch = 1_000;
 /** Limit of the collection in memory, in bytes of values and UTF-16 units of texts. */
 const mostMemory = 16 * 2 ** 20;
 
 type Filling = Collection & { readonly items: Map<string, Item> };
-/** `state`: the vault's, up to which the index has all changes; null: it may lack some. */
-type Index = { collections: Map<string, Filling>; readonly loadedAt: number; state: VaultStatus | null };
+/** `changes`: the vault's number of changes up to which the index has all of them; null where the vault counts none. */
+type Index = { collections: Map<string, Filling>; readonly loadedAt: number; changes: number | null };
 type Edit = (collections: Map<string, Filling>) => void;
 
 /** `client`: has a token for the prefix; asked again after its token has ended. */
@@ -79,14 +75,15 @@ export class VaultItems {
   readonly #prefix: string;
   readonly #memory = new Map<string, { readonly item: Item; readonly value: Bytes }>();
   #index: Index | null = null;
-  /** The index that is being loaded. */
-  #partial: Index | null = null;
+  /** The index that is being loaded, and the changes since that began, which it may have missed. */
+  #partial: { readonly index: Index; readonly edits: Edit[] } | null = null;
   #loading: Promise<Index> | null = null;
   #next: Promise<Index> | null = null;
-  /** Changes since the last load began, which it may have missed. */
-  #edits: Edit[] = [];
   /** Changes are made one after the other. */
   #changes: Promise<unknown> = Promise.resolve();
+  /** Requests that no other of them may overlap: changes, and the vault's state between changes. */
+  #alone: Promise<unknown> = Promise.resolve();
+  #asked: Promise<VaultStatus | null> | null = null;
 
   /** @param prefix ends in a slash */
   constructor(io: Io, access: VaultAccess, prefix: string) {
@@ -108,6 +105,24 @@ export class VaultItems {
     return null;
   }
 
+  /**
+   * Like `#unlockedState`, between two changes of this process, so that all that it has counted is in the vault's number of
+   * changes and nothing else of its own. Callers share a request that has not begun.
+   */
+  #stateBetweenChanges(): Promise<VaultStatus | null> {
+    this.#asked ??= this.#inOrder(() => {
+      this.#asked = null;
+      return this.#unlockedState();
+    });
+    return this.#asked;
+  }
+
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#alone.then(work);
+    this.#alone = done.catch(() => {});
+    return done;
+  }
+
   /** Loads the index, so that the first search need not. */
   warm(): void {
     void this.#load().catch(() => {});
@@ -117,7 +132,7 @@ export class VaultItems {
   async collections(isMissed = false): Promise<ReadonlyMap<string, Collection>> {
     return this.#waiting(async () => {
       if (isMissed) await this.#loading?.catch(() => {}); // its index may be complete
-      const state = await this.#unlockedState();
+      const state = await this.#stateBetweenChanges();
       if (state === null) throw new StrongroomError("VAULT_LOCKED", "the vault is locked");
       return this.#withMemory(await this.#indexAt(state, isMissed));
     });
@@ -127,10 +142,9 @@ export class VaultItems {
   async #indexAt(state: VaultStatus, isMissed: boolean): Promise<Index> {
     const known = this.#index;
     if (known === null) return this.#loading ?? this.#load();
-    const age = this.#io.clock.now() - known.loadedAt;
-    if (isUnchanged(known.state, state) && age < completeMs) return known;
+    if (known.changes === state.changes) return known;
     if (isMissed) return this.#load();
-    if (age > freshMs) this.warm();
+    if (this.#io.clock.now() - known.loadedAt > freshMs) this.warm();
     return known;
   }
 
@@ -139,7 +153,7 @@ export class VaultItems {
     const held = this.#memory.get(id);
     if (collection === session && held !== undefined) return ownCopy(held.value);
     const path = this.#path(collection, id);
-    return this.#found(collection, id, 0, async (client) => (await client.getBytes(path)).reveal());
+    return this.#found(collection, id, async (client) => (await client.getBytes(path)).reveal());
   }
 
   /** Stores a new item, or with `replace` a new version of the item with equal attributes that was changed last. */
@@ -170,7 +184,8 @@ export class VaultItems {
       const { collection, id, entry } = item;
       const custom = customTexts(changed, entry);
       const change = (client: StrongroomClient) => client.changeMetadata(this.#path(collection, id), { custom });
-      return this.#learn(collection, id, await this.#found(collection, id, 0, change), entry);
+      const stored = await this.#found(collection, id, this.#counting(change));
+      return this.#learn(collection, id, stored, entry);
     });
   }
 
@@ -178,7 +193,12 @@ export class VaultItems {
   remove({ collection, id }: Item): Promise<void> {
     return this.#inTurn(async () => {
       const path = this.#path(collection, id);
-      if (collection !== session) await this.#found(collection, id, -1, (client) => client.trash(path));
+      if (collection !== session)
+        await this.#found(
+          collection,
+          id,
+          this.#counting((client) => client.trash(path)),
+        );
       this.#forget(collection, id);
     });
   }
@@ -289,7 +309,7 @@ export class VaultItems {
     const options = { ...metadata, custom: customTexts(made, entry), ...condition };
     const put = (client: StrongroomClient) =>
       isUtf8(value) ? client.put(path, value, options) : client.putBytes(path, value, options);
-    const stored = await this.#carrying(entry === null ? 1 : 0, put);
+    const stored = await this.#waiting(this.#counting(put));
     return this.#learn(collection, id, stored, entry, isUtf8(value) ? undefined : "base64");
   }
 
@@ -334,7 +354,7 @@ export class VaultItems {
   /** Changes the index, and one that is being loaded. */
   #edit(edit: Edit): void {
     if (this.#index !== null) edit(this.#index.collections);
-    this.#edits.push(edit);
+    this.#partial?.edits.push(edit);
   }
 
   #forget(collection: string, id: string): void {
@@ -363,19 +383,22 @@ export class VaultItems {
   }
 
   async #list(): Promise<Index> {
-    this.#edits = [];
     const loadedAt = this.#io.clock.now();
     const client = await this.#access.client(false);
-    const index: Index = { collections: new Map(), loadedAt, state: await this.#unlockedState() };
-    this.#partial = index;
-    const listed: SecretEntry[] = [];
-    for await (const { entries } of client.pages({ prefix: this.#prefix, limit: 1000, background: true })) {
-      for (const entry of entries) listed.push(entry);
+    const { changes = null } = (await this.#stateBetweenChanges()) ?? {};
+    const index: Index = { collections: new Map(), loadedAt, changes };
+    const edits: Edit[] = [];
+    this.#partial = { index, edits };
+    try {
+      const listed: SecretEntry[] = [];
+      for await (const { entries } of client.pages({ prefix: this.#prefix, limit: 1000, background: true })) {
+        for (const entry of entries) listed.push(entry);
+      }
+      index.collections = collectionsIn(listed, this.#prefix);
+    } finally {
+      this.#partial = null;
     }
-    const state = await this.#unlockedState();
-    if (!isUnchanged(index.state, state)) index.state = null;
-    index.collections = collectionsIn(listed, this.#prefix);
-    for (const edit of this.#edits) edit(index.collections);
+    for (const edit of edits) edit(index.collections);
     this.#index = index;
     return index;
   }
@@ -400,15 +423,10 @@ export class VaultItems {
     return made;
   }
 
-  /** Like `#carrying`, for an item; one that is missing there is forgotten. */
-  async #found<T>(
-    collection: string,
-    id: string,
-    added: number,
-    work: (client: StrongroomClient) => Promise<T>,
-  ): Promise<T> {
+  /** Like `#waiting`, for an item; one that is missing there is forgotten. */
+  async #found<T>(collection: string, id: string, work: (client: StrongroomClient) => Promise<T>): Promise<T> {
     try {
-      return await this.#carrying(added, work);
+      return await this.#waiting(work);
     } catch (error) {
       if (!isCode(error, "NOT_FOUND")) throw error;
       this.#forget(collection, id);
@@ -417,21 +435,17 @@ export class VaultItems {
   }
 
   /**
-   * Like `#waiting`, for a request that counts as activity in the vault: an index that was complete before it stays so.
-   * @param added by how many secrets the vault grows; any other growth is another program's
+   * Returns a change of secrets that is counted, so that an index with all changes before it has all after it. One that fails is
+   * not: if it was made after all, it counts as another program's.
    */
-  #carrying<T>(added: number, work: (client: StrongroomClient) => Promise<T>): Promise<T> {
-    return this.#waiting(async (client) => {
-      const before = await this.#unlockedState();
-      const result = await work(client);
-      await this.#io.sleep(tickMs); // later activity must differ from this request's
-      const after = await this.#unlockedState();
-      if (before === null || after?.secretCount !== before.secretCount + added) return result;
-      for (const index of [this.#index, this.#partial]) {
-        if (index !== null && isUnchanged(index.state, before)) index.state = after;
-      }
-      return result;
-    });
+  #counting<T>(change: (client: StrongroomClient) => Promise<T>): (client: StrongroomClient) => Promise<T> {
+    return (client) =>
+      this.#inOrder(async () => {
+        const result = await change(client);
+        for (const index of [this.#index, this.#partial?.index ?? null])
+          if (index !== null && index.changes !== null) index.changes++;
+        return result;
+      });
   }
 
   /** Runs the work; waits for a locked vault, and for a server that restarts. @throws BusError, StrongroomError */
@@ -470,12 +484,6 @@ export function isLocked(message: string): BusError {
 
 export function noSuchObject(): BusError {
   return new BusError("org.freedesktop.Secret.Error.NoSuchObject", "there is no such object");
-}
-
-/** Whether no program has used the vault between two states. */
-function isUnchanged(before: VaultStatus | null, after: VaultStatus | null): boolean {
-  if (before === null || after === null || after.storageAvailable === false) return false;
-  return before.secretCount === after.secretCount && before.lastActivity === after.lastActivity;
 }
 
 function isCode(error: unknown, code: string): boolean {

@@ -35,11 +35,16 @@ export function openSession(
   if (algorithm !== algorithms[1]) throw new BusError("NotSupported", "the algorithm is not known");
   if (!(input.value instanceof Uint8Array)) throw invalidKey();
   const keys = newKeys();
-  const publicKey = keys.generateKeys();
-  return { session: new EncryptedSession(sessionKey(keys, input.value)), output: new Variant("ay", publicKey) };
+  try {
+    const publicKey = keys.generateKeys();
+    return { session: new EncryptedSession(sessionKey(keys, input.value)), output: new Variant("ay", publicKey) };
+  } finally {
+    keys.setPrivateKey(noKey); // OpenSSL clears the one that it replaces
+  }
 }
 
 const privateKeyBytes = 64;
+const noKey = Uint8Array.of(1);
 let group: DiffieHellman | null = null;
 
 /** DANGER: Node examines a group for 50 ms whenever it makes one. All sessions use one, each with a private key of its own. */

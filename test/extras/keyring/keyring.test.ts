@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { expect } from "chai";
-import { type Value, Variant } from "../../../src/cli/kit/dbus/wire.js";
+import { type Value, Variant, writeMessage } from "../../../src/cli/kit/dbus/wire.js";
 import { later } from "../../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import {
@@ -249,17 +249,19 @@ describe("the keyring's index", () => {
   const missing = { service: "unknown" };
   const storeAs = (attribute: string) => ({ value: "v", custom: { "attr:service": attribute } });
 
-  /** Returns a session whose keyring has just found that there is no such item. */
-  async function missed(): Promise<TestSession> {
+  const opened = (client: BusClient) => TestSession.open(client, "plain");
+
+  /** Starts a keyring, which has just found that there is no such item; returns its socket, and that session. */
+  async function missed() {
     const { socket } = await startKeyring(server());
-    const session = await TestSession.open(await BusClient.to(socket), "plain");
+    const session = await opened(await BusClient.to(socket));
     await session.create({ service: "known" }, Buffer.from("v"));
     expect(await session.search(missing)).to.deep.equal(nothing);
-    return session;
+    return { session, socket };
   }
 
   it("is not loaded again by searches that find nothing, after the keyring's own reads and changes as well", async () => {
-    const session = await missed();
+    const { session } = await missed();
     const before = await lists();
     for (let n = 0; n < 3; n++) expect(await session.search(missing)).to.deep.equal(nothing);
     const path = await session.create({ service: "new" }, Buffer.from("v"));
@@ -272,7 +274,7 @@ describe("the keyring's index", () => {
   });
 
   it("is loaded again for what another program stores, and for attributes that it changes", async () => {
-    const session = await missed();
+    const { session } = await missed();
     const path = `${loginPath}/other`;
     for (const attribute of ["stored", "changed"]) {
       expect(await session.search({ service: attribute })).to.deep.equal(nothing);
@@ -284,8 +286,31 @@ describe("the keyring's index", () => {
     expect((await session.search({ service: "after a read" }))[0]).to.have.length(1);
   });
 
+  it("is not loaded again while several clients work, until another program stores something, which is found", async () => {
+    const { socket } = await missed();
+    const sessions = await Promise.all(Array.from({ length: 3 }, async () => opened(await BusClient.to(socket))));
+    const before = await lists();
+    const work = async (session: TestSession, n: number) => {
+      const path = await session.create({ service: `client ${n}` }, Buffer.from("v"));
+      expect(await session.search(missing)).to.deep.equal(nothing);
+      await session.get(path);
+      await session.client.call(path, `${item}.SetSecret`, "(oayays)", [session.secret(Buffer.from("w"))]);
+      expect(await session.search({ service: `client ${n}` })).to.deep.equal([[path], []]);
+      await session.client.call(path, `${item}.Delete`, "", []);
+      expect(await session.search({ service: `client ${n}` })).to.deep.equal(nothing);
+    };
+    const all = () => Promise.all(sessions.map(work));
+    await all();
+    expect(await lists()).to.equal(before);
+    const working = all();
+    await mustPut(server(), "keyring/login/foreign", storeAs("another program"));
+    const session = await opened(await BusClient.to(socket));
+    expect(await session.search({ service: "another program" })).to.deep.equal([[`${loginPath}/foreign`], []]);
+    await working;
+  });
+
   it("is loaded again after a lock, and no search is answered before", async () => {
-    const session = await missed();
+    const { session } = await missed();
     const before = await lists();
     await mustLock(server());
     const waiting = session.search(missing);
@@ -302,6 +327,10 @@ describe("hostile peers of the keyring", () => {
     ({ socket } = await startKeyring(server()));
   });
   const auth = "\0AUTH EXTERNAL 30\r\n";
+  const call = (serial: number, member: string, path: string, name: string) =>
+    writeMessage({ type: 1, flags: 0, serial, path, member, interface: name, signature: "", body: [] });
+  const [busPath, busName] = ["/org/freedesktop/DBus", "org.freedesktop.DBus"] as const;
+  const greeting = Buffer.concat([Buffer.from(`${auth}BEGIN\r\n`), call(1, "Hello", busPath, busName)]);
 
   async function raw(bytes: string | Uint8Array, path = socket) {
     const peer = connect(path);
@@ -340,22 +369,31 @@ describe("hostile peers of the keyring", () => {
   }
 
   it("are dropped, and others served, when one calls before it says hello", async () => {
-    const { writeMessage } = await import("../../../src/cli/kit/dbus/wire.js");
-    const early = { type: 1, flags: 0, serial: 1, path: root, member: "LockService", interface: service };
-    const peer = await raw(
-      Buffer.concat([Buffer.from(`${auth}BEGIN\r\n`), writeMessage({ ...early, signature: "", body: [] })]),
-    );
+    const early = call(1, "LockService", root, service);
+    const peer = await raw(Buffer.concat([Buffer.from(`${auth}BEGIN\r\n`), early]));
     if (!peer.destroyed) await once(peer, "close");
     await mustServe();
   });
 
-  it("take no places from others, when 700 connections say nothing", async () => {
-    const known = await BusClient.to(socket);
-    const peers = await Promise.all(Array.from({ length: 700 }, () => raw("\0").catch(() => null)));
-    await mustServe();
-    expect(await known.property(loginPath, "Collection", "Label")).to.equal("Login");
-    for (const peer of peers) peer?.destroy();
-  });
+  const floods: readonly (readonly [string, string | Uint8Array])[] = [
+    ["say nothing", "\0"],
+    ["greet alone", greeting],
+    ["call and stay", Buffer.concat([greeting, call(2, "ListNames", busPath, busName)])],
+  ];
+  for (const [what, bytes] of floods) {
+    it(`take no places from others, when 600 connections ${what}`, async () => {
+      const known = await BusClient.to(socket);
+      const connect = async () => {
+        const peers = await Promise.all(Array.from({ length: 200 }, () => raw(bytes).catch(() => null)));
+        expect(await known.property(loginPath, "Collection", "Label")).to.equal("Login");
+        return peers;
+      };
+      const peers = [...(await connect()), ...(await connect()), ...(await connect())]; // fewer at a time than there are places
+      await mustServe();
+      expect(await known.property(loginPath, "Collection", "Label")).to.equal("Login");
+      for (const peer of peers) peer?.destroy();
+    });
+  }
 
   it("are dropped when one never reads its replies", async () => {
     const session = await TestSession.open(await BusClient.to(socket), "plain");
