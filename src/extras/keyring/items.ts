@@ -123,8 +123,12 @@ export class VaultItems {
     return done;
   }
 
-  /** Loads the index, so that the first search need not. */
+  /** Begins to load the index if there is none, so that the first search need not. */
   warm(): void {
+    if (this.#index === null && this.#loading === null) this.#refresh();
+  }
+
+  #refresh(): void {
     void this.#load().catch(() => {});
   }
 
@@ -144,7 +148,7 @@ export class VaultItems {
     if (known === null) return this.#loading ?? this.#load();
     if (known.changes === state.changes) return known;
     if (isMissed) return this.#load();
-    if (this.#io.clock.now() - known.loadedAt > freshMs) this.warm();
+    if (this.#io.clock.now() - known.loadedAt > freshMs) this.#refresh();
     return known;
   }
 

@@ -108,10 +108,11 @@ async function keyring(io: Io, command: readonly string[], flags: Flags): Promis
     const terminal = command.length > 0 || asking.foreground === true;
     const unlock = (signal: AbortSignal) => unlockAsUser(io, access.user, terminal, signal);
     const service = new SecretService(io, items, { unlock, approve, approvalMs: flags.confirmFor ?? 0 });
-    items.warm();
+    const warm = () => items.warm();
+    if (command.length === 0) warm();
     try {
       if (flags.session) await serveSessionBus(io, service, flags, release);
-      else await serveBus(io, service, command, flags, release);
+      else await serveBus(io, { service, warm }, command, flags, release);
     } finally {
       service.close();
       items.close();
@@ -122,23 +123,18 @@ async function keyring(io: Io, command: readonly string[], flags: Flags): Promis
   await holdingSignals(io, serve);
 }
 
+/** A command that does not use its keyring makes no token: `warm` is called with the first connection. */
 async function serveBus(
   io: Io,
-  service: SecretService,
+  { service, warm }: { readonly service: SecretService; readonly warm: () => void },
   command: readonly string[],
   flags: Flags,
   release: Release,
 ): Promise<void> {
   const bus = new Bus(service);
+  const server = wipingServer((socket) => bus.accept(socket)).once("connection", warm);
   try {
-    await serveSocket(
-      io,
-      agent,
-      wipingServer((socket) => bus.accept(socket)),
-      command,
-      flags,
-      release,
-    );
+    await serveSocket(io, agent, server, command, flags, release);
   } finally {
     bus.close();
   }

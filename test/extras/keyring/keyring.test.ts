@@ -18,6 +18,7 @@ import {
   secretTarget,
   send,
 } from "../../../tools/rig/test-client.js";
+import { runHere } from "../../support/command-here.js";
 import { BusClient, CallError, loginPath, root, startKeyring, TestSession } from "./bus-client.js";
 
 const service = "org.freedesktop.Secret.Service";
@@ -239,12 +240,13 @@ describe("the keyring", () => {
 
 describe("the keyring's index", () => {
   const server = shareLocalServer({ audit: "all" }, mustInit);
-  /** Returns how often keyrings have listed their items. */
-  const lists = async () => {
-    const { records } = mustSucceed(await send(server(), { path: "/v1/audit?limit=1000" }));
-    const all = records as readonly { readonly event: string; readonly token?: string }[];
-    return all.filter(({ event, token = "" }) => event === "list" && token.startsWith("keyring-")).length;
+  const records = async () => {
+    const found = mustSucceed(await send(server(), { path: "/v1/audit?limit=1000" }))["records"];
+    return found as readonly { readonly event: string; readonly token?: string }[];
   };
+  /** Returns how often keyrings have listed their items. */
+  const lists = async () =>
+    (await records()).filter(({ event, token = "" }) => event === "list" && token.startsWith("keyring-")).length;
   const nothing = [[], []];
   const missing = { service: "unknown" };
   const storeAs = (attribute: string) => ({ value: "v", custom: { "attr:service": attribute } });
@@ -307,6 +309,14 @@ describe("the keyring's index", () => {
     const session = await opened(await BusClient.to(socket));
     expect(await session.search({ service: "another program" })).to.deep.equal([[`${loginPath}/foreign`], []]);
     await working;
+  });
+
+  it("is not loaded, and no token made, for a command that does not use its keyring", async () => {
+    const made = async () => (await records()).filter(({ event }) => event === "token-create").length;
+    const before = [await made(), await lists()];
+    const { code, stderr } = await runHere(["keyring", "--", "sh", "-c", "exit 3"], { STRONGROOM_HOME: server().home });
+    expect(code, stderr).to.equal(3);
+    expect([await made(), await lists()]).to.deep.equal(before);
   });
 
   it("is loaded again after a lock, and no search is answered before", async () => {
