@@ -21,6 +21,9 @@ type Environment = Readonly<Record<string, string>>;
 /** Commands that give their streams to a child: files here, so that on a terminal they need a process. */
 const withChild = new Set(["run"]);
 
+/** Commands that do so too, and of which some calls need a process: `run` starts one for all. */
+const childStreams = new Set([...withChild, "agent", "mcp"]);
+
 /** Variables that Node and the system's libraries read from the process itself, and that start a server. */
 const ofTheProcess = /^(?:NODE_|TZ$|LANG$|LC_|STRONGROOM_AUTOSTART$|STRONGROOM_SIGHUP$|STRONGROOM_INHERITED$)/;
 
@@ -59,7 +62,7 @@ export async function runHere(
   const [stdinDescriptor = -1] = descriptors;
   const own = { env: environment(more), input: bytes, stdinDescriptor, cwd: () => cwd };
   try {
-    if (columns !== undefined || !withChild.has(args[0] ?? "")) {
+    if (columns !== undefined || !childStreams.has(args[0] ?? "")) {
       const io = stringIo(own);
       if (columns !== undefined)
         for (const stream of [io.stdout, io.stderr]) Object.assign(stream, { isTTY: true, columns });

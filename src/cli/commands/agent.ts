@@ -151,7 +151,7 @@ async function runSession(io: Io, { program, args, session, directory, flags, re
   const command = [program, ...args];
   if (flags.sandbox === false) {
     const own = await withWgetrc(env, directory, join(directory, "own-wgetrc"));
-    return release(() => runChild(io, () => startProgram(command, own)));
+    return release(() => runChild(io, () => startProgram(command, own, { stdio: [...io.childStreams] })));
   }
   const { port } = session;
   const options = { command, place: flags, writable: flags.write ?? [], directory, port, environment: env };

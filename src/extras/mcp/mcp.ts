@@ -58,7 +58,8 @@ async function mcp(io: Io, { use = [], allowHost = [], home, address, tokenFile,
   };
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
   const env = { ...withOwnTokenOnly(readableEnvironment(io), { home, tokenFile }), ...Object.fromEntries(given) };
-  io.exitCode = await runChild(io, () => startProgram([...findServer(io), ...flags], env));
+  const program = [...findServer(io), ...flags];
+  io.exitCode = await runChild(io, () => startProgram(program, env, { stdio: [...io.childStreams] }));
 }
 
 /** Finds the server next to this installation, as npm installs it, or on the path; never in the working directory. */

@@ -68,8 +68,8 @@ describe("strongroom browse", () => {
     expect({ isAlternate, shows: alternate.includes(canary) }).to.deep.equal({ isAlternate: true, shows: true });
   }
 
-  it("lists, reveals with escapes, and leaves nothing after q", async () => {
-    const ended = await browse(typing(reveal, [revealed, "q"]));
+  it("lists the whole vault for a slash, reveals with escapes, and leaves nothing after q", async () => {
+    const ended = await browse(typing(reveal, [revealed, "q"]), {}, ["/"]);
     expect(ended.code, ended.shown).to.equal(0);
     expect(ended.shown).to.contain("Strongroom: 2 secrets").and.contain("second line\\u{1b}[31m");
     mustHaveShown(ended);
