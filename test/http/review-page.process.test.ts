@@ -80,6 +80,17 @@ describe("the review page in chromium", function () {
     await page.close();
   });
 
+  it("shows no figure of before once another client has locked the vault", async () => {
+    const { page, problems } = await openPage(browser(), await urlOf(server()));
+    await waitForState(page, /^Connected/);
+    await send(server(), { method: "POST", path: "/v1/lock" });
+    await waitForState(page, /^The vault is locked/);
+    expect(await textOf(page, "#holders")).to.match(/^0\s+keys in the front end\s+0\s+keys in the key worker/);
+    expect(await textOf(page, "#vitals")).to.match(/^Figures\s+ended at \d\d:\d\d: locked$/);
+    expect(problems).to.deep.equal([]);
+    await page.close();
+  });
+
   it("can be neither read nor framed nor used by a page on another port", async () => {
     const page = await foreignPage(browser());
     const attempt = (path: string, method: string) =>

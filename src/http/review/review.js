@@ -268,7 +268,7 @@ function clockTime(time) {
   return new Date(time).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
-/** Reads lines until the stream ends, which ends the token as well. */
+/** Reads lines until the stream ends, which ends the token as well. @throws TypeError when the connection is lost */
 async function watch() {
   const response = await call("GET", "/v1/vitals");
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -325,7 +325,7 @@ async function start() {
   const granted = await call("POST", "/v1/review/token", { code });
   const { expiresAt } = granted;
   token = granted.token;
-  const watching = watch();
+  const watching = watch().catch(() => {}); // a lost connection ends the page as the end of the stream does
   element("lock").disabled = false;
   element("lock").addEventListener("click", () => lock().catch((error) => say(error.message)));
   element("storm").addEventListener("submit", storm);
@@ -335,10 +335,21 @@ async function start() {
   await showAudit(facts.audit);
   say(`Connected. This page ends at ${clockTime(Date.parse(expiresAt))}.`);
   await watching;
-  if (token === null) return;
+  if (token !== null) await showEnd();
+}
+
+/** The status, which needs no token, says whether a lock has ended the page. */
+async function showEnd() {
+  token = null;
   showKeys({ frontEnd: 0, keyWorker: "–" });
+  const status = await call("GET", "/v1/status").catch(() => null);
+  if (status?.locked) return showLocked();
   endFigures("ended");
-  end("The server has ended this page, as a lock does: run  strongroom review  again.");
+  end(
+    status === null
+      ? "The server cannot be reached: see  strongroom status"
+      : "The server has ended this page: run  strongroom review  again.",
+  );
 }
 
 start().catch((error) => end(error.message));
