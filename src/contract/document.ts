@@ -1,5 +1,5 @@
-/** The OpenAPI document as a server returns it: with the limits of the server's settings. */
-import { damaged, readPackageFile } from "../manifest.js";
+/** The OpenAPI document as a server returns it: with the limits of the server's settings and the commit of its build. */
+import { damaged, readCommit, readPackageFile } from "../manifest.js";
 
 /** The document of the build, made from openapi.yaml. */
 const file = "dist/openapi.json";
@@ -15,18 +15,25 @@ type Settings = { readonly maxValueBytes: number };
  */
 export function openApiDocument({ maxValueBytes }: Settings): () => string {
   const source = readPackageFile(file);
+  const commit = readCommit(); // now: an installation may replace the file later
   let text: string | null = null;
   return () => {
-    text ??= JSON.stringify(parsed(source))
+    text ??= JSON.stringify(withCommit(parsed(source), commit))
       .replaceAll(String(defaults.maxBodyBytes), String(6 * maxValueBytes + 64 * 1024))
       .replaceAll(String(defaults.maxValueBytes), String(maxValueBytes));
     return text;
   };
 }
 
-function parsed(source: string): unknown {
+type Document = { readonly info?: object };
+
+function withCommit(document: Document, commit: string | null): Document {
+  return commit === null ? document : { ...document, info: { ...document.info, "x-commit": commit } };
+}
+
+function parsed(source: string): Document {
   try {
-    return JSON.parse(source);
+    return JSON.parse(source) as Document;
   } catch {
     throw damaged(file);
   }

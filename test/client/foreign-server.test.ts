@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
+import { readCommit, readManifest } from "../../src/manifest.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { strongroom } from "../cli/run-command.js";
@@ -13,8 +14,8 @@ import { clientMethods, mustFail } from "../support/library.js";
 type Foreign = {
   readonly home: string;
   readonly client: StrongroomClient;
-  /** @param statusBody the response to GET /v1/status, where it differs */
-  respond: (status: number, body: unknown, statusBody?: object) => void;
+  /** @param others responses of 200 by path, where they differ */
+  respond: (status: number, body: unknown, others?: Readonly<Record<string, object>>) => void;
 };
 
 const time = "2026-01-02T03:04:05.678Z";
@@ -75,14 +76,13 @@ describe("a foreign or broken server", () => {
 
   async function startForeign(): Promise<Foreign> {
     const home = temporaryDirectory();
-    let next: { readonly status: number; readonly body: string; readonly statusBody?: object | undefined } = {
-      status: 200,
-      body: "",
+    let next: { readonly status: number; readonly body: string; readonly others: Readonly<Record<string, object>> } = {
+      ...{ status: 200, body: "", others: {} },
     };
-    const http = createServer(({ url }, response) => {
-      const { status, body, statusBody } = next;
-      const isStatus = statusBody !== undefined && url === "/v1/status";
-      const [code, text] = isStatus ? [200, JSON.stringify(statusBody)] : [status, body];
+    const http = createServer(({ url = "" }, response) => {
+      const { status, body, others } = next;
+      const other = others[url];
+      const [code, text] = other === undefined ? [status, body] : [200, JSON.stringify(other)];
       response.writeHead(code, { "content-type": "application/json" }).end(text);
     });
     const socket = join(home, "strongroom.sock");
@@ -94,8 +94,8 @@ describe("a foreign or broken server", () => {
       await client.close();
       http.close();
     });
-    const respond = (status: number, body: unknown, statusBody?: object) => {
-      next = { status, body: typeof body === "string" ? body : JSON.stringify(body), statusBody };
+    const respond = (status: number, body: unknown, others: Readonly<Record<string, object>> = {}) => {
+      next = { status, body: typeof body === "string" ? body : JSON.stringify(body), others };
     };
     return { home, client, respond };
   }
@@ -204,16 +204,24 @@ describe("a foreign or broken server", () => {
     });
   }
 
+  const { version: ownVersion } = readManifest();
+  const ownCommit = readCommit();
   const noEndpoint = { error: "there is no such endpoint", code: "NOT_FOUND" };
-  for (const [version, says] of [
-    [
-      "0.0.9",
-      /; the server is version 0\.0\.9, older than this command \([\d.]+\): restart it with {2}strongroom up --restart\n$/,
-    ],
-    ["99.0.0", /^strongroom: there is no such endpoint; [^\n]*lists all secrets\n$/],
+  const nothing = /^strongroom: there is no such endpoint; [^\n]*lists all secrets\n$/;
+  const older =
+    /; the server is version 0\.0\.9, older than this command \([\d.]+\): restart it with {2}strongroom up --restart\n$/;
+  const another =
+    /; the server is another build of version [\d.]+ \(commit 0123456789ab, this command: [\w-]+\): restart it with {2}strongroom up --restart\n$/;
+  for (const [what, version, commit, says] of [
+    ["version 0.0.9", "0.0.9", undefined, older],
+    ["version 99.0.0", "99.0.0", "0123456789ab", nothing],
+    ["another commit", ownVersion, "0123456789ab", ownCommit === null ? nothing : another],
+    ["the same commit", ownVersion, ownCommit, nothing],
+    ["no commit", ownVersion, undefined, nothing],
   ] as const) {
-    it(`is said to be older than the command only where it is, once a request fails: version ${version}`, async () => {
-      server.respond(404, noEndpoint, { ...status, version });
+    it(`is said to be older or another build only where it is, once a request fails: ${what}`, async () => {
+      const document = { openapi: "3.1.1", info: { "x-commit": commit }, paths: {} };
+      server.respond(404, noEndpoint, { "/v1/status": { ...status, version }, "/v1/openapi.json": document });
       const ended = await strongroom(server, ["use", "ls"], { environment: { STRONGROOM_TOKEN: "t" } });
       expect(ended.code).to.equal(4);
       expect(ended.stderr).to.match(says);

@@ -8,6 +8,7 @@ import { defaultTtlSeconds, maxOverlapSeconds, maxPaths, maxTtlSeconds } from ".
 import { maxCheckpoints } from "../../src/audit/format.js";
 import { openApiDocument } from "../../src/contract/document.js";
 import { type ErrorCode, endReasons, errorStatuses } from "../../src/errors.js";
+import { readCommit } from "../../src/manifest.js";
 import { credentials, lockReasons } from "../../src/observer.js";
 import { parseSecretPath } from "../../src/paths/secret-path.js";
 import { contractFiles } from "../../tools/contract/contract-files.js";
@@ -35,8 +36,10 @@ const request = { path: "/v1/openapi.json" };
 describe("the OpenAPI document", () => {
   const server = shareTestServer();
 
-  it("is served as the build has made it, before init, while unlocked and while locked", async () => {
-    const file: unknown = JSON.parse(readFileSync("dist/openapi.json", "utf8"));
+  it("is served as the build has made it, with its commit, before init, while unlocked and while locked", async () => {
+    const made = JSON.parse(readFileSync("dist/openapi.json", "utf8")) as { readonly info: object };
+    const commit = readCommit();
+    const file = commit === null ? made : { ...made, info: { ...made.info, "x-commit": commit } };
     expect(mustSucceed(await send(server(), request))).to.deep.equal(file);
     await mustInit(server());
     expect(mustSucceed(await send(server(), request))).to.deep.equal(file);

@@ -2,7 +2,7 @@
 import type { ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { systemCode, type VaultError } from "../../errors.js";
 import { failureReason } from "../../files/file-problem.js";
-import { readManifest } from "../../manifest.js";
+import { readCommit, readManifest } from "../../manifest.js";
 import { printable } from "./output.js";
 
 /** The reason of a failed system call, as a code and in words. */
@@ -109,21 +109,41 @@ export async function clientFailure(
   if (error instanceof CommandFailure) return error;
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  const older = fromOtherVersions.has(error.code) ? await olderServer(client) : "";
-  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}${older}`), error.code);
+  const other = fromOtherVersions.has(error.code) ? await otherServer(client, error) : "";
+  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}${other}`), error.code);
 }
 
 /** Codes that a server gives for an endpoint or member that only later versions have. */
 const fromOtherVersions: ReadonlySet<string> = new Set(["BAD_REQUEST", "NOT_FOUND", "PROTOCOL"]);
 
-/** Returns what to say where the server is older than this command; else nothing. */
-async function olderServer(client: StrongroomClient): Promise<string> {
+/** Returns what to say where the server is older than this command, or another build of the same version; else nothing. */
+async function otherServer(client: StrongroomClient, error: StrongroomError): Promise<string> {
   const own = readManifest().version;
   const { version } = await client.status().catch(() => ({ version: own }));
-  if (version.localeCompare(own, "en", { numeric: true }) >= 0) return "";
-  const difference = `the server is version ${version}, older than this command (${own})`;
-  return `; ${difference}: restart it with  strongroom up --restart`;
+  const order = version.localeCompare(own, "en", { numeric: true });
+  if (order > 0) return "";
+  const difference =
+    order < 0
+      ? `the server is version ${version}, older than this command (${own})`
+      : await otherBuild(client, error, version);
+  return difference === null ? "" : `; ${difference}: restart it with  strongroom up --restart`;
 }
+
+/** Returns how the server's build differs, where both builds know their commits; asks only if the request was not understood. */
+async function otherBuild(
+  client: StrongroomClient,
+  { code, message }: StrongroomError,
+  version: string,
+): Promise<string | null> {
+  const own = readCommit();
+  if (own === null || (code === "NOT_FOUND" && !message.startsWith(noEndpoint))) return null;
+  const document = await client.openapi().catch(() => null);
+  const { "x-commit": commit } = { ...(document?.["info"] as { readonly "x-commit"?: unknown } | undefined) };
+  if (typeof commit !== "string" || commit === own) return null;
+  return `the server is another build of version ${version} (commit ${commit}, this command: ${own})`;
+}
+
+const noEndpoint = "there is no such endpoint";
 
 /** Returns the failure to report for an error of the vault itself, where the passphrase is the only credential. */
 export function failureOfVault({ code, message }: VaultError): CommandFailure {
