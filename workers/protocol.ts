@@ -263,7 +263,7 @@ interface Operations {
   };
   reserveMessages: {
     request: { op: "reserveMessages"; name: string; blob: Bytes; versions: readonly number[] };
-    response: { readonly ok: true; readonly blob: Bytes; readonly headLength: number } | Refusal;
+    response: { readonly ok: true; readonly blob: Bytes } | Refusal;
   };
   randomBytes: { request: { op: "randomBytes"; body: SharedBytes; form?: VaultForm }; response: JsonResult | Refusal };
   hashBytes: { request: { op: "hashBytes"; body: SharedBytes; form: VaultForm }; response: JsonResult | Refusal };
@@ -422,14 +422,13 @@ export type Done = { readonly ok: true };
 export type Loaded = { readonly ok: true; readonly rotation: string | null };
 
 /**
- * `blob` null: nothing of it was under the old key. Else the lengths of its head, and of its current version. `intact`: every version
- * has metadata under either key, and a value where the old key sealed it.
+ * `blob` null: nothing of it was under the old key. `currentLength`: of its current version. `intact`: every version has
+ * metadata under either key, and a value where the old key sealed it.
  */
 export type ResealResult = {
   readonly ok: true;
   readonly blob: Bytes | null;
   readonly intact: boolean;
-  readonly headLength: number;
   readonly currentLength: number;
 };
 
@@ -450,11 +449,10 @@ export type Unchanged = { readonly ok: true; readonly blob: null };
 /** `removed`: how many versions a `prune` removes. `problem`: why `takeToken` or `takeLogin` has found no token. */
 export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number; readonly problem?: LoginProblem };
 
-/** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
+/** `etag`: of the blob. */
 export type SealResult = {
   readonly ok: true;
   readonly blob: Bytes;
-  readonly headLength: number;
   readonly response: Bytes;
   readonly etag: string;
 };
@@ -471,8 +469,6 @@ export type DescribeResult = {
   readonly ok: true;
   readonly response: Bytes;
   readonly damaged: readonly string[];
-  /** The length of each blob's head; 0 when it is damaged. */
-  readonly lengths: readonly number[];
 };
 
 /**

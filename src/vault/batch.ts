@@ -236,9 +236,9 @@ export class Batches {
 
 function written(path: string, made: Made["result"], expected: Expected | undefined): StepResult {
   if (made.blob === null) throw new Error("a step of a batch has made no blob");
-  const { blob, headLength, response } = made;
+  const { blob, response } = made;
   const changes = [{ path, blob, ...(expected && { expected }) }];
-  return { response, changes, sealed: { path, blob, headLength } };
+  return { response, changes, sealed: { path, blob } };
 }
 
 function tooMuchWritten(): VaultError {

@@ -1,20 +1,20 @@
 /**
  * Secret store with a cache of whole blobs, which is never stale: every change goes through `commit`. Blobs of a store
- * that other servers also change are not cached. It never looks into a blob.
+ * that other servers also change are not cached. It looks into no blob beyond its head's length.
  */
 import { randomInt } from "node:crypto";
 import type { Bytes, Head } from "../../workers/protocol.js";
+import { headEnd } from "../storage/blob-tag.js";
 import type { Change, CommitResult, ReadVersion, SecretStore, Space } from "../storage/secret-store.js";
 
-/** A blob in memory. `head`: once it is known, for lists. Until `currentLength` is known, it is that of the whole blob. */
-export type CachedBlob = { readonly blob: Bytes; readonly head: Head | null; currentLength: number };
+/** A blob in memory, and its head for lists. Until `currentLength` is known, it is that of the whole blob. */
+export type CachedBlob = { readonly blob: Bytes; readonly head: Head; currentLength: number };
 
 /** A blob that was made for a path. */
 export type SealedBlob = {
   readonly space?: Space;
   readonly path: string;
   readonly blob: Bytes;
-  readonly headLength: number;
   readonly currentLength?: number;
 };
 
@@ -77,7 +77,10 @@ export class CachedStore {
       const isBased = store.shared !== undefined && bases.length > 0;
       const result = await (isBased ? store.shared.commitOn(changes, bases) : store.commit(changes));
       blobs.endChange(keys);
-      if (result.committed) for (const one of sealed) blobs.keep(cacheKey(one.space, one.path), cachedBlob(one));
+      if (!result.committed) return result;
+      for (const { space, path, blob, currentLength } of sealed) {
+        blobs.keep(cacheKey(space, path), cachedBlob(blob, currentLength));
+      }
       return result;
     } catch (error) {
       blobs.endChange(keys);
@@ -95,11 +98,9 @@ export function cacheKey(space: Space = "secrets", path: string): string {
   return space === "secrets" ? path : `${space}//${path}`;
 }
 
-type Lengths = { readonly headLength?: number; readonly currentLength?: number };
-
-export function cachedBlob({ blob, headLength, currentLength }: Lengths & { readonly blob: Bytes }): CachedBlob {
-  const head = headLength === undefined ? null : blobHead(blob, headLength);
-  return { blob, head, currentLength: currentLength ?? blob.length };
+/** Returns an entry of the cache. `headAt`: start of the head, which follows a stored blob's wrapper. */
+export function cachedBlob(blob: Bytes, currentLength = blob.length, headAt = 0): CachedBlob {
+  return { blob, head: blobHead(blob, headEnd(blob, headAt)), currentLength };
 }
 
 /** Returns the blob without the earlier versions; a copy, since a message clones all of the buffer that a part is in. */
@@ -235,5 +236,5 @@ export class BlobCache {
 }
 
 function entryCost({ blob, head }: CachedBlob): number {
-  return blob.length + (head?.length ?? 0) + entryOverhead;
+  return blob.length + head.length + entryOverhead;
 }

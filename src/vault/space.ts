@@ -184,8 +184,8 @@ export class SealedSpace {
 
   /** Returns the head of the current blob, from memory or storage; null when there is none. */
   async head(path: string): Promise<Head | null> {
-    const found = this.#headIn(this.#inMemory(path));
-    if (found !== null) return found;
+    const found = this.#inMemory(path);
+    if (found !== undefined) return found.head;
     const bytes = await this.stored(path, this.#kind.headBytes);
     return bytes && blobHead(bytes);
   }
@@ -260,7 +260,7 @@ export class SealedSpace {
   async #useRead<T>(path: string, read: Read | undefined, work: Work<T>, keep: Keep): Promise<T> {
     if (read?.status === "rejected") throw read.reason;
     const blob = read?.value ?? null;
-    const found = blob && cachedBlob({ blob });
+    const found = blob && this.#readBlob(blob);
     const result = await work(path, found);
     if (found !== null) keep(cacheKey(this.#kind.space, path), found);
     return result;
@@ -338,13 +338,13 @@ export class SealedSpace {
   /** Stores a blob, or with null removes the stored one. It must be the path's turn. @throws Conflict */
   async replace(
     path: string,
-    made: Pick<SealResult, "blob" | "headLength"> | null,
+    made: Pick<SealResult, "blob"> | null,
     expected: Expected | undefined,
     condition = unconditional,
   ): Promise<void> {
     const { space } = this.#kind;
     const change: Change = { space, path, blob: made?.blob ?? null, ...(expected && { expected }) };
-    const sealed = made === null ? [] : [{ space, path, blob: made.blob, headLength: made.headLength }];
+    const sealed = made === null ? [] : [{ space, path, blob: made.blob }];
     const { committed } = await this.commit([change], sealed);
     if (!committed) throw this.#kind.conflict(condition, path);
   }
@@ -368,7 +368,8 @@ export class SealedSpace {
     const stored = await this.stored(path);
     if (stored === null) return true;
     const blob = wrapper?.unwrap(path, stored) ?? stored;
-    const { blob: sealed, intact, ...lengths } = await this.ask({ op: "reseal", path, blob, isKey: space === "keys" });
+    const resealed = await this.ask({ op: "reseal", path, blob, isKey: space === "keys" });
+    const { blob: sealed, intact, currentLength } = resealed;
     if (!intact && !asItIs) return false;
     if (sealed === null) {
       await this.#cached.store.flush(path, space); // or a power cut may bring back one that the old key sealed
@@ -376,7 +377,7 @@ export class SealedSpace {
     }
     const change = { space, path, blob: wrapper?.wrap(stored, sealed) ?? sealed, expected: expectedAs(stored) };
     const isKept = wrapper === undefined && this.#cached.blobs.has(cacheKey(space, path));
-    const { committed } = await this.commit([change], isKept ? [{ ...change, ...lengths }] : []);
+    const { committed } = await this.commit([change], isKept ? [{ ...change, currentLength }] : []);
     if (!committed) throw conflict(unconditional, path);
     return intact;
   }
@@ -425,40 +426,35 @@ export class SealedSpace {
 
   /** Returns what a list shows of blobs. `listed`: heads that came with the names. `isFilling`: see `Keep`. */
   describe(wanted: readonly string[], listed: Heads, isFilling: boolean): Promise<Described> {
-    const { space, wrapper } = this.#kind;
+    const { space, headBytes = Number.POSITIVE_INFINITY } = this.#kind;
     return this.#cached.blobs.reading(async (keep) => {
       const cached = wanted.map((path) => this.#inMemory(path)); // most are there, and need no promise
       const read = await this.#readHeads(wanted.filter((path, i) => cached[i] === undefined && !listed.has(path)));
-      const found = wanted.map((path, i) => cached[i] ?? read.get(path));
-      const heads = wanted.map((path, i) => this.#headIn(found[i]) ?? listed.get(path) ?? null);
+      const heads = wanted.map((path, i) => (cached[i] ?? read.get(path))?.head ?? listed.get(path) ?? null);
       const paths = wanted.filter((_, i) => heads[i] !== null); // without those that were deleted since
       const request = this.#kind.describe(
         paths,
         heads.filter((head) => head !== null),
       );
       const described = await this.ask(request);
-      const lengths = described.lengths.values();
-      for (const [i, one] of found.entries()) {
-        const length = heads[i] === null ? 0 : (lengths.next().value ?? 0);
-        if (length === 0 || one?.head !== null) continue;
-        const head = blobHead(one.blob, length + (wrapper?.bytes ?? 0));
-        keep(cacheKey(space, wanted[i] ?? ""), { ...one, head }, isFilling);
+      const damaged = new Set(described.damaged);
+      for (const [path, found] of read) {
+        const isWhole = found.blob.length < headBytes;
+        if (isWhole && !damaged.has(path)) keep(cacheKey(space, path), found, isFilling);
       }
       return described;
     });
   }
 
   /**
-   * Reads blobs, of large ones only the head, which they then have.
+   * Reads blobs, of large ones only the first bytes.
    * DANGER: settles only when no read is still running, even if one fails: no lock or init may run beside one.
    */
   async #readHeads(paths: readonly string[]): Promise<Map<string, CachedBlob>> {
-    const { headBytes = Number.POSITIVE_INFINITY } = this.#kind;
     const read = new Map<string, CachedBlob>();
     const reading = paths.map(async (path) => {
       const blob = await this.storedOrDamaged(path, this.#kind.headBytes);
-      if (blob === null) return;
-      read.set(path, cachedBlob(blob.length < headBytes ? { blob } : { blob, headLength: blob.length }));
+      if (blob !== null) read.set(path, this.#readBlob(blob));
     });
     await Promise.all(reading).finally(() => Promise.allSettled(reading));
     return read;
@@ -468,10 +464,8 @@ export class SealedSpace {
     return this.#cached.blobs.get(cacheKey(this.#kind.space, path));
   }
 
-  #headIn(found: CachedBlob | undefined): Head | null {
-    if (found === undefined) return null;
-    const { blob, head } = found;
-    return head ?? blobHead(blob, Math.min(blob.length, this.#kind.headBytes ?? blob.length));
+  #readBlob(blob: Bytes): CachedBlob {
+    return cachedBlob(blob, blob.length, this.#kind.wrapper?.bytes);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Tags of blobs: one for each sealing, read from the first bytes. */
 import { expect } from "chai";
-import { blobTag, tagHeadBytes } from "../../src/storage/blob-tag.js";
+import { blobTag, headEnd, tagHeadBytes } from "../../src/storage/blob-tag.js";
 import { metadataEnd, sealBlob } from "../../workers/crypto/blob.js";
 import { XaesKey } from "../../workers/crypto/xaes.js";
 import { allocate, randomize, utf8, withScratch } from "../../workers/memory.js";
@@ -25,5 +25,14 @@ describe("the tag of a blob", () => {
     const [one, another] = [sealed(), sealed()];
     expect(one.subarray(0, 9)).to.deep.equal(another.subarray(0, 9));
     expect(metadataEnd(one) - 9).to.equal(24 + 2 + 16);
+  });
+
+  it("lies in a head that ends with the sealed metadata, or with the bytes where its length is wrong", () => {
+    const blob = sealed();
+    expect(headEnd(blob)).to.equal(metadataEnd(blob)).and.to.be.lessThan(blob.length);
+    expect(headEnd(Buffer.concat([new Uint8Array(21), blob]), 21)).to.equal(21 + metadataEnd(blob));
+    expect(headEnd(blob.subarray(0, 40))).to.equal(40);
+    expect(headEnd(blob.subarray(0, 5))).to.equal(5);
+    expect(headEnd(blob.map((byte, i) => (i === 5 ? 0xff : byte)))).to.equal(blob.length);
   });
 });

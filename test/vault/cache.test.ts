@@ -21,7 +21,7 @@ import { FakeClock } from "../support/manual-clock.js";
 import { Random } from "../support/random.js";
 
 const get = { path: "/v1/secrets/a" };
-const ofBytes = (length: number) => cachedBlob({ blob: new Uint8Array(length) });
+const ofBytes = (length: number) => cachedBlob(new Uint8Array(length));
 const [old, renewed] = [ofBytes(1), ofBytes(2)];
 
 describe("the vault's cache", () => {

@@ -6,7 +6,6 @@ import {
   hasNumber,
   isPrivate,
   lengthOfVersion,
-  metadataEnd,
   type OpenedVersion,
   openCurrent,
   openMetadata,
@@ -320,7 +319,7 @@ export function metadataWithoutVersion(now: number): Uint8Array {
 
 /** The result of what has made a blob. */
 export function written(blob: Bytes, response: Bytes = allocate(0), etag = etagOfCurrent(blob)): SealResult {
-  return { ok: true, blob, headLength: metadataEnd(blob), response, etag };
+  return { ok: true, blob, response, etag };
 }
 
 type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly version: number };

@@ -1,5 +1,5 @@
 /** Rotation of the master key: begin it, seal each secret again, and finish it. */
-import { endOfCurrent, metadataEnd, resealBlob } from "../crypto/blob.js";
+import { endOfCurrent, resealBlob } from "../crypto/blob.js";
 import type { Header, KeySlot } from "../crypto/header.js";
 import { isKeyText } from "../crypto/key-text.js";
 import type { Keyring } from "../crypto/keyring.js";
@@ -48,9 +48,8 @@ export function rotate(context: Context, request: RequestOf<"rotate">): Promise<
 export function reseal({ keyring }: Context, { path, blob, isKey }: RequestOf<"reseal">): ResultOf<"reseal"> {
   return keyring.withKey((key) => {
     const { blob: resealed, intact } = resealBlob(isKey ? forTransit(key) : key, path, blob);
-    if (resealed === null) return { ok: true, blob: null, intact, headLength: 0, currentLength: 0 };
-    const lengths = { headLength: metadataEnd(resealed), currentLength: endOfCurrent(resealed) };
-    return { ok: true, blob: resealed, intact, ...lengths };
+    if (resealed === null) return { ok: true, blob: null, intact, currentLength: 0 };
+    return { ok: true, blob: resealed, intact, currentLength: endOfCurrent(resealed) };
   });
 }
 

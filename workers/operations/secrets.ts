@@ -4,7 +4,6 @@ import {
   blobFault,
   etagOfCurrent,
   isPrivate,
-  metadataEnd,
   openMetadata,
   openVersion,
   type PathAndBlob,
@@ -119,14 +118,12 @@ function describeBlobs(
   const opened = openMetadata(key, blobs);
   const parts: (Uint8Array | string)[] = [];
   const unreadable: string[] = [];
-  const lengths: number[] = [];
   for (const [i, { path, blob }] of blobs.entries()) {
     const metadata = opened[i] ?? null;
-    lengths.push(metadata === null ? 0 : metadataEnd(blob));
     if (metadata === null) unreadable.push(path);
     else parts.push(...separated(parts, entryPieces(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null, now)));
   }
-  return { ok: true, response: concat(parts), damaged: unreadable, lengths };
+  return { ok: true, response: concat(parts), damaged: unreadable };
 }
 
 function entryPieces(

@@ -1,5 +1,5 @@
 /** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
-import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
+import { etagOfCurrent, type SealingKey } from "../crypto/blob.js";
 import type { FoundFields, ListElement } from "../json/json-reader.js";
 import { concat, concatScratch, fromLatin1, utf8, wipe } from "../memory.js";
 import { transitKeyTypes } from "../names.js";
@@ -171,7 +171,6 @@ export function listTransitKeys(
       ok: true,
       response: utf8(entries.join(",")),
       damaged: names.filter((_, i) => infos[i] === null),
-      lengths: infos.map((info, i) => (info === null ? 0 : metadataEnd(blobs[i]?.blob ?? fromLatin1("")))),
     } satisfies DescribeResult;
   });
 }
@@ -237,7 +236,7 @@ export function reserveMessages(
     const reserved = sealKey(key, name, { ...opened, info: { ...info, versions: counted } });
     const etag = etagOfCurrent(reserved);
     for (const [version, count] of blocks) context.transit.messages.reserve(info, version, etag, count);
-    return { ok: true, blob: reserved, headLength: metadataEnd(reserved) };
+    return { ok: true, blob: reserved };
   });
 }
 
