@@ -23,7 +23,7 @@ const questions = {
     "autocannon's own tables of get, put, and get in a storm, beside bare servers, and OpenBao where --bao names it",
   transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
   openbao: "uses of transit keys on the port for Vault's clients, beside OpenBao's own server (only if named)",
-  broker: "gets beside 1,000 streams through the broker; a body of 1 GB beside a plain CONNECT tunnel (needs curl)",
+  broker: "gets beside 1,000 streams and 50 refreshes a second; a body of 1 GB beside a CONNECT tunnel (needs curl)",
   evidence: "gets beside an open review page, and beside a strongroom prove (Linux; root, or ptrace_scope 0)",
   scale: "start, list, backup, restore and doctor with 1,000 to 100,000 secrets (--million: 1,000,000)",
 } as const;
