@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AssertionError, expect } from "chai";
+import { blobFile } from "../../src/paths/file-name.js";
 import { decodeHeader, headerText } from "../../tools/rig/decoder.js";
 import type { ServerProcess } from "../../tools/rig/process.js";
 import type { TestServer } from "../../tools/rig/server.js";
@@ -10,8 +11,10 @@ import {
   type ApiResponse,
   type Json,
   mustInit,
+  mustRefuse,
   mustStatus,
   mustSucceed,
+  mustUnlock,
   type Send,
   send,
 } from "../../tools/rig/test-client.js";
@@ -49,6 +52,8 @@ export const allChanges: Options = { writers: 8, paths: 20, longest: 200_000, ki
 const firstPassphrase = "the first passphrase";
 /** Share of forced inits among the changes of the keys. */
 const initShare = 1 / 12;
+/** Share of the keys' changes where one change follows the other. */
+const keysShare = 1 / 8;
 const dayMs = 24 * 3_600_000;
 
 export class VaultModel {
@@ -90,9 +95,50 @@ export class VaultModel {
     await Promise.all([...secrets, ...transit, tokens, this.#changeKeys(server, random)]);
   }
 
-  /** Checks a restarted server, and records what was found as the only possible state. @throws AssertionError */
+  /** Makes one change while nothing else changes. A locked server must refuse it, unless it comes with the passphrase. */
+  async step(server: TestServer, isLocked: boolean, random: Random): Promise<void> {
+    const lanes = isLocked ? [...this.#secrets, ...this.#transit] : this.#others;
+    const lane = random.chance(keysShare) ? this.#keys : (lanes[random.below(lanes.length)] ?? this.#keys);
+    const refused: Send[] = [];
+    const isAllowed = (request: Send) => {
+      if (isLocked && (lane !== this.#keys || request.method === "DELETE")) refused.push(request);
+      return refused.length === 0;
+    };
+    await lane.step(random, (request) => this.#ask(server, request), isAllowed);
+    for (const request of refused) mustRefuse(await send(server, request), 403, "VAULT_LOCKED");
+  }
+
+  /** Replaces the vault by a new one, which is unlocked. */
+  async reinit(server: TestServer): Promise<void> {
+    await this.#init((request) => this.#ask(server, request));
+  }
+
+  /** Unlocks a server where another one's change of the keys has locked it. */
+  async unlock(server: TestServer): Promise<void> {
+    const [keys] = this.#keys.states;
+    while ((await send(server, { path: "/v1/secrets?limit=1" })).status === 403) {
+      await mustUnlock(server, keys?.passphrase);
+      await untilRotated(server);
+    }
+  }
+
+  /** Checks what an unlocked server shows, the second time from what it remembers. @throws AssertionError */
+  async check(server: TestServer): Promise<void> {
+    for (const path of this.paths) this.#paths.add(path);
+    for (let time = 1; time <= 2; time++) {
+      const found = { ...(await look(server, [...this.#paths])), opens: new Set<string>() };
+      for (const lane of this.#others) lane.settle(found);
+    }
+  }
+
+  /** Checks a restarted server and its home. @throws AssertionError */
   async inspect(server: TestServer): Promise<void> {
     expect(temporaryFiles(server.home).join("\n"), "temporary files").to.equal("");
+    await this.reopen(server);
+  }
+
+  /** Checks a locked server while it is opened, and records what was found as the only possible state. @throws AssertionError */
+  async reopen(server: TestServer): Promise<void> {
     const { initialized, locked, secretCount } = await mustStatus(server);
     expect({ initialized, locked }).to.deep.equal({ initialized: true, locked: true });
     this.#keys.crash(false);
@@ -100,8 +146,7 @@ export class VaultModel {
     const isNew = this.#coming !== null && opens.has(this.#coming);
     this.#coming = null;
     for (const lane of this.#others) lane.crash(isNew);
-    const states = this.#secrets.flatMap((lane) => lane.states);
-    for (const path of states.flatMap(({ secrets }) => Object.keys(secrets))) this.#paths.add(path);
+    for (const path of this.paths) this.#paths.add(path);
     const found = { ...(await look(server, [...this.#paths])), opens };
     expect(secretCount, "secretCount").to.equal(Object.keys(found.secrets).length);
     for (const path of Object.keys(found.secrets)) expect([...this.#paths]).to.include(path);
@@ -118,7 +163,7 @@ export class VaultModel {
         const [[path, trashed] = []] = Object.entries(trash);
         if (path === undefined || trashed === undefined || trashed.isAged || random.chance(0.5))
           return { secrets, trash };
-        const file = join(vault, generation, "trash", `${path}.sealed`);
+        const file = blobFile(join(vault, generation, "trash"), path);
         const bytes = readFileSync(file);
         bytes.writeBigUInt64BE(bytes.readBigUInt64BE(5) - BigInt(2 * dayMs), 5);
         writeFileSync(file, bytes, { flush: true });
@@ -156,6 +201,11 @@ export class VaultModel {
         if (!isMade) await lane.step(random, ask, (request) => matchesKind(kind, request) || random.chance(share));
       }
     }
+  }
+
+  /** Paths that have a secret. */
+  get paths(): readonly string[] {
+    return this.#secrets.flatMap((lane) => lane.states.flatMap(({ secrets }) => Object.keys(secrets)));
   }
 
   get #others() {
@@ -293,7 +343,8 @@ type Version = { readonly version: number; readonly destroyed?: boolean };
 
 /** A secret has all its versions, of which none is damaged; the oldest opens. */
 async function mustHaveVersions(server: TestServer, path: string): Promise<void> {
-  const { versions } = (await read(server, `/v1/versions/${path}`)) as { versions: readonly Version[] };
+  const target = `/v1/versions/${encodeURIComponent(path)}`;
+  const { versions } = (await read(server, target)) as { versions: readonly Version[] };
   const oldest = versions.filter(({ destroyed = false }) => !destroyed).at(-1)?.version;
-  if (oldest !== undefined) await read(server, `/v1/versions/${path}?version=${oldest}`);
+  if (oldest !== undefined) await read(server, `${target}?version=${oldest}`);
 }

@@ -101,7 +101,7 @@ const secretsKinds = {
     const change = (secret: Secret): Secret => ({ ...secret, description });
     return path === null
       ? null
-      : plainly({ method: "PATCH", path: `/v1/metadata/${path}`, body: { description } }, revision(path, change));
+      : plainly({ method: "PATCH", path: target("metadata", path), body: { description } }, revision(path, change));
   },
   bind: (state, _, random) => {
     const path = pickName(state.secrets, random);
@@ -111,12 +111,12 @@ const secretsKinds = {
       ...secret,
       hosts: [...secret.hosts.filter((one) => one !== host), host].sort(),
     });
-    return plainly({ method: "PUT", path: `/v1/uses/${path}`, body: { host } }, revision(path, change));
+    return plainly({ method: "PUT", path: target("uses", path), body: { host } }, revision(path, change));
   },
   version: (state, _, random) => {
     const path = pickName(state.secrets, random);
     if (path === null) return null;
-    const request: Send = { method: "DELETE", path: `/v1/versions/${path}?version=1` };
+    const request: Send = { method: "DELETE", path: `${target("versions", path)}?version=1` };
     return {
       request,
       outcomes: (before) => [
@@ -129,7 +129,7 @@ const secretsKinds = {
   trash: (state, _, random) => {
     const path = pickName(state.secrets, random);
     if (path === null) return null;
-    return plainly({ method: "POST", path: `/v1/trash/${path}`, body: "" }, ({ secrets, trash }) => {
+    return plainly({ method: "POST", path: target("trash", path), body: "" }, ({ secrets, trash }) => {
       const secret = secrets[path];
       if (secret === undefined) return 404;
       return { secrets: without(secrets, path), trash: { ...trash, [path]: { secret, isAged: false } } };
@@ -138,7 +138,7 @@ const secretsKinds = {
   untrash: (state, _, random) => {
     const path = pickName(state.trash, random);
     if (path === null) return null;
-    return plainly({ method: "POST", path: `/v1/untrash/${path}`, body: "" }, ({ secrets, trash }) => {
+    return plainly({ method: "POST", path: target("untrash", path), body: "" }, ({ secrets, trash }) => {
       const trashed = trash[path];
       if (trashed === undefined) return 404;
       if (secrets[path] !== undefined) return 409;
@@ -148,11 +148,15 @@ const secretsKinds = {
   destroy: (state, _, random) => {
     const path = pickName(state.trash, random);
     if (path === null) return null;
-    return plainly({ method: "DELETE", path: `/v1/trash/${path}` }, ({ secrets, trash }) =>
+    return plainly({ method: "DELETE", path: target("trash", path) }, ({ secrets, trash }) =>
       trash[path] === undefined ? 404 : { secrets, trash: without(trash, path) },
     );
   },
 } satisfies Table<SecretsChoice>;
+
+function target(kind: "metadata" | "uses" | "versions" | "trash" | "untrash", path: string): string {
+  return `/v1/${kind}/${encodeURIComponent(path)}`;
+}
 
 type After = (state: Secrets) => Secrets | number;
 
@@ -179,14 +183,14 @@ function revision(path: string, change: (secret: Secret) => Secret): After {
 
 type Operation = { readonly operation: object; readonly after: After };
 
-/** Puts, deletes and moves of one batch, each path in one of them. */
+/** Puts, deletes, moves and copies of one batch, each path in one of them. */
 function batchOperations(state: Secrets, writer: Writer, random: Random): Operation[] {
   const paths = [...new Set(Array.from({ length: 2 + random.below(60) }, () => writer.path(random)))];
   const operations: Operation[] = [];
   for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
     const isThere = state.secrets[path] !== undefined;
     const to = isThere && random.chance(0.3) ? paths.pop() : undefined;
-    if (to !== undefined) operations.push({ operation: { move: path, to }, after: moving(path, to) });
+    if (to !== undefined) operations.push(transfer(path, to, random.chance(0.3)));
     else if (isThere && random.chance(0.35)) operations.push({ operation: { delete: path }, after: deletion(path) });
     else {
       const { body, after } = putOf(path, writer.text(path, random, 5_000));
@@ -196,17 +200,21 @@ function batchOperations(state: Secrets, writer: Writer, random: Random): Operat
   return operations;
 }
 
-function moving(path: string, to: string): After {
-  return ({ secrets, trash }) => {
+/** A copy is not bound to hosts. */
+function transfer(path: string, to: string, isCopy: boolean): Operation {
+  const after: After = ({ secrets, trash }) => {
     const secret = secrets[path];
-    return secret === undefined ? 404 : { secrets: { ...without(secrets, path), [to]: secret }, trash };
+    if (secret === undefined) return 404;
+    const moved = isCopy ? { ...secrets, [to]: { ...secret, hosts: [] } } : { ...without(secrets, path), [to]: secret };
+    return { secrets: moved, trash };
   };
+  return { operation: isCopy ? { copy: path, to } : { move: path, to }, after };
 }
 
-/** In lasting directories, alone in temporary directories, and below another secret. */
+/** In lasting directories, alone in temporary directories, below another secret, and with names that a file may not have. */
 function pathOf(mark: string, number: number): string {
   const name = `${mark}${number}`;
-  switch (number % 5) {
+  switch (number % 6) {
     case 0:
       return name;
     case 1:
@@ -215,6 +223,8 @@ function pathOf(mark: string, number: number): string {
       return `shared/${number % 4}/${name}`;
     case 3:
       return `alone/${name}/deep/down/here`;
+    case 4:
+      return `con/${number % 4 === 0 ? "É" : "é"}%2f ${name}.sealed`;
     default:
       return `shared/${number % 4}/few/${number % 2}/${name}`;
   }

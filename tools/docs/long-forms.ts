@@ -61,7 +61,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
       "storage/postgres/database-failures.process.test",
       "durability/linearizability.test",
       "durability/kills.test",
-      "properties/model.test",
+      "durability/vault-model.test",
     ],
     numbers: {
       STRONGROOM_KILLS: "1",
@@ -162,7 +162,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
       "runs the long cipher vectors, 500 random models, every flipped bit of headers and blobs, every fault of the store",
     files: [
       "workers/crypto-vectors.test",
-      "properties/model.test",
+      "durability/vault-model.test",
       "vault/damaged-header.slow.test",
       "vault/damaged-blob.slow.test",
       "storage/store-contract.slow.test",
