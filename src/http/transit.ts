@@ -1,9 +1,21 @@
 /** Endpoints of transit keys and one-time codes. */
+import type { TransitUse } from "../../workers/protocol.js";
 import { visibleRanges } from "../access/rights.js";
 import { read } from "../audit/record.js";
 import { input, sharedValue } from "./body.js";
 import { bytes, endpoint, json, key, none, secret } from "./endpoint.js";
 import { anyUse, transitFacts } from "./transit-facts.js";
+
+/** Returns the row of a use of a key. */
+function use(operation: Exclude<TransitUse, "datakey"> | "dataKey", path: TransitUse) {
+  const { scope, guard, audit } = transitFacts[operation];
+  // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+  return endpoint({
+    operation, at: `POST /v1/transit/${path}/:name`, scope, guard, audit,
+    subject: key, body: input, conditional: false, reads: true,
+    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use(path, name, body)),
+  });
+}
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const transitRows = [
@@ -45,46 +57,14 @@ export const transitRows = [
     subject: key, body: null, conditional: false, reads: true,
     handle: async ({ vault, key: name }) => bytes(await vault.transit.export(name)),
   }),
-  endpoint({
-    operation: "encrypt", at: "POST /v1/transit/encrypt/:name", ...transitFacts.encrypt,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("encrypt", name, body)),
-  }),
-  endpoint({
-    operation: "decrypt", at: "POST /v1/transit/decrypt/:name", ...transitFacts.decrypt,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("decrypt", name, body)),
-  }),
-  endpoint({
-    operation: "unwrap", at: "POST /v1/transit/unwrap/:name", ...transitFacts.unwrap,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("unwrap", name, body)),
-  }),
-  endpoint({
-    operation: "rewrap", at: "POST /v1/transit/rewrap/:name", ...transitFacts.rewrap,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("rewrap", name, body)),
-  }),
-  endpoint({
-    operation: "sign", at: "POST /v1/transit/sign/:name", ...transitFacts.sign,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("sign", name, body)),
-  }),
-  endpoint({
-    operation: "verify", at: "POST /v1/transit/verify/:name", ...transitFacts.verify,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("verify", name, body)),
-  }),
-  endpoint({
-    operation: "hmac", at: "POST /v1/transit/hmac/:name", ...transitFacts.hmac,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("hmac", name, body)),
-  }),
-  endpoint({
-    operation: "dataKey", at: "POST /v1/transit/datakey/:name", ...transitFacts.dataKey,
-    subject: key, body: input, conditional: false, reads: true,
-    handle: async ({ vault, key: name, body }) => bytes(await vault.transit.use("datakey", name, body)),
-  }),
+  use("encrypt", "encrypt"),
+  use("decrypt", "decrypt"),
+  use("unwrap", "unwrap"),
+  use("rewrap", "rewrap"),
+  use("sign", "sign"),
+  use("verify", "verify"),
+  use("hmac", "hmac"),
+  use("dataKey", "datakey"),
   endpoint({
     operation: "randomBytes", at: "POST /v1/transit/random", scope: anyUse, guard: "unlocked", audit: null,
     subject: none, body: sharedValue, conditional: false, reads: true,

@@ -68,6 +68,24 @@ const rest: Subject<{ readonly rest: string }> = {
   auditPath: () => null,
 };
 
+/** Returns the row of a use of a key. */
+function useRow(operation: Exclude<VaultUse, "datakey"> | "dataKey", path: VaultUse, subject: Subject<Key>) {
+  const { scope, guard, audit } = transitFacts[operation];
+  // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+  return endpoint({
+    operation, at: `POST /v1/*/${path}/:name`, scope, guard, audit,
+    subject, body: input, conditional: false, reads: true,
+    handle: (call) => use(call, path),
+  });
+}
+
+/** Returns a row of an operation without a key. */
+// biome-ignore format: what is decided for an endpoint stands in lines that can be compared
+const keylessRow = (operation: "random" | "hash", path: string, handle: (call: Rest) => Promise<Whole>) => endpoint({
+  operation, at: `POST /v1/*/${path}`, scope: anyUse, guard: "unlocked", audit: null,
+  subject: rest, body: sharedValue, conditional: false, reads: true, handle,
+});
+
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
 export const transitRows = [
   endpoint({
@@ -119,61 +137,17 @@ export const transitRows = [
     subject: exportedKey, body: null, conditional: false, reads: true,
     handle: async ({ vault, key, form }) => data(await vault.transit.export(key, form)),
   }),
-  endpoint({
-    operation: "encrypt", at: "POST /v1/*/encrypt/:name", ...transitFacts.encrypt,
-    subject: usedKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "encrypt"),
-  }),
-  endpoint({
-    operation: "decrypt", at: "POST /v1/*/decrypt/:name", ...transitFacts.decrypt,
-    subject: usedKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "decrypt"),
-  }),
-  endpoint({
-    operation: "rewrap", at: "POST /v1/*/rewrap/:name", ...transitFacts.rewrap,
-    subject: usedKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "rewrap"),
-  }),
-  endpoint({
-    operation: "sign", at: "POST /v1/*/sign/:name", ...transitFacts.sign,
-    subject: hashingKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "sign"),
-  }),
-  endpoint({
-    operation: "verify", at: "POST /v1/*/verify/:name", ...transitFacts.verify,
-    subject: hashingKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "verify"),
-  }),
-  endpoint({
-    operation: "hmac", at: "POST /v1/*/hmac/:name", ...transitFacts.hmac,
-    subject: hashingKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "hmac"),
-  }),
-  endpoint({
-    operation: "dataKey", at: "POST /v1/*/datakey/:name", ...transitFacts.dataKey,
-    subject: wrappingKey, body: input, conditional: false, reads: true,
-    handle: (call) => use(call, "datakey"),
-  }),
-  endpoint({
-    operation: "random", at: "POST /v1/*/random", scope: anyUse, guard: "unlocked", audit: null,
-    subject: rest, body: sharedValue, conditional: false, reads: true,
-    handle: random,
-  }),
-  endpoint({
-    operation: "random", at: "POST /v1/*/random/:bytes", scope: anyUse, guard: "unlocked", audit: null,
-    subject: rest, body: sharedValue, conditional: false, reads: true,
-    handle: random,
-  }),
-  endpoint({
-    operation: "hash", at: "POST /v1/*/hash", scope: anyUse, guard: "unlocked", audit: null,
-    subject: rest, body: sharedValue, conditional: false, reads: true,
-    handle: hashed,
-  }),
-  endpoint({
-    operation: "hash", at: "POST /v1/*/hash/:algorithm", scope: anyUse, guard: "unlocked", audit: null,
-    subject: rest, body: sharedValue, conditional: false, reads: true,
-    handle: hashed,
-  }),
+  useRow("encrypt", "encrypt", usedKey),
+  useRow("decrypt", "decrypt", usedKey),
+  useRow("rewrap", "rewrap", usedKey),
+  useRow("sign", "sign", hashingKey),
+  useRow("verify", "verify", hashingKey),
+  useRow("hmac", "hmac", hashingKey),
+  useRow("dataKey", "datakey", wrappingKey),
+  keylessRow("random", "random", random),
+  keylessRow("random", "random/:bytes", random),
+  keylessRow("hash", "hash", hashed),
+  keylessRow("hash", "hash/:algorithm", hashed),
 ];
 
 type Used = BasicCall & Key & { readonly body: SharedBytes };
