@@ -175,7 +175,8 @@ export class GroupMaker {
 
   /** `records`: the text of each behind its `seq`, with a line feed. */
   make(records: readonly string[], { stays = false, durable = false }: GroupOptions = {}): Group {
-    const before = this.isFull && !stays ? nextFile(this.#position) : this.#position;
+    const before =
+      this.isFull && !stays ? { ...this.#position, file: this.#position.file + 1, length: 0 } : this.#position;
     const { log, file, length, chain } = before;
     const header = length === 0 ? headerLine({ file, log, seq: before.seq, chain: base64url(chain) }) : "";
     const content = header + records.map((text, i) => `{"seq":${before.seq + i}${text}`).join("");
@@ -190,8 +191,4 @@ export class GroupMaker {
     const place = { fileName: auditFileName(file), file, at: length };
     return { ...place, bytes, records: records.length, seq: seq - 1, chain: base64url(after), durable };
   }
-}
-
-function nextFile(position: LogPosition): LogPosition {
-  return { ...position, file: position.file + 1, length: 0 };
 }

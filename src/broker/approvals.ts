@@ -65,7 +65,7 @@ export class Approvals {
 
   /** Resolves to whether the request may continue: at once where it was approved before. */
   async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<ApprovalOutcome> {
-    const key = approvalKey(asked);
+    const key = [asked.token, asked.path, asked.host, asked.port].join("\n");
     if (this.#isRemembered(key, ask)) return "approved";
     const waiting = [...this.#waiting.values()].filter((one) => one.asked.tree === asked.tree);
     if (waiting.length >= mostWaiting) return "full";
@@ -131,10 +131,6 @@ function shownApproval(
   const [target, text] = [whole.slice(0, end), whole.slice(end + 1)];
   const query = text.length <= maxQuery ? text : { length: text.length, sha256: hash("sha256", text) };
   return { id, token, path, method, scheme: "https", host, port, target, query, program, since };
-}
-
-function approvalKey({ token, path, host, port }: Asked): string {
-  return [token, path, host, port].join("\n");
 }
 
 /** An approval never lasts longer than the binding's `ask` says. */

@@ -22,7 +22,6 @@ import { type ApprovalOutcome, Approvals } from "./approvals.js";
 import type {
   Answer,
   Ask,
-  BoundHost,
   BrokerLimits,
   BrokerRefusal,
   BrokerStart,
@@ -255,7 +254,14 @@ export class Broker {
     this.#mustBeAllowed(caller);
     const uses = await this.#usesOf(caller);
     mustBeFewHosts(uses); // DANGER: an authority for too many cannot be made, and the attempt ends the thread
-    const bound = boundHosts(uses);
+    // An address is private only where all of a host's bindings allow it.
+    const onlyPublic = new Set(uses.filter((use) => !use.private).map((use) => `${use.host} ${use.port}`));
+    const bound = uses.map(({ host: to, port, name }) => ({
+      host: to,
+      port,
+      name,
+      allowsPrivate: !onlyPublic.has(`${to} ${port}`),
+    }));
     const session: Session = {
       id,
       tree: this.#deps.credentials.treeOf(caller),
@@ -433,17 +439,6 @@ function mustBeFewHosts(uses: readonly SecretUse[]): string[] {
     "BAD_REQUEST",
     `the session's secrets are bound to ${hosts.length} hosts, and at most ${maxHosts} are possible: limit it to some paths`,
   );
-}
-
-/** One for each host, port and name; an address is private only where all of a host's bindings allow it. */
-function boundHosts(uses: readonly SecretUse[]): BoundHost[] {
-  const onlyPublic = new Set(uses.filter((use) => !use.private).map((use) => `${use.host} ${use.port}`));
-  return uses.map(({ host: to, port, name }) => ({
-    host: to,
-    port,
-    name,
-    allowsPrivate: !onlyPublic.has(`${to} ${port}`),
-  }));
 }
 
 /** Returns the one binding that covers the request. @throws VaultError FORBIDDEN */

@@ -13,14 +13,10 @@ const dnsName = new RegExp(`^(?=.{1,253}$)(?:${label}\\.)*(?!(?:\\d+|0x[0-9a-f]*
 export function canonicalHost(text: string): string | null {
   const literal = text.replace(/^\[(.*)\]$/, "$1");
   if (isIP(literal) === 4) return literal;
-  if (isIP(literal) === 6) return literal.includes("%") ? null : shortest(literal);
+  if (isIP(literal) === 6) return literal.includes("%") ? null : new URL(`http://[${literal}]/`).hostname.slice(1, -1);
   if (text.includes("%")) return null; // domainToASCII would decode it
   const name = domainToASCII(text.replace(/\.$/, "")).toLowerCase();
   return dnsName.test(name) ? name : null;
-}
-
-function shortest(address: string): string {
-  return new URL(`http://[${address}]/`).hostname.slice(1, -1);
 }
 
 export type Authority = { readonly host: string; readonly port: number | null };

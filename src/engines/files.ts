@@ -1,7 +1,6 @@
 /** Engine of the files in a home. */
 import { systemFiles } from "../files/durable.js";
 import { homeAt, openHome } from "../files/home.js";
-import type { Log } from "../log.js";
 import { FileStore } from "../storage/files/file-store.js";
 import { currentGeneration } from "../storage/files/generations.js";
 import type { Engine } from "./engine.js";
@@ -9,7 +8,9 @@ import type { Engine } from "./engine.js";
 export const engine: Engine = {
   async serve({ home, files, claimed, clock, log }) {
     const store = await FileStore.open(home.vault, files, claimed, clock);
-    warnOfForeignFiles(store, log);
+    const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
+    if (store.madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
+    if (store.foreignFiles > 0) log.warn({ event: "foreign-files", count: store.foreignFiles, hint: "not touched" });
     return {
       store,
       announce: (announcement) => store.announce(announcement),
@@ -33,9 +34,3 @@ export const engine: Engine = {
 
   database: null,
 };
-
-function warnOfForeignFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
-  const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
-  if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
-  if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
-}

@@ -1,6 +1,6 @@
 /** Application of a port: its requests' way from Node to the adapter, and their reports. */
 import { IncomingMessage, ServerResponse } from "node:http";
-import express, { type Express } from "express";
+import express from "express";
 import { clientAddress, createLockout, keyOfAddress, keyOfOrigin, type LockoutRules } from "../access/lockout.js";
 import { rootName } from "../access/token-request.js";
 import type { AuditLog } from "../audit/audit-log.js";
@@ -43,7 +43,12 @@ export function createApp(
   const port = { api, service, origin: new OriginGuard(settings), bearer: new BearerCheck(service, clock, api) };
   const report = reporter(service.audit, observers);
   const app = express().disable("x-powered-by").disable("etag");
-  adoptMessageClasses(app, messages);
+  // The app uses the prototypes of these classes.
+  const { IncomingMessage, ServerResponse } = messages;
+  for (const { prototype } of [IncomingMessage, ServerResponse]) {
+    Object.defineProperty(prototype, "app", { value: app, configurable: true, enumerable: true, writable: true });
+  }
+  Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
   app.use((req, res) => serve(port, req, res));
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
@@ -125,12 +130,4 @@ export function createMessageClasses(): MessageClasses {
   Object.setPrototypeOf(AppRequest.prototype, express.request);
   Object.setPrototypeOf(AppResponse.prototype, express.response);
   return { IncomingMessage: AppRequest, ServerResponse: AppResponse };
-}
-
-/** Makes the app use the prototypes of these classes. */
-function adoptMessageClasses(app: Express, { IncomingMessage, ServerResponse }: MessageClasses): void {
-  for (const { prototype } of [IncomingMessage, ServerResponse]) {
-    Object.defineProperty(prototype, "app", { value: app, configurable: true, enumerable: true, writable: true });
-  }
-  Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
 }

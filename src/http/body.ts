@@ -72,20 +72,16 @@ export function readBody<B extends ArrayBufferLike>(
   limit: number,
   memory: Memory<B>,
 ): Promise<Uint8Array<B>> {
-  refuseEncoded(req);
-  const declared = req.headers["content-length"];
-  if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
-  if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
-  const [atFirst, most] = declared === undefined ? [firstAllocation, limit] : [mostAtFirst, Number(declared)];
-  return collect(req, Math.min(atFirst, most), most, memory);
-}
-
-function refuseEncoded(req: Request): void {
   const content = req.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   const transfer = req.headers["transfer-encoding"]?.trim().toLowerCase() ?? "chunked";
   if (content !== "identity" || transfer !== "chunked") {
     throw new VaultError("BAD_REQUEST", "the body must not be compressed or otherwise encoded: send it as plain JSON");
   }
+  const declared = req.headers["content-length"];
+  if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
+  if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
+  const [atFirst, most] = declared === undefined ? [firstAllocation, limit] : [mostAtFirst, Number(declared)];
+  return collect(req, Math.min(atFirst, most), most, memory);
 }
 
 function collect<B extends ArrayBufferLike>(
@@ -107,7 +103,8 @@ function collect<B extends ArrayBufferLike>(
     };
     const refusalAt = (more: number) => {
       if (more > limit) return tooLarge(limit);
-      if (pieces > mostSmallPieces && length < pieces * smallPieceBytes && isChunked(req)) return tooManyChunks();
+      const isChunked = req.headers["transfer-encoding"] !== undefined;
+      if (isChunked && pieces > mostSmallPieces && length < pieces * smallPieceBytes) return tooManyChunks();
       return counted.fits(more) ? null : tooManyBodies();
     };
     const take = (chunk: Buffer) => {
@@ -133,10 +130,6 @@ function grown<B extends ArrayBufferLike>(from: Uint8Array<B>, larger: Uint8Arra
   larger.set(from);
   from.fill(0);
   return larger;
-}
-
-function isChunked({ headers }: Request): boolean {
-  return headers["transfer-encoding"] !== undefined;
 }
 
 function tooManyChunks(): VaultError {

@@ -156,7 +156,7 @@ export class KeyWorker {
     const response = await new Promise<Result>((resolve, reject) => {
       const waiting = { request, resolve, reject };
       if (isQuick(request)) return this.#enqueue(waiting);
-      if (isBulky(request)) return this.#addBulky(waiting);
+      if ("body" in request && request.body.byteLength > bulkyBytes) return this.#addBulky(waiting);
       if (request.op === "lock") this.#rejectBulky();
       this.#postAfterBatch(waiting);
     });
@@ -417,17 +417,10 @@ function mayWait({ cloned: [first] }: Sent): boolean {
 /** Whether the key worker responds quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
-  if (request.op === "useTransitKey") return isQuickUse(request);
+  if (request.op === "useTransitKey")
+    return quickUses.includes(request.use) && request.body.byteLength <= quickBodyBytes;
   if (request.op !== "write" || request.kind !== "put") return false;
   return request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
-}
-
-function isQuickUse({ use, body }: RequestOf<"useTransitKey">): boolean {
-  return quickUses.includes(use) && body.byteLength <= quickBodyBytes;
-}
-
-function isBulky(request: Request): boolean {
-  return "body" in request && request.body.byteLength > bulkyBytes;
 }
 
 /** Bodies of writes that are not shared and packed requests are moved. */

@@ -229,7 +229,12 @@ async function showRecords(io: Io, flags: ShowFlags): Promise<void> {
   const limit = flags.limit ?? (isFiltered ? Number.POSITIVE_INFINITY : defaultLimit);
   const records = await withClient(io, flags, async (client) => {
     const after = isFiltered ? 0 : Math.max(0, (await lastSequenceNumber(client)) - limit);
-    return latestMatching(client, after, limit, flags);
+    let found: AuditRecord[] = [];
+    for await (const record of recordsAfter(client, after)) {
+      if (matches(record, flags)) found.push(record);
+      if (found.length >= 2 * limit) found = found.slice(-limit);
+    }
+    return found.slice(-limit);
   });
   if (flags.json) return printJson(io, { records });
   for (const record of records) printRecord(io, record, flags);
@@ -277,20 +282,6 @@ async function notifyRecords(io: Io, records: readonly AuditRecord[]): Promise<v
     child.once("close", (code) => resolve(code === 0 ? null : "notify-send failed: is a desktop session running?"));
   });
   if (problem !== null) throw new CommandFailure("unexpected", problem);
-}
-
-async function latestMatching(
-  client: StrongroomClient,
-  after: number,
-  limit: number,
-  filter: Filter,
-): Promise<AuditRecord[]> {
-  let found: AuditRecord[] = [];
-  for await (const record of recordsAfter(client, after)) {
-    if (matches(record, filter)) found.push(record);
-    if (found.length >= 2 * limit) found = found.slice(-limit);
-  }
-  return found.slice(-limit);
 }
 
 /** Returns the number of the last record, and the records that it has printed. */

@@ -152,7 +152,10 @@ function refuseExisting(paths: readonly string[], { replace }: Pick<Flags, "repl
 }
 
 async function run(client: StrongroomClient, kind: Kind, plan: Plan, { replace }: Flags): Promise<void> {
-  const operations = kind === "move" ? moveOperations(plan, replace) : await copyOperations(client, plan, replace);
+  const operations =
+    kind === "move"
+      ? plan.pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !replace, trashReplaced: replace }))
+      : await copyOperations(client, plan, replace);
   try {
     await changeAll(client, operations);
   } catch (error) {
@@ -164,10 +167,6 @@ async function run(client: StrongroomClient, kind: Kind, plan: Plan, { replace }
       `${printable(target)} changed in the meantime: nothing was done; check it and try again`,
     );
   }
-}
-
-function moveOperations({ pairs }: Plan, replace: true | undefined): BatchOperation[] {
-  return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !replace, trashReplaced: replace }));
 }
 
 /** A secret that is replaced keeps its versions: it gets the value by a put. */

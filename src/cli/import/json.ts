@@ -157,7 +157,8 @@ function* namesAndBraces(json: string): Generator<"{" | "}" | { readonly name: s
       continue;
     }
     next.lastIndex = endOfString(json, found.index);
-    const name = nameAt(json, found.index, next.lastIndex);
+    colon.lastIndex = next.lastIndex;
+    const name = colon.test(json) ? (JSON.parse(json.slice(found.index, next.lastIndex)) as string) : null;
     if (name !== null) yield { name };
   }
 }
@@ -173,9 +174,4 @@ function isEscaped(json: string, at: number): boolean {
   let backslashes = 0;
   while (json[at - 1 - backslashes] === "\\") backslashes++;
   return backslashes % 2 === 1;
-}
-
-function nameAt(json: string, begin: number, end: number): string | null {
-  colon.lastIndex = end;
-  return colon.test(json) ? (JSON.parse(json.slice(begin, end)) as string) : null;
 }

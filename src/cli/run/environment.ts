@@ -58,7 +58,10 @@ export async function buildEnvironment(sources: Sources, withClient: GetClient):
       const secret = secrets.get(reference.path);
       return secret === undefined ? "" : revealReference(secret, reference);
     };
-    return { variables: filledValues(variables, reveal), secrets: secretsIn(variables, reveal) };
+    return {
+      variables: filledValues(variables, reveal),
+      secrets: variables.flatMap(({ name, parts }) => referencesIn(parts).map((one) => ({ name, value: reveal(one) }))),
+    };
   });
 }
 
@@ -99,7 +102,7 @@ async function readEnvFile({ file, sha256 }: EnvFile): Promise<Variable[]> {
     const reference = wholeReference(value, where);
     const parts = reference === null ? cutTemplate(Buffer.from(value), () => where) : [reference];
     const variable = { name, parts, where };
-    if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
+    if (pathsIn(variable.parts).length > 0 && steersPrograms(name)) throw steering(variable);
     return variable;
   });
 }
@@ -128,10 +131,6 @@ function ofSecret({ name, path, field }: Named): Variable {
   return { name, parts: [reference], where: shownReference(reference) };
 }
 
-function isFromVault({ parts }: Variable): boolean {
-  return pathsIn(parts).length > 0;
-}
-
 type Reveal = (reference: Reference) => string;
 
 function filledValues(variables: readonly Variable[], reveal: Reveal): Map<string, string> {
@@ -156,8 +155,4 @@ function refuseUnfit(name: string, value: string, where: string): void {
   if (process.platform !== "linux" || bytes <= maxVariableBytes) return;
   const most = `${name} would have ${bytes} bytes, and Linux allows ${maxVariableBytes} for a variable`;
   throw new CommandFailure("usage", `${where}: ${most}: ${instead}`);
-}
-
-function secretsIn(variables: readonly Variable[], reveal: Reveal): Environment["secrets"] {
-  return variables.flatMap(({ name, parts }) => referencesIn(parts).map((one) => ({ name, value: reveal(one) })));
 }

@@ -29,7 +29,10 @@ export async function readOwnFile(file: string): Promise<OwnFile> {
   });
   try {
     const stats = await handle.stat();
-    mustBeOwn(file, stats);
+    if (ownUid !== null && stats.uid !== ownUid) {
+      throw new CommandFailure("usage", `${printable(file)} belongs to another user: it is not used`);
+    }
+    if ((stats.mode & writing) !== 0) throw openToOthers(file);
     if (!stats.isFile()) throw new CommandFailure("usage", `${printable(file)} is not a file`);
     if (stats.size > mostBytes) throw new CommandFailure("usage", `${printable(file)} has more than 1 MiB`);
     await mustStay(file);
@@ -37,15 +40,6 @@ export async function readOwnFile(file: string): Promise<OwnFile> {
   } finally {
     await handle.close();
   }
-}
-
-type Access = { readonly uid: number; readonly mode: number };
-
-function mustBeOwn(file: string, { uid, mode }: Access): void {
-  if (ownUid !== null && uid !== ownUid) {
-    throw new CommandFailure("usage", `${printable(file)} belongs to another user: it is not used`);
-  }
-  if ((mode & writing) !== 0) throw openToOthers(file);
 }
 
 /** DANGER: who can write to a directory above the file can put another file in its place. */

@@ -126,7 +126,9 @@ function howToInstall(path: string | undefined): string {
 export async function sandboxed(io: Io, options: SandboxOptions): Promise<Sandboxed> {
   const { command, place, directory, port, environment } = options;
   const { bubblewrap, streams } = mustHaveSandbox(io, environment, options.writable);
-  mustHaveSafeStreams();
+  // DANGER: an open directory leads to all that is below it, whatever covers it inside.
+  const found = [0, 1, 2].find((descriptor) => isOpenDirectory(descriptor));
+  if (found !== undefined) throw new CommandFailure("usage", `descriptor ${found} is a directory: close it`);
   const writable = writableDirectories(io, options.writable);
   const own = [...system, ...emptied.filter(isDirectory)];
   const hidden = await hiddenPaths(io, place, writable);
@@ -175,12 +177,6 @@ function programPaths({ program }: Io): string[] {
   const started = program.at(-1) ?? "";
   const isName = lstatSync(started, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   return [join(dirname(entryFile), "..", ".."), program[0], ...(isName ? [dirname(started)] : [])];
-}
-
-/** DANGER: an open directory leads to all that is below it, whatever covers it inside. */
-function mustHaveSafeStreams(): void {
-  const found = [0, 1, 2].find((descriptor) => isOpenDirectory(descriptor));
-  if (found !== undefined) throw new CommandFailure("usage", `descriptor ${found} is a directory: close it`);
 }
 
 function isOpenDirectory(descriptor: number): boolean {

@@ -40,7 +40,10 @@ export type Trust = { readonly variables: Readonly<Record<string, string>>; read
  */
 export async function writeTrust(directory: string, authority: string, env: NodeJS.ProcessEnv): Promise<Trust> {
   const files = new TrustFiles(directory, authority);
-  const roots = await defaultRoots(env);
+  // Roots of tools for which no variable of their own is set: OpenSSL's variables, the system's roots, or Node's.
+  const { SSL_CERT_FILE, SSL_CERT_DIR = "" } = env;
+  const inDirectories = await Promise.all(SSL_CERT_DIR.split(":").filter(Boolean).map(certificatesAt));
+  const roots = [await firstRoots([SSL_CERT_FILE ?? "", ...systemRoots]), ...inDirectories].join("\n");
   const missing: string[] = [];
   const rootsNamed = async (name: string, source: string | undefined, otherwise: string) => {
     if (source === undefined || source === "") return otherwise;
@@ -111,12 +114,6 @@ class TrustFiles {
 }
 
 const systemRoots = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-
-/** Roots of tools for which no variable of their own is set: OpenSSL's variables, the system's roots, or Node's. */
-async function defaultRoots({ SSL_CERT_FILE, SSL_CERT_DIR = "" }: NodeJS.ProcessEnv): Promise<string> {
-  const inDirectories = await Promise.all(SSL_CERT_DIR.split(":").filter(Boolean).map(certificatesAt));
-  return [await firstRoots([SSL_CERT_FILE ?? "", ...systemRoots]), ...inDirectories].join("\n");
-}
 
 async function firstRoots(files: readonly string[]): Promise<string> {
   for (const file of files) {

@@ -46,25 +46,21 @@ export function define(command: Command, io: Io): void {
 /** docker shows standard output alone as the reason of a failure. */
 async function dockerCredential(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
   try {
-    await act(io, action, flags);
+    await withClient(io, { ...flags, nonInteractive: true }, async (client) => {
+      if (action === "list") return list(io, client);
+      const input = await readHelperInput(io);
+      try {
+        if (action === "store") await store(client, input);
+        else if (action === "get") await get(io, client, input.toString().trim());
+        else await erase(client, input.toString().trim());
+      } finally {
+        input.fill(0);
+      }
+    });
   } catch (error) {
     if (error instanceof CommandFailure) io.stdout.write(`${error.message}\n`);
     throw error;
   }
-}
-
-async function act(io: Io, action: string, flags: ConnectionFlags): Promise<void> {
-  await withClient(io, { ...flags, nonInteractive: true }, async (client) => {
-    if (action === "list") return list(io, client);
-    const input = await readHelperInput(io);
-    try {
-      if (action === "store") await store(client, input);
-      else if (action === "get") await get(io, client, input.toString().trim());
-      else await erase(client, input.toString().trim());
-    } finally {
-      input.fill(0);
-    }
-  });
 }
 
 async function get(io: Io, client: StrongroomClient, registry: string): Promise<void> {

@@ -67,7 +67,7 @@ export async function backUp(
   withAudit = false,
 ): Promise<Saved> {
   const target = resolve(file);
-  await refuseExisting(target);
+  if ((await missingAsNull(lstat(target))) !== null) throw exists(target);
   const pinned = await pinDirectory(dirname(target)).catch((error: unknown) => {
     throw unwritable(target, error);
   });
@@ -221,10 +221,6 @@ function isRunning(pid: number): boolean {
   } catch (error) {
     return systemCode(error) === "EPERM";
   }
-}
-
-async function refuseExisting(target: string): Promise<void> {
-  if ((await missingAsNull(lstat(target))) !== null) throw exists(target);
 }
 
 function unwritable(target: string, error: unknown): BackupError {

@@ -44,7 +44,12 @@ export async function examineSpace(
   isOpened: boolean,
 ): Promise<readonly string[]> {
   const paths = await walkTree(inspection, root);
-  await examineBlobs(inspection, space, root, paths, isOpened);
+  inspection.progress.expect(isOpened ? 2 * paths.length : paths.length);
+  for (let at = 0; at < paths.length; at += sliceSize) {
+    const slice = paths.slice(at, at + sliceSize).map((path) => ({ space, file: blobFile(root, path), path }));
+    const intact = await intactOnes(inspection, slice);
+    if (isOpened) await pMap(intact, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
+  }
   return paths;
 }
 
@@ -175,22 +180,6 @@ export const faultMessages: { readonly [F in BlobFault]: string } = {
   version: "it was written by a later version",
   length: "it is truncated, or its lengths are inconsistent",
 };
-
-/** `opened`: the vault is unlocked; opens every intact blob too. */
-async function examineBlobs(
-  inspection: Inspection,
-  space: Space,
-  root: string,
-  paths: readonly string[],
-  opened: boolean,
-): Promise<void> {
-  inspection.progress.expect(opened ? 2 * paths.length : paths.length);
-  for (let at = 0; at < paths.length; at += sliceSize) {
-    const slice = paths.slice(at, at + sliceSize).map((path) => ({ space, file: blobFile(root, path), path }));
-    const intact = await intactOnes(inspection, slice);
-    if (opened) await pMap(intact, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
-  }
-}
 
 async function intactOnes(inspection: Inspection, files: readonly SecretFile[]): Promise<SecretFile[]> {
   const outlines = await pMap(files, (file) => examineOutline(inspection, file), { concurrency: headsAtOnce });

@@ -43,7 +43,21 @@ export async function claimVault(vaultPath: string, files = systemFiles): Promis
     await lock?.release();
     throw error;
   }
-  return createClaim(vaultPath, lock);
+  let released = false;
+  let announced = Promise.resolve();
+  return {
+    announce(announcement) {
+      if (!released) announced = announceHolder(vaultPath, announcement);
+      return announced;
+    },
+    async release() {
+      if (released) return; // the pid file may be another server's by now
+      released = true;
+      await announced.catch(() => {}); // its caller got the error
+      await removeHolder(vaultPath).catch(() => {}); // a leftover counts only while this process lives
+      await lock?.release();
+    },
+  };
 }
 
 /** With the lock held, the pid file only informs: secrets stay readable on a disk that cannot take it. */
@@ -61,24 +75,6 @@ async function enter(vaultPath: string, locked: boolean): Promise<Holder | null>
 /** EISDIR and EPERM: unlink of a directory. */
 function invalidPidFile(vaultPath: string): StartError {
   return new StartError(`${join(vaultPath, "server.pid")} is not a plain file: move it away, then start again`);
-}
-
-function createClaim(vaultPath: string, lock: Lock | null): Claim {
-  let released = false;
-  let announced = Promise.resolve();
-  return {
-    announce(announcement) {
-      if (!released) announced = announceHolder(vaultPath, announcement);
-      return announced;
-    },
-    async release() {
-      if (released) return; // the pid file may be another server's by now
-      released = true;
-      await announced.catch(() => {}); // its caller got the error
-      await removeHolder(vaultPath).catch(() => {}); // a leftover counts only while this process lives
-      await lock?.release();
-    },
-  };
 }
 
 /** A starting server writes its pid file a moment after it acquires the lock. */

@@ -50,12 +50,15 @@ export type Generation = { readonly directory: string; readonly header: Bytes };
 export async function currentGeneration(files: FileOperations, vault: string): Promise<Generation | null> {
   const bytes = await readFileBytes(files, join(vault, "current"), 64);
   if (bytes === null) {
-    await refuseLostPointer(files, vault);
+    // A vault with secrets that `current` does not name is not "no vault": a new init would hide them.
+    if (await holdSecrets(files, vault)) throw damagedPointer(vault);
     return null;
   }
   const name = nameInPointer(bytes);
   if (!isGenerationName(name)) throw damagedPointer(vault);
-  return loadGeneration(files, join(vault, name));
+  const directory = join(vault, name);
+  for (const path of [directory, ...spaces.map((space) => join(directory, space))]) await refuseForeign(files, path);
+  return { directory, header: await readHeader(files, directory) };
 }
 
 /**
@@ -198,11 +201,6 @@ async function removeGeneration(
   await ignoring(files.rmdir(directory), "ENOENT");
 }
 
-async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
-  for (const path of [directory, ...spaces.map((space) => join(directory, space))]) await refuseForeign(files, path);
-  return { directory, header: await readHeader(files, directory) };
-}
-
 /** Reads the header of the vault in a directory. @throws StartError when there is none */
 export async function readHeader(files: FileOperations, directory: string): Promise<Bytes> {
   const header = await readFileBytes(files, join(directory, headerFile), maxHeaderBytes);
@@ -218,11 +216,6 @@ async function nextName(files: FileOperations, vault: string): Promise<string> {
 
 async function generationNames(files: FileOperations, vault: string): Promise<string[]> {
   return (await files.readdir(vault)).filter(isGenerationName);
-}
-
-/** A vault with secrets that `current` does not name is not "no vault": a new init would hide them. */
-async function refuseLostPointer(files: FileOperations, vault: string): Promise<void> {
-  if (await holdSecrets(files, vault)) throw damagedPointer(vault);
 }
 
 /** Whether any vault, current or not, has secrets, keys or trash; one left by an interrupted init has none. */

@@ -27,11 +27,14 @@ export async function startInBackground(io: Io, flags: GivenFlags): Promise<Back
   const settings = await settingsOfStart(flags, io.env);
   const home = await openHome(settings.home);
   const log = join(home.path, logName);
-  await rotate(log);
+  // The earlier log is kept once.
+  const found = await missingAsNull(stat(log));
+  if (found !== null && found.size > maxLogBytes) await moveFileOver(systemFiles, log, `${log}.1`);
   const file = await open(log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | noFollow, 0o600);
   try {
     const { size: before } = await file.stat();
-    const args = ["--", entryFile, "serve", ...flagArguments(flags)];
+    const given = Object.entries(flags).map(([name, text]) => `--${definitions[name as keyof Settings].flag}=${text}`);
+    const args = ["--", entryFile, "serve", ...given];
     const [node] = io.program;
     const child = spawn(node, args, { detached: true, stdio: ["ignore", "pipe", file.fd], env: io.env });
     const { stdout } = child;
@@ -44,16 +47,6 @@ export async function startInBackground(io: Io, flags: GivenFlags): Promise<Back
   } finally {
     await file.close();
   }
-}
-
-function flagArguments(flags: GivenFlags): string[] {
-  return Object.entries(flags).map(([name, text]) => `--${definitions[name as keyof Settings].flag}=${text}`);
-}
-
-/** The earlier log is kept once. */
-async function rotate(log: string): Promise<void> {
-  const found = await missingAsNull(stat(log));
-  if (found !== null && found.size > maxLogBytes) await moveFileOver(systemFiles, log, `${log}.1`);
 }
 
 async function firstLine(stream: AsyncIterable<Buffer>): Promise<string | null> {

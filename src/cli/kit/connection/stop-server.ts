@@ -13,7 +13,16 @@ const patienceMs = 15_000;
 /** Locks the vault and stops the server; waits until one on this machine has exited. @throws CommandFailure */
 export async function stopServer(io: Io, flags: ConnectionFlags): Promise<void> {
   const { vaultPath, port } = await requestStop(io, flags);
-  await waitForExit(io, vaultPath, port);
+  // Waits until the vault can be used by the next server.
+  const first = await findHolder(vaultPath);
+  if (!first?.url?.endsWith(`:${port}`)) return; // it has exited, or runs on another machine
+  for (let waitedMs = 0; ; waitedMs += 50) {
+    if ((await findHolder(vaultPath))?.pid !== first.pid) return;
+    if (waitedMs > patienceMs) {
+      throw new CommandFailure("unexpected", `the server was told to stop but is still running (pid ${first.pid})`);
+    }
+    await io.sleep(50);
+  }
 }
 
 async function requestStop(io: Io, flags: ConnectionFlags): Promise<VaultStatus> {
@@ -36,17 +45,4 @@ async function explainUnreachable(io: Io, flags: ConnectionFlags, failure: Comma
   const { vault } = homeAt(readOneSetting("home", flags.home, io.env));
   if ((await findHolder(vault)) !== null) return failure;
   return new CommandFailure("unreachable", `no server is running for ${vault}: nothing to stop`);
-}
-
-/** Waits until the vault can be used by the next server. */
-async function waitForExit(io: Io, vaultPath: string, port: number): Promise<void> {
-  const first = await findHolder(vaultPath);
-  if (!first?.url?.endsWith(`:${port}`)) return; // it has exited, or runs on another machine
-  for (let waitedMs = 0; ; waitedMs += 50) {
-    if ((await findHolder(vaultPath))?.pid !== first.pid) return;
-    if (waitedMs > patienceMs) {
-      throw new CommandFailure("unexpected", `the server was told to stop but is still running (pid ${first.pid})`);
-    }
-    await io.sleep(50);
-  }
 }

@@ -48,7 +48,13 @@ export async function writeNewFile(
   const name = join(directory.path, basename(target));
   const temp = `${name}.tmp-${randomName()}`;
   try {
-    await writeWhole(temp, content, mode);
+    const handle = await open(temp, "wx", mode);
+    try {
+      for await (const part of content) await handle.writeFile(part); // appends
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
     if (overwrite) await moveFileOver(files, temp, name);
     else if (!(await giveNewName(temp, name, files))) throw exists(target);
     await syncDirectory(files, directory.path);
@@ -59,16 +65,6 @@ export async function writeNewFile(
   } finally {
     await ignoring(unlink(temp), "ENOENT");
     await directory.release();
-  }
-}
-
-async function writeWhole(file: string, content: Content, mode: number): Promise<void> {
-  const handle = await open(file, "wx", mode);
-  try {
-    for await (const part of content) await handle.writeFile(part); // appends
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 
