@@ -15,7 +15,6 @@ export const keyWorkerFile = new URL("workers/key-worker.cjs", dist).href;
 /** The broker's thread; CommonJS for the same reason. */
 export const brokerThreadFile = new URL("program/broker-thread.cjs", dist);
 
-/** The thread of `strongroom credentials`. */
 export const credentialsThreadFile = new URL("program/socket-thread.cjs", dist);
 
 /** The `strongroom` command. */

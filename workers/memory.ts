@@ -78,7 +78,6 @@ export function scratch(length: number): Uint8Array {
   return block.subarray(used - length, used);
 }
 
-/** Fills the target with random bytes. */
 export function randomize(target: Bytes): Bytes {
   return randomFillSync(target);
 }
@@ -170,7 +169,6 @@ function decryptPart(target: Uint8Array, cipher: Cipher, ciphertext: Uint8Array)
   part.fill(0, 0, length + 3);
 }
 
-/** Words of a block of AES. */
 const blockWords = 4;
 
 /** Texts that are hidden or shown at once, each of at most a KiB: two blocks of a mask for each of theirs fit into the stock. */

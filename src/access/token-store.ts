@@ -558,7 +558,6 @@ function withoutOrphans(document: TokenDocument, now: number): TokenDocument {
   return withoutOrphans(withEnded(document, ended, now), now);
 }
 
-/** Returns the values of a token that is revoked. */
 export function endedValues(record: TokenRecord, at: number): EndedToken[] {
   const { name } = record;
   const kind = isShortLived(record) ? ({ child: true } as const) : {};

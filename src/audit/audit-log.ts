@@ -79,7 +79,6 @@ export class AuditLog {
     return this.#options.writer.flush();
   }
 
-  /** See `AuditWriter.losses`. */
   get losses(): AuditWriter["losses"] {
     return this.#options.writer.losses;
   }
@@ -98,7 +97,6 @@ export class AuditLog {
     for (const text of requestRecords(audited, request, mode, this.#timeNow)) writer.add(text);
   }
 
-  /** Adds a record of the server's own. */
   record(members: ServerRecord): void {
     this.#options.writer.add(auditRecordText(this.#timeNow(), members));
   }

@@ -113,7 +113,6 @@ export function checkpointText({ log, seq, time, chain, from, reason }: Checkpoi
 /** A checkpoint, as its record and the chain before it say. */
 export type Checkpoint = CheckpointClaim & CheckpointSignature;
 
-/** Returns the checkpoint in a record behind this chain value; null when the record is none. */
 export function checkpointIn(record: object, log: string, chain: string): Checkpoint | null {
   const { seq, time, from, reason, key, mac } = record as Readonly<Record<string, unknown>>;
   if (typeof seq !== "number" || typeof time !== "string" || typeof key !== "string" || typeof mac !== "string")

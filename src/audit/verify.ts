@@ -360,7 +360,6 @@ async function verifyOnce(directory: string, head: LogHead | null, pause: Pause)
   return verifier.end();
 }
 
-/** Returns the bytes of all files of a log. */
 export async function lengthOfLog(directory: string): Promise<number> {
   const { numbers } = await logFilesIn(systemFiles, directory);
   const sizes = await Promise.all(numbers.map(async (file) => (await stat(join(directory, auditFileName(file)))).size));

@@ -96,7 +96,6 @@ export class AuditWriter {
     return this.#head;
   }
 
-  /** See `RecordQueue.losses`. */
   get losses(): RecordQueue["losses"] {
     return this.#queue.losses;
   }

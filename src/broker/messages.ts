@@ -2,7 +2,6 @@
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** How the broker is started. */
 export type BrokerStart = {
   readonly host: string;
   readonly port: number;

@@ -6,7 +6,6 @@ import { HeadError } from "./head.js";
 import type { BrokerRefusal } from "./messages.js";
 import { UpstreamError } from "./upstream.js";
 
-/** A request that the broker refuses. */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly refusal: BrokerRefusal;

@@ -118,7 +118,6 @@ async function uidOfRoot(): Promise<number> {
   return Number(await readFile("/proc/sys/kernel/overflowuid", "latin1").catch(() => "65534"));
 }
 
-/** Quotes a path for a shell. */
 export function quoted(path: string): string {
   return `'${path.replaceAll("'", "'\\''")}'`;
 }

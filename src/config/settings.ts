@@ -6,7 +6,6 @@ import { Problem } from "./readers.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The texts of the flags that were given. */
 export type GivenFlags = { readonly [K in keyof Settings]?: string };
 
 /** Members of the home's settings file, as the texts of their flags. `path`: the file's, for messages. */

@@ -5,7 +5,6 @@ import { systemCode } from "../errors.js";
 /** `started`: see `startTime`. */
 export type ProcessIdentity = { readonly pid: number; readonly started: string };
 
-/** Returns the identity of this process. */
 export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, started: startTime(process.pid) ?? "" };
 }

@@ -86,7 +86,6 @@ function noEndpoint(_target: Target, allow: readonly string[]): VaultError {
   return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });
 }
 
-/** Returns what reports a finished request to the audit log and the observers. */
 function reporter(audit: AuditLog | null, observers: Observers): Report {
   return (context, req, status, etag) => {
     const { found, started, caller } = context; // no rest pattern: the copy would cost more than all else here

@@ -57,7 +57,6 @@ export type Service = {
   readonly checkAuditLog: () => Promise<AuditVerdict | null>;
   /** Certificate for new connections. `endsAt`: in milliseconds since 1970. */
   readonly certificate: { readonly endsAt: number };
-  /** Aborted when the server begins to stop. */
   readonly stopSignal: AbortSignal;
   /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;

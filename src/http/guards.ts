@@ -72,7 +72,6 @@ function bracketed(name: string): string {
 
 const credential = /^bearer +([^\s,]+)$/i;
 
-/** Returns the token that a request presents. */
 export type TokenReader = (req: IncomingMessage) => string | undefined;
 
 /** How an API is told who sends a request. */

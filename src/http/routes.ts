@@ -32,7 +32,6 @@ export class EndpointTable {
     }
   }
 
-  /** The patterns of all routes, each once. */
   get patterns(): readonly string[] {
     const routes = [...this.#fixed.values(), ...[...this.#byRoot.values()].flat()];
     return [...new Set(routes.map(({ pattern }) => pattern))];

@@ -30,7 +30,6 @@ export function secretFileName(segment: string): string {
   return directoryName(segment) + sealedSuffix;
 }
 
-/** Returns the file of the blob at a path, below the directory `root`. */
 export function blobFile(root: string, path: string): string {
   const segments = path.split("/");
   const directories = segments.slice(0, -1).map(directoryName);

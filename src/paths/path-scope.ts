@@ -9,7 +9,6 @@ export function isScope(text: string): boolean {
   return isSecretPath(isSubtree(text) ? text.slice(0, -1) : text);
 }
 
-/** Whether a path is in one of the ranges. */
 export function includesPath(ranges: readonly NameRange[], path: string): boolean {
   return ranges.some(({ prefix, exact }) => (exact ? path === prefix : path.startsWith(prefix)));
 }
@@ -22,7 +21,6 @@ export function scopeRanges(scopes: readonly string[]): readonly NameRange[] {
   return largest.sort((a, b) => compareUtf8(a.prefix, b.prefix));
 }
 
-/** Narrows ranges to the paths that start with `prefix`. */
 export function narrowed(ranges: readonly NameRange[], prefix: string): readonly NameRange[] {
   return ranges.flatMap((range) => {
     if (range.prefix.startsWith(prefix)) return [range];

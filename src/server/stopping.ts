@@ -5,7 +5,6 @@ import type { Log } from "../log.js";
 import { stopMs } from "./server-handle.js";
 
 export type Stopper = {
-  /** Aborted when the stop begins. */
   readonly signal: AbortSignal;
   /** Further calls return the same promise. */
   readonly stop: () => Promise<void>;

@@ -14,7 +14,6 @@ import { VaultError } from "../errors.js";
 export const spaces = ["secrets", "trash", "keys"] as const;
 export type Space = (typeof spaces)[number];
 
-/** `count`: number of secrets. */
 export type StoredSnapshot = { readonly directory: string; readonly count: number };
 
 /** The process that reads a frozen vault. */
@@ -37,7 +36,6 @@ export type Change = {
 /** `refused`: index of a change whose expectation did not hold; nothing has changed. */
 export type CommitResult = { readonly committed: true } | { readonly committed: false; readonly refused: number };
 
-/** A document with its name. */
 export type NamedDocument = { readonly name: string; readonly bytes: Bytes };
 
 /** A document to write over the one with the expected tag (null: there is none). */

@@ -131,7 +131,6 @@ function readDepth(query: string): { readonly version: number | null; readonly d
   return { version: readVersion(query), depth: numberIn(query, "depth") };
 }
 
-/** Shows the current version. */
 async function showCurrent(secrets: VaultSecrets, path: string): Promise<Whole> {
   try {
     return data(await secrets.getForVault(path));

@@ -141,7 +141,6 @@ function firstSegment(path: string): string {
   return path.split("/")[0] ?? "";
 }
 
-/** Returns the mount in a path, which is its first segment. */
 function firstMountName(parameter: string): string {
   return mustBeNamed(firstSegment(percentDecode(parameter, "the path")));
 }

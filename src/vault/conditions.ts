@@ -10,7 +10,6 @@ import type { Expected } from "../storage/secret-store.js";
 /** Etags without their quotes, or `*`: any. */
 export type Tags = "*" | readonly string[];
 
-/** Null: no condition. */
 export type Condition = { readonly ifMatch: Tags | null; readonly ifNoneMatch: Tags | null };
 
 /** `tag`: the etag of the current secret. */

@@ -40,7 +40,6 @@ export class VaultRecords {
     this.#header = header;
   }
 
-  /** See `Header.refresh`. */
   refresh(): Promise<void> {
     return this.#header.refresh();
   }
@@ -60,12 +59,10 @@ export class VaultRecords {
     return (await this.#store.shared?.documentTags(names)) ?? [];
   }
 
-  /** See `SecretStore.readDocument`. */
   readDocument(name: string): Promise<StoredDocument | null> {
     return this.#store.readDocument(name);
   }
 
-  /** See `SecretStore.writeDocument`. */
   writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
     return this.#store.writeDocument(name, bytes, expected);
   }

@@ -56,7 +56,6 @@ const shortestBox = nonceBytes + tagBytes;
 const mostVersions = 101;
 const etagBytes = 12;
 
-/** The boxes of one version. */
 export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** Returns a blob of these boxes, in pieces: of the current version, then of the earlier ones. */
@@ -324,7 +323,6 @@ function underEither<S, O>(
 /** The current version of a blob, of which the metadata is open. */
 export type HalfOpen = {
   readonly metadata: Uint8Array;
-  /** Length of the opened value. */
   readonly valueLength: number;
   /** Length of the blob without its earlier versions. */
   readonly currentLength: number;

@@ -69,7 +69,6 @@ export function customOrNull(custom: Custom = {}): Custom | null {
   return Object.keys(custom).length === 0 ? null : custom;
 }
 
-/** Returns the metadata of a version as JSON. */
 export function versionJson({ updatedAt, deletedAt = "", destroyed, version, metadata }: Described): string {
   const times = { created_time: updatedAt, custom_metadata: customOrNull(metadata.custom), deletion_time: deletedAt };
   return JSON.stringify({ ...times, destroyed: destroyed === true, version });

@@ -14,7 +14,6 @@ const mostSpread = 4 * 1024;
 const groupBytes = 3;
 const [lowerHex, upperHex] = [utf8("0123456789abcdef"), utf8("0123456789ABCDEF")];
 
-/** Returns the encodings of a value. */
 export function encodeValue(value: Uint8Array, isText: boolean): readonly Uint8Array[] {
   if (value.length > mostEncoded) return [];
   if (value.length > mostSpread) return base64Parts(value);

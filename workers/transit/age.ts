@@ -25,7 +25,6 @@ const nonce = allocate(12);
 const firstBlock = allocate(16);
 firstBlock[0] = 1;
 
-/** Returns the recipient of a public key. */
 export function recipientText(publicKey: Uint8Array): string {
   return bech32.encodeFromBytes(prefix, publicKey);
 }

@@ -39,7 +39,6 @@ export class KnownKeys {
 export class KnownKey {
   readonly info: KeyInfo;
   readonly name: string;
-  /** Etag of the blob. */
   readonly etag: string;
   readonly #key: SealingKey;
   readonly #blob: Bytes;

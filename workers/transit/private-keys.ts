@@ -24,7 +24,6 @@ import { signPkcs1, verifyPkcs1 } from "./rsa-digest.js";
 
 const curveBytes = 32;
 
-/** Order of P-256. */
 export const p256Order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 const p256OrderBytes = hexBytes(p256Order.toString(16));
 
@@ -83,7 +82,6 @@ export function publicText(type: KeyType, privateKey: KeyObject): string {
   );
 }
 
-/** The public key as PEM (SPKI). */
 function publicPem(privateKey: KeyObject): string {
   return createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
 }

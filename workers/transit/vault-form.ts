@@ -177,7 +177,6 @@ export function writeReference(out: ResponseWriter, input: ListElement): void {
   else out.text('""');
 }
 
-/** Returns a key as Vault shows it. */
 export function shownVaultKey(name: string, info: KeyInfo): object {
   const { type, versions } = info;
   const first = info.minDecryptionVersion;

@@ -336,7 +336,6 @@ function isWithin(path: string | undefined, wanted: string): boolean {
   return wanted.endsWith("/") ? path.startsWith(folderPrefix(wanted)) : path === wanted;
 }
 
-/** Prints a record as one line. */
 function printRecord(io: Io, record: AuditRecord, { json }: OutputFlags): void {
   if (json) printJson(io, record);
   else printRows(io, `${recordLine(record)}\n`);

@@ -53,7 +53,6 @@ export function define(command: Command, io: Io): void {
     .action((path, dash, flags) => put(io, path, dash, flags));
 }
 
-/** Adds the flags for the metadata of a secret. */
 export function withMetadata(command: Command, io: Io): Command {
   return command
     .addOption(new Option("--type <type>", "kind of secret").choices(secretTypes))

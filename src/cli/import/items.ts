@@ -45,7 +45,6 @@ export function standardField(name: string, value: string, label?: string): Fiel
   return { name: [name], value, ...(kind && { kind }), ...(label && { label }) };
 }
 
-/** Returns the secrets of all items. */
 export function readSecrets(items: Iterable<SourceItem>): ParsedSource {
   return joinSources(Array.from(items, readItem));
 }

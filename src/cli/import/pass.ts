@@ -29,7 +29,6 @@ const decryptions = 4;
 /** `target`: the file itself, after its links. `problem`: why it is not read. */
 type StoreFile = { readonly path: string } & ({ readonly target: string } | Problem);
 
-/** Returns where pass keeps its store. */
 export function passStoreDirectory(io: Io): string {
   return io.env["PASSWORD_STORE_DIR"] || join(io.homeDirectory(), ".password-store");
 }

@@ -60,7 +60,6 @@ export interface Io {
   umask(mask: number): number;
   userName(): string;
   hostName(): string;
-  /** Exit code of a command that returns. */
   exitCode: number;
   /** Ends the command now, by default with `exitCode`. */
   exit(code?: number): never;

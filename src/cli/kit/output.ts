@@ -8,7 +8,6 @@ import type { Io } from "./io.js";
 /** Takes a message; returns it with the connection flags of the call in every command that it names. */
 export type Hints = (message: string) => string;
 
-/** The values of the flags of `withOutput`. */
 export type OutputFlags = { readonly json?: true; readonly quiet?: true };
 
 export function withOutput(command: Command): Command {

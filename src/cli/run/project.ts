@@ -127,7 +127,6 @@ function textsIn(list: unknown, where: string): string[] {
   throw invalid(where, "it must be a list of strings");
 }
 
-/** Returns the nearest project file, or null. */
 export async function projectFileAbove(directory: string): Promise<string | null> {
   const file = join(directory, projectFileName);
   try {

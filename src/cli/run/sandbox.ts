@@ -43,7 +43,6 @@ const [filterDescriptor, infoDescriptor] = ["3", "4"];
 
 /** Files of the session's directory. */
 export const sessionFiles = {
-  /** The socket that leads to the broker. */
   relay: "broker.sock",
   /** The socket at which the sandbox asks whether the program may start, and gets signals for it. */
   start: "start.sock",

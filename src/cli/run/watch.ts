@@ -17,7 +17,6 @@ export type WatchOptions = {
   readonly quiet: boolean;
   /** Sent to the command after a change; null: the command is restarted. */
   readonly signal: NodeJS.Signals | null;
-  /** Refresh interval, in milliseconds. */
   readonly intervalMs: number;
   /** Time that the command has to end after TERM, in milliseconds. */
   readonly graceMs: number;

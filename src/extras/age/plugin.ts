@@ -64,7 +64,6 @@ class Peer {
     this.#stanzas = readStanzas(io.stdin);
   }
 
-  /** Returns the next stanza, or null at the end. */
   async next(): Promise<Stanza | null> {
     return (await this.#stanzas.next()).value ?? null;
   }

@@ -33,7 +33,6 @@ export async function* readStanzas(input: AsyncIterable<Uint8Array>): AsyncGener
   if (open !== null) throw new MalformedStanza();
 }
 
-/** Returns the text of a stanza. */
 export function stanzaText(args: readonly string[], body: Uint8Array): string {
   const text = toBase64(body);
   const lines = Array.from({ length: Math.floor(text.length / columns) + 1 }, (_, i) =>

@@ -5,7 +5,6 @@ import type { CheckEntry, SecretEntry, SecretType, StrongroomClient } from "../.
 
 export type Part = "strength" | "reuse" | "search" | "breach";
 
-/** Judgements of one check, and its key. */
 export type Judgements = {
   readonly key: Buffer;
   readonly entries: readonly CheckEntry[];

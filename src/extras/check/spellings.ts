@@ -19,7 +19,6 @@ function table(characters: string): Uint8Array {
   return members;
 }
 
-/** Returns the long runs of base64. */
 export function base64Runs(bytes: Buffer): Run[] {
   const runs: Run[] = [];
   const { length } = bytes;

@@ -31,7 +31,6 @@ const [mostSessions, mostPrompts] = [256, 16];
 /** Limit of the secrets in one reply, in bytes: a message may not be longer. */
 const mostSecretBytes = 7 * 2 ** 20;
 
-/** Questions that the service asks the user. */
 export type Questions = {
   /** Asks for the passphrase, and unlocks; false where the user declined. */
   readonly unlock: (signal: AbortSignal) => Promise<boolean>;

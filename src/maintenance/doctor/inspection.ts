@@ -26,7 +26,6 @@ export type Inspection = {
 };
 
 export type Progress = {
-  /** Adds to the number of expected steps. */
   readonly expect: (steps: number) => void;
   readonly step: () => void;
 };

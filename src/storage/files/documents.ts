@@ -13,7 +13,6 @@ export function isDocumentFile(name: string): boolean {
   return name.endsWith(suffix) && documentName.test(name.slice(0, -suffix.length));
 }
 
-/** Returns a document's file name. */
 export function documentFile(name: string): string {
   if (!documentName.test(name)) throw new Error(`invalid name of a document: ${name}`);
   return name + suffix;

@@ -76,7 +76,6 @@ type LoadedVault = { readonly vault: Vault | null; readonly foreignFiles: number
 
 export class FileStore implements SecretStore {
   readonly vaultPath: string;
-  /** Number of foreign files in the trees. */
   readonly foreignFiles: number;
   /** The directory of secrets was missing, and an empty one was created. */
   readonly madeSecrets: boolean;

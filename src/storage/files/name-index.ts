@@ -2,10 +2,8 @@
 import { compareUtf8, sortUtf8 } from "../../paths/secret-path.js";
 import { type Space, spaces } from "../secret-store.js";
 
-/** The paths of all blobs, by space. */
 export type Names = Readonly<Record<Space, NameIndex>>;
 
-/** `found`: the paths in each space. */
 export function indexNames(found: Partial<Readonly<Record<Space, readonly string[]>>> = {}): Names {
   return Object.fromEntries(spaces.map((space) => [space, new NameIndex(found[space])])) as Names;
 }

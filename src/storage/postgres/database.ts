@@ -19,7 +19,6 @@ export type Value = string | number | Uint8Array | readonly (string | number | n
 
 export type DatabaseOptions = {
   readonly target: ConnectionTarget;
-  /** Password of each new connection. */
   readonly password?: string | Password;
   /** Maximum number of connections. */
   readonly poolSize: number;

@@ -11,7 +11,6 @@ export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnec
   /** Null: no snapshots. */
   readonly snapshotsAt: string | null;
   readonly isServer: boolean;
-  /** See `DatabaseOptions`. */
   readonly clock?: Clock;
   /** See `PostgresStoreOptions`. */
   readonly creates: boolean;

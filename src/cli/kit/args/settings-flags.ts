@@ -57,7 +57,6 @@ export function warnOfUnknownVariables(io: Io): void {
   }
 }
 
-/** The values of the flags of `withStore`. */
 export type StoreFlags = { readonly store?: string; readonly storePasswordFile?: string };
 
 export function withStore(command: Command): Command {

@@ -55,7 +55,6 @@ export async function* secretsAt(client: StrongroomClient, paths: readonly strin
   }
 }
 
-/** Returns the secret, or null when the path has none. */
 export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
   return (await client.getOrUndefined(path)) ?? null;
 }
@@ -122,7 +121,6 @@ export async function isInTrash(client: StrongroomClient, path: string): Promise
 
 export type Trashed = { readonly entries: readonly TrashEntry[]; readonly damaged: readonly string[] };
 
-/** Returns all that is in the trash under a prefix. */
 export async function trashIn(client: StrongroomClient, prefix: string, signal?: AbortSignal): Promise<Trashed> {
   const entries: TrashEntry[] = [];
   const damaged: string[] = [];

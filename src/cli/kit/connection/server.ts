@@ -11,7 +11,6 @@ import { localMinute, printable, say } from "../output.js";
 import { askPassphrase, tries, triesLeft } from "../prompts/passphrase.js";
 import { sandboxFailure } from "./in-sandbox.js";
 
-/** The values of the flags of `withConnection`. */
 export type ConnectionFlags = {
   readonly home?: string;
   readonly address?: string;

@@ -42,7 +42,6 @@ export function startProgram(
   }
 }
 
-/** Returns the failure for a command that could not be started. */
 export function notStarted(error: unknown): CommandFailure {
   const code = systemCode(error) ?? "unknown reason";
   const problem = code === "E2BIG" ? "the environment and the arguments are too large" : "an argument is not valid";

@@ -291,7 +291,6 @@ async function loadEstimate(): Promise<Estimate> {
   };
 }
 
-/** Returns what is wrong with the text of a key, or null when it is right or a passphrase. */
 export function keyProblem(text: Uint8Array): string | null {
   const key = new Uint8Array(new ArrayBuffer(keyBytes));
   const wrong = readKeyText(text, key) ?? [];
