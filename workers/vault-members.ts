@@ -26,10 +26,7 @@ function each<F extends Fate>(fate: F, ...names: readonly string[]): Readonly<Re
   return Object.fromEntries(names.map((name) => [name, fate]));
 }
 
-const method = {
-  list: refused("flag", "must be true or false, for a path that can be listed"),
-  scan: refused("flag"),
-};
+const method = { list: refused("flag", "must be true or false, for a path that can be listed"), scan: refused("flag") };
 const listed = { ...each("honoured", "list", "after", "limit"), scan: method.scan };
 
 const settings = each("honoured", "max_versions", "cas_required", "delete_version_after", "custom_metadata");

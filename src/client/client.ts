@@ -185,10 +185,7 @@ export type Tokens = {
 };
 
 /** The methods for the audit log under shorter names. */
-export type Audit = {
-  readonly read: StrongroomClient["readAudit"];
-  readonly verify: StrongroomClient["verifyAudit"];
-};
+export type Audit = { readonly read: StrongroomClient["readAudit"]; readonly verify: StrongroomClient["verifyAudit"] };
 
 /**
  * Every method may throw a StrongroomError with one of these codes: UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME,

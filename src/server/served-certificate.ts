@@ -18,12 +18,7 @@ const retryMs = 3_600_000;
 
 type Ports = readonly Pick<Listener, "replacePair">[];
 
-type Dependencies = {
-  readonly settings: Settings;
-  readonly home: Home;
-  readonly clock: Clock;
-  readonly log: Log;
-};
+type Dependencies = { readonly settings: Settings; readonly home: Home; readonly clock: Clock; readonly log: Log };
 
 export class ServedCertificate {
   readonly #ports: Ports;

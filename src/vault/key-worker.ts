@@ -44,10 +44,7 @@ export type DerivingRequest = RequestOf<(typeof derivingOperations)[number]>;
 export type Success<R extends Request> = Exclude<ResultOf<R["op"]>, Refusal>;
 
 /** The audit log's. `end` is called with the signature, or with null when the key worker ended before it could sign. */
-export type LastCheckpoint = {
-  readonly text: string;
-  readonly end: (signed: CheckpointSignature | null) => void;
-};
+export type LastCheckpoint = { readonly text: string; readonly end: (signed: CheckpointSignature | null) => void };
 
 export type KeyWorkerOptions = {
   readonly settings: WorkerSettings;
@@ -81,11 +78,7 @@ type Waiting = {
 };
 
 /** One message that was sent, and when, in milliseconds. `opens` are packed: see `Call`. */
-type Sent = {
-  readonly cloned: readonly Waiting[];
-  readonly opens: readonly Waiting[];
-  readonly at: number;
-};
+type Sent = { readonly cloned: readonly Waiting[]; readonly opens: readonly Waiting[]; readonly at: number };
 
 type Thread = {
   readonly pool: Piscina;

@@ -203,14 +203,5 @@ export class RotationSweep {
 }
 
 function newSweep(rotation: string): Sweep {
-  return {
-    rotation,
-    run: null,
-    space: "secrets",
-    after: "",
-    done: 0,
-    damaged: 0,
-    failures: 0,
-    running: false,
-  };
+  return { rotation, run: null, space: "secrets", after: "", done: 0, damaged: 0, failures: 0, running: false };
 }

@@ -86,10 +86,7 @@ function isText(data: unknown, min: number, max: number, oneOf: readonly string[
 }
 
 /** ajv's error for the first invalid field. */
-type Fault = {
-  readonly instancePath: string;
-  readonly params: { readonly missingProperty?: string };
-};
+type Fault = { readonly instancePath: string; readonly params: { readonly missingProperty?: string } };
 type Validator = { (fields: unknown): boolean; readonly errors?: readonly Fault[] | null };
 
 export function bodyReaders(maxValueBytes: number): BodyReaders {

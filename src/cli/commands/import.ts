@@ -120,13 +120,7 @@ async function importSecrets(io: Io, file: string | undefined, flags: Flags): Pr
     say(io, `strongroom: the format is ${source.format}\n`);
   }
   const { entries, refused, leftOut, remarks } = planPaths(source.found, folder, flags.onDuplicate);
-  const tally: Tally = {
-    created: 0,
-    replaced: 0,
-    unchanged: 0,
-    skipped: [],
-    refused: [...source.refused, ...refused],
-  };
+  const tally: Tally = { created: 0, replaced: 0, unchanged: 0, skipped: [], refused: [...source.refused, ...refused] };
   const total = entries.length + tally.refused.length;
   const failure = await untilFailure(io, (signal) => {
     const bar = progressBar(io, "importing");

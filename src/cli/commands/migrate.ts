@@ -15,11 +15,7 @@ import type { Io } from "../kit/io.js";
 import { breakable, phasedBar } from "../kit/output/progress.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../kit/output.js";
 
-type Flags = OutputFlags & {
-  readonly from: string;
-  readonly to: string;
-  readonly storePasswordFile?: string;
-};
+type Flags = OutputFlags & { readonly from: string; readonly to: string; readonly storePasswordFile?: string };
 
 const details = `
 A place is a home directory, or a database as postgres://USER@HOST/DATABASE. The

@@ -20,12 +20,7 @@ import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &
-  StepFlags & {
-    readonly permanent?: true;
-    readonly yes?: true;
-    readonly recursive?: true;
-    readonly dryRun?: true;
-  };
+  StepFlags & { readonly permanent?: true; readonly yes?: true; readonly recursive?: true; readonly dryRun?: true };
 
 /** `shown`: what the user is told, folders by their names. */
 type Found = { readonly paths: readonly string[]; readonly shown: readonly string[] };

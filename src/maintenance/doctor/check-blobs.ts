@@ -27,11 +27,7 @@ import {
 /** A file whose name the server never writes; `path` is the secret path that it may stand for. */
 type ForeignFile = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
 
-type Walk = {
-  readonly inspection: Inspection;
-  readonly secrets: string[];
-  readonly foreignFiles: ForeignFile[];
-};
+type Walk = { readonly inspection: Inspection; readonly secrets: string[]; readonly foreignFiles: ForeignFile[] };
 
 /** `prefix` is null below a directory whose name decodes to no path. */
 type WalkedDirectory = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };

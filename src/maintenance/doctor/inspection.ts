@@ -25,10 +25,7 @@ export type Inspection = {
   readonly progress: Progress;
 };
 
-export type Progress = {
-  readonly expect: (steps: number) => void;
-  readonly step: () => void;
-};
+export type Progress = { readonly expect: (steps: number) => void; readonly step: () => void };
 
 /** Expected kind of a path. A certificate is a file that others may read. */
 export type Kind = "directory" | "file" | "certificate";

@@ -114,11 +114,7 @@ export type Announcement = {
 };
 
 /** `vault`: device and inode of the directory; null in files of earlier versions. */
-type Entry = Holder & {
-  readonly started: string;
-  readonly vault: string | null;
-  readonly start: ServerStart | null;
-};
+type Entry = Holder & { readonly started: string; readonly vault: string | null; readonly start: ServerStart | null };
 
 /** Returns the live server that holds the vault; null when there is none. */
 export async function findHolder(vaultPath: string): Promise<Holder | null> {

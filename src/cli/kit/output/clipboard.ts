@@ -79,11 +79,7 @@ async function sensitive(io: Io, command: CommandLine): Promise<CommandLine> {
 
 /** Detached, so that it outlives the terminal. */
 async function startClearing({ env, program: [node] }: Io, order: ClearOrder): Promise<void> {
-  const child = spawn(node, [clipboardClearFile], {
-    detached: true,
-    stdio: ["pipe", "ignore", "ignore"],
-    env,
-  });
+  const child = spawn(node, [clipboardClearFile], { detached: true, stdio: ["pipe", "ignore", "ignore"], env });
   await new Promise((resolve, reject) => {
     child.on("error", reject);
     child.stdin.on("error", reject).end(JSON.stringify(order), () => resolve(null));
@@ -92,11 +88,7 @@ async function startClearing({ env, program: [node] }: Io, order: ClearOrder): P
 }
 
 /** Values pass through pipes, never through arguments. */
-export type Clipboard = {
-  readonly copy: CommandLine;
-  readonly paste: CommandLine;
-  readonly clear: CommandLine;
-};
+export type Clipboard = { readonly copy: CommandLine; readonly paste: CommandLine; readonly clear: CommandLine };
 
 type Candidate = Clipboard & { readonly works: (environment: NodeJS.ProcessEnv) => boolean };
 

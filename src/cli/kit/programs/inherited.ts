@@ -124,10 +124,7 @@ export function argumentNotUtf8(args: readonly string[]): number | null {
 }
 
 /** Returns the environment without the variables that Node could not read, and their names. */
-function readableVariables(env: NodeJS.ProcessEnv): {
-  readonly env: NodeJS.ProcessEnv;
-  readonly lost: string[];
-} {
+function readableVariables(env: NodeJS.ProcessEnv): { readonly env: NodeJS.ProcessEnv; readonly lost: string[] } {
   const doubtful = Object.entries(env).filter(([name, value]) => `${name}${value}`.includes(replacement));
   if (doubtful.length === 0) return { env, lost: [] };
   const unread = new Set(
