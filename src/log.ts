@@ -8,7 +8,7 @@ export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 /** All fields of a line except time and level. */
-export type LogFields = {
+type LogFields = {
   readonly event: string;
   readonly requestId?: string;
   readonly method?: string;

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { StartError, systemCode } from "./errors.js";
 
 /** Description of the program in package.json. */
-export type Manifest = { readonly version: string; readonly description: string; readonly license: string };
+type Manifest = { readonly version: string; readonly description: string; readonly license: string };
 
 /** Returns the commit from which the program was built; null where the source was no clone. */
 export function readCommit(): string | null {

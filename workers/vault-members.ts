@@ -8,7 +8,7 @@ import { goFlag, goSeconds } from "./go-values.js";
 /** The form of a value that asks for nothing, besides null and an empty text. */
 type Neutral = "text" | "flag" | "number" | "json" | readonly string[];
 
-export type Refused = { readonly neutral: Neutral; readonly reason: string };
+type Refused = { readonly neutral: Neutral; readonly reason: string };
 
 /** `harmless`: it changes nothing that this program does. */
 export type Fate = "honoured" | "harmless" | Refused;

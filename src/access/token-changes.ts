@@ -23,7 +23,7 @@ import {
 
 export const changesName = "token-changes";
 
-export type TokenChanges = {
+type TokenChanges = {
   readonly after: string;
   readonly isClosed: boolean;
   readonly gone: readonly string[];

@@ -79,7 +79,7 @@ export function isShortLived({ parent, session }: UnsignedRecord): boolean {
 export const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
 
 /** `id` null: no document of changes may follow it. */
-export type WholeDocument = TokenDocument & { readonly id: string | null };
+type WholeDocument = TokenDocument & { readonly id: string | null };
 
 export const documentName = "tokens";
 
@@ -161,7 +161,7 @@ export function readDocument(bytes: Uint8Array): WholeDocument | null {
   return { ...document, id: typeof id === "string" ? id : null };
 }
 
-export type Members = { readonly [name: string]: unknown };
+type Members = { readonly [name: string]: unknown };
 
 /** Returns no members for what is not JSON. */
 export function parseMembers(bytes: Uint8Array): Members {

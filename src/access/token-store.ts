@@ -349,7 +349,7 @@ function isLocked(error: unknown): boolean {
 }
 
 /** The vault's MACs of records. */
-export interface RecordVault {
+interface RecordVault {
   /** @throws VaultError VAULT_LOCKED */
   signRecords(texts: readonly string[]): Promise<readonly string[]>;
   /** @throws VaultError VAULT_LOCKED */

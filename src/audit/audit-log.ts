@@ -23,12 +23,12 @@ import { AuditWriter, type CheckpointVerifier, type LastCheckpoint, type Signer 
 const lockoutsMs = 60_000;
 
 /** Makes and checks the MACs of checkpoints while the vault is unlocked. */
-export interface CheckpointKey {
+interface CheckpointKey {
   signCheckpoint(...args: Parameters<Signer>): ReturnType<Signer>;
   verifyCheckpoints(...args: Parameters<CheckpointVerifier>): ReturnType<CheckpointVerifier>;
 }
 
-export type AuditLogOptions = {
+type AuditLogOptions = {
   readonly writer: AuditWriter;
   readonly mode: AuditedMode;
   /** Operations on secrets are refused while records cannot be written. */

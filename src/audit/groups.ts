@@ -5,7 +5,7 @@
 import { type Bytes, lineSequenceNumber, parseChainLine } from "./format.js";
 
 /** A whole line, without its line feed. */
-export type Line = {
+type Line = {
   readonly text: string;
   /** Offset of its first byte, and of the next line's. */
   readonly start: number;
@@ -23,7 +23,7 @@ export function* linesIn(bytes: Uint8Array, start = 0): Generator<Line, void> {
 }
 
 /** A whole group. */
-export type ReadGroup = {
+type ReadGroup = {
   /** All its bytes but the last line. */
   readonly content: Bytes;
   /** The chain's value that its last line claims. */

@@ -40,7 +40,7 @@ type ProblemCode =
 
 export type AuditProblem = { readonly code: ProblemCode; readonly file: string; readonly message: string };
 
-export type FoundCheckpoint = Checkpoint & { readonly file: string };
+type FoundCheckpoint = Checkpoint & { readonly file: string };
 
 export type VerifiedLog = {
   readonly problems: readonly AuditProblem[];
@@ -384,7 +384,7 @@ export type JudgedLog = {
   readonly uncovered: readonly RecordRange[];
 };
 
-export type RecordRange = { readonly first: number; readonly last: number };
+type RecordRange = { readonly first: number; readonly last: number };
 
 /** Judges the checkpoints' MACs, see `format.ts`. One under an unknown key, and before no bridge, is a problem. */
 export async function judgeCheckpoints(

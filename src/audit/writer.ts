@@ -349,7 +349,7 @@ export class AuditWriter {
   }
 }
 
-export type Gap = { readonly count: number; readonly since: number };
+type Gap = { readonly count: number; readonly since: number };
 
 class RecordQueue {
   #records: string[] = [];

@@ -15,7 +15,7 @@ const mostWaiting = 16;
 const maxQuery = 1024;
 
 /** Times are ISO 8601 UTC with milliseconds. All that a person is shown, and all of a request's line that is sent. */
-export type ShownApproval = {
+type ShownApproval = {
   readonly id: string;
   readonly token: string;
   readonly path: string;
@@ -32,13 +32,13 @@ export type ShownApproval = {
 };
 
 /** `target`: with its query, as it is sent; `tree`: see `Session`. */
-export type Asked = Pick<ShownApproval, "token" | "path" | "method" | "host" | "port" | "target"> & {
+type Asked = Pick<ShownApproval, "token" | "path" | "method" | "host" | "port" | "target"> & {
   readonly tree: string;
   readonly findProgram: () => Promise<Program | null>;
 };
 
 /** Decision of a person; `for`: seconds, or one of the names. */
-export type Decision = { readonly approve: boolean; readonly for: number | "request" | "session" };
+type Decision = { readonly approve: boolean; readonly for: number | "request" | "session" };
 
 export type ApprovalOutcome = "approved" | "refused" | "late" | "full";
 

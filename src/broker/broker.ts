@@ -51,7 +51,7 @@ export type BrokerDependencies = {
 export type SessionRules = { readonly allowed: readonly string[]; readonly egress: "any" | "listed" };
 
 /** Where the broker listens: a port of loopback, and perhaps the path of a Unix socket. */
-export type BrokerPlace = Pick<BrokerStart, "port" | "socket">;
+type BrokerPlace = Pick<BrokerStart, "port" | "socket">;
 
 /** Access that a program needs to use the broker. */
 export type BrokerAccess = {

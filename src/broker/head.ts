@@ -41,7 +41,7 @@ export type ResponseHead = {
   readonly closes: boolean;
 };
 
-export type Field = { readonly name: string; readonly value: Uint8Array; readonly line: Uint8Array };
+type Field = { readonly name: string; readonly value: Uint8Array; readonly line: Uint8Array };
 
 /** Why a head is refused. The text never repeats any of its bytes. */
 export class HeadError extends Error {

@@ -19,7 +19,7 @@ export function canonicalHost(text: string): string | null {
   return dnsName.test(name) ? name : null;
 }
 
-export type Authority = { readonly host: string; readonly port: number | null };
+type Authority = { readonly host: string; readonly port: number | null };
 
 /** Reads `HOST` or `HOST:PORT`, an IPv6 address in brackets; null for anything else. */
 export function readAuthority(text: string): Authority | null {

@@ -5,7 +5,7 @@ import type { SessionRules } from "./broker.js";
 import { canonicalHost } from "./host-name.js";
 
 /** `paths` empty: every secret that is bound to a host. */
-export type SessionRequest = SessionRules & { readonly paths: readonly string[]; readonly ttlSeconds: number };
+type SessionRequest = SessionRules & { readonly paths: readonly string[]; readonly ttlSeconds: number };
 
 const defaultSeconds = 8 * 3600;
 

@@ -21,7 +21,7 @@ const noLogin = {
   changed: "the secret has changed since the login began",
 } as const;
 
-export type TokenExchangeDependencies = {
+type TokenExchangeDependencies = {
   readonly secrets: VaultSecrets;
   /** Sends a request to an endpoint, and returns its response. The bytes are moved. */
   readonly send: (request: ExchangeRequest) => Promise<Exchanged>;

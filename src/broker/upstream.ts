@@ -17,7 +17,7 @@ const keepAliveMs = 60_000;
 /** SSL_OP_CLEANSE_PLAINTEXT of OpenSSL 3, which Node does not name: what was received is wiped once it is read. */
 const cleansePlaintext = 2;
 
-export type Target = { readonly host: string; readonly port: number; readonly allowsPrivate: boolean };
+type Target = { readonly host: string; readonly port: number; readonly allowsPrivate: boolean };
 
 /** The upstream could not be reached or did not prove its name. The text is for the client. */
 export class UpstreamError extends Error {

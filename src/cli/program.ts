@@ -17,7 +17,7 @@ import { exitCodesText } from "./kit/errors.js";
 import type { Io } from "./kit/io.js";
 import { printRows } from "./kit/output.js";
 
-export type CommandFile = {
+type CommandFile = {
   /** Adds the command's arguments, flags and action, which has nothing of the world but `io`. */
   readonly define: (command: Command, io: Io) => void;
 };

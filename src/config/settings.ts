@@ -9,7 +9,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export type GivenFlags = { readonly [K in keyof Settings]?: string };
 
 /** Members of the home's settings file, as the texts of their flags. `path`: the file's, for messages. */
-export type FileSettings = { readonly path: string; readonly texts: GivenFlags };
+type FileSettings = { readonly path: string; readonly texts: GivenFlags };
 
 export type SettingsFile = FileSettings & {
   /** Empty without a file. */
@@ -31,8 +31,8 @@ export function emptySettingsFile(home: string): SettingsFile {
 const noFile: FileSettings = { path: "", texts: {} };
 
 /** Where a setting's value comes from, the first of these that has it. */
-export const settingSources = ["flag", "variable", "file", "default"] as const;
-export type SettingSource = (typeof settingSources)[number];
+const settingSources = ["flag", "variable", "file", "default"] as const;
+type SettingSource = (typeof settingSources)[number];
 
 /** An empty variable is an unset one. */
 export function sourceOfSetting(
@@ -106,7 +106,7 @@ function withoutProblems(problems: string[], settings: Settings): Settings {
 }
 
 /** Settings under the names of their flags, for records and comparisons; without home and token. */
-export type NamedSettings = Readonly<Record<string, unknown>>;
+type NamedSettings = Readonly<Record<string, unknown>>;
 
 /** Both settings of the idle timeout are one here. */
 export function namedSettings(settings: Settings): NamedSettings {
@@ -120,7 +120,7 @@ export function namedSettings(settings: Settings): NamedSettings {
 const unnamed: ReadonlySet<keyof Settings> = new Set(["home", "token", "idleTimeoutMs"]);
 
 /** Returns a setting's name among `NamedSettings`; that of the variable for what has no flag. */
-export function settingName(name: keyof Settings): string {
+function settingName(name: keyof Settings): string {
   const { flag, variable } = definitions[name === "idleTimeoutMs" ? "idleTimeout" : name];
   return flag ?? variable;
 }

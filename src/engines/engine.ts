@@ -39,9 +39,9 @@ export type DatabaseEngine = {
   openQueries(place: string, passwordFile: string | null): Promise<Queries>;
 };
 
-export type OpenMode = { readonly creates: boolean };
+type OpenMode = { readonly creates: boolean };
 
-export type Queries = {
+type Queries = {
   /** Returns the rows of one statement, all columns in the database's text format. */
   readonly query: (
     text: string,
@@ -50,7 +50,7 @@ export type Queries = {
   readonly close: () => Promise<void>;
 };
 
-export type ServeOptions = {
+type ServeOptions = {
   readonly settings: Pick<Settings, "store" | "storePasswordFile" | "storeConnections">;
   readonly home: Home;
   readonly files: FileOperations;
@@ -69,7 +69,7 @@ export type ClaimedStore = {
 };
 
 /** `close` also releases the claim. */
-export type ClosableStore = { readonly store: SecretStore; readonly close: () => Promise<void> };
+type ClosableStore = { readonly store: SecretStore; readonly close: () => Promise<void> };
 
 /** In milliseconds. PostgreSQL lists the connections of a server that has ended until its own processes have noticed. */
 const connectionEndMs = 3000;

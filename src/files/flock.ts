@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { StartError, systemCode } from "../errors.js";
 
 /** `impossible`: there is no such command, or the file system has no locks. */
-export type LockOutcome = "ours" | "taken" | "impossible";
+type LockOutcome = "ours" | "taken" | "impossible";
 
 /** @throws StartError or a system error when it is unknown whether the lock is taken */
 export async function flock(descriptor: number): Promise<LockOutcome> {

@@ -6,7 +6,7 @@ import { findWeakPlace } from "../client/ownership.js";
 import { NotPlainFile } from "./durable.js";
 
 /** `path`: leads to this directory, whatever becomes of its name. */
-export type Pinned = { readonly path: string; readonly release: () => Promise<void> };
+type Pinned = { readonly path: string; readonly release: () => Promise<void> };
 
 /**
  * Holds a directory open: another user who can replace it, or a directory above it, then cannot lead a command elsewhere

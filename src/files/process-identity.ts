@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { systemCode } from "../errors.js";
 
 /** `started`: see `startTime`. */
-export type ProcessIdentity = { readonly pid: number; readonly started: string };
+type ProcessIdentity = { readonly pid: number; readonly started: string };
 
 export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, started: startTime(process.pid) ?? "" };

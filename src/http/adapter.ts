@@ -44,7 +44,7 @@ export type Api = TokenRules & {
 };
 
 /** Collaborators that check the requests of one port. */
-export type Port = {
+type Port = {
   readonly api: Api;
   readonly service: Service;
   readonly origin: OriginGuard;
@@ -111,16 +111,16 @@ export const arrival: readonly Step[] = [
 ];
 
 /** The checks of a change in its turn, and of a long read between its parts: a token may have ended while it waited. */
-export const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn, refuseFurtherAttempts];
+const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn, refuseFurtherAttempts];
 
 /** The checks of a response before it leaves. */
-export const departure: readonly ((exchange: Exchange, outcome: Whole) => void)[] = [checkTokenBeforeRead];
+const departure: readonly ((exchange: Exchange, outcome: Whole) => void)[] = [checkTokenBeforeRead];
 
 /** The counters of a refusal. Each returns the error for the client. */
-export const refusal: readonly ((exchange: Exchange, error: unknown) => unknown)[] = [countLogin, countPassphrase];
+const refusal: readonly ((exchange: Exchange, error: unknown) => unknown)[] = [countLogin, countPassphrase];
 
 /** Once the response is sent or lost. `etag`: of the secret that was read or written. */
-export const conclusion: readonly ((exchange: Exchange, status: number, etag: string | null) => void)[] = [
+const conclusion: readonly ((exchange: Exchange, status: number, etag: string | null) => void)[] = [
   record,
   wipeBody,
   delayIdleLock,

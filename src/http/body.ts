@@ -147,12 +147,12 @@ function tooLarge(limit: number): VaultError {
 }
 
 /** Memory for values. An explicit ArrayBuffer, not on V8's heap or in Node's pool, can be wiped and transferred. */
-export function ownMemory(length: number): Bytes {
+function ownMemory(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
 }
 
 /** Memory for passphrases. The vault wipes it when the request has ended, even if the key worker's thread crashed. */
-export function sharedMemory(length: number): SharedBytes {
+function sharedMemory(length: number): SharedBytes {
   return new Uint8Array(new SharedArrayBuffer(length));
 }
 

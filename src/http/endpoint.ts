@@ -86,7 +86,7 @@ export type BodyRule<Memory extends ArrayBufferLike = ArrayBufferLike> = {
 };
 
 /** `change`: handlers get If-Match and If-None-Match; `read`: they get If-None-Match. */
-export type Conditional = "change" | "read" | false;
+type Conditional = "change" | "read" | false;
 
 /** Facts about a request's work for its report. Handlers write them. */
 export interface Recorded {

@@ -72,7 +72,7 @@ function bracketed(name: string): string {
 
 const credential = /^bearer +([^\s,]+)$/i;
 
-export type TokenReader = (req: IncomingMessage) => string | undefined;
+type TokenReader = (req: IncomingMessage) => string | undefined;
 
 /** How an API is told who sends a request. */
 export type TokenRules = {

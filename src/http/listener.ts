@@ -89,7 +89,7 @@ const tlsOptions: SecureContextOptions = {
 };
 
 /** `takesList`: see `addPipeline`; `errors`: how what is no request is refused. */
-export type ListenerApi = { readonly takesList?: boolean; readonly errors?: ErrorForm };
+type ListenerApi = { readonly takesList?: boolean; readonly errors?: ErrorForm };
 
 /** @throws StartError when the certificate cannot be used. */
 export function createListener(

@@ -4,7 +4,7 @@ import { percentDecode } from "../paths/secret-path.js";
 import type { Endpoint, Target } from "./endpoint.js";
 
 /** A path with its endpoints. */
-export type Route = {
+type Route = {
   /** For the log and the metrics: it has the parameter's name, never its text. */
   readonly pattern: string;
   /** The path before and behind its parameter; all of a path without one. */

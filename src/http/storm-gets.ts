@@ -7,7 +7,7 @@ import { percentile, type Vitals } from "../vitals.js";
 const everyMs = 50;
 
 /** Round trips, in milliseconds. */
-export type GetFigures = { readonly gets: number; readonly getP99: number | null; readonly bareP99: number | null };
+type GetFigures = { readonly gets: number; readonly getP99: number | null; readonly bareP99: number | null };
 
 type Reply = { readonly status: number; readonly body: string; readonly ms: number };
 

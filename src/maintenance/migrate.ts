@@ -14,15 +14,15 @@ import type { HeaderCheck } from "./offline-keys.js";
 export type Migrated = { readonly secrets: number; readonly copied: number };
 
 /** `refuseServed` throws when a server uses the store. */
-export type MigrationChecks = {
+type MigrationChecks = {
   readonly isUsable: HeaderCheck;
   readonly refuseServed: (store: SecretStore) => Promise<void>;
 };
 
-export type Phase = "copying" | "comparing";
+type Phase = "copying" | "comparing";
 
 /** Progress and cancellation. */
-export type Watch = {
+type Watch = {
   readonly tick: (phase: Phase, done: number, total: number) => void;
   readonly signal: AbortSignal;
 };

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 /** `suffix`: behind the metric's name. */
 export type Sample = { readonly labels: Labels; readonly value: number; readonly suffix?: string };

@@ -28,7 +28,7 @@ export type Certificate = TlsPair & {
   readonly made: boolean;
 };
 
-export type PairFiles = { readonly certificate: string; readonly privateKey: string };
+type PairFiles = { readonly certificate: string; readonly privateKey: string };
 
 /** Files of the server's pair: the user's by setting, else in the home. */
 export function pairFiles({ tlsCert, tlsKey }: Settings, home: Home): PairFiles {

@@ -5,7 +5,7 @@ import type { Settings } from "../config/definitions.js";
 import type { Family, Sample } from "../metrics/instruments.js";
 import type { VaultFigures } from "../vault/status.js";
 
-export type Measured = {
+type Measured = {
   readonly figures: VaultFigures;
   readonly settings: Pick<Settings, "idleTimeoutMs">;
   readonly tokens: Pick<ClientTokens, "count">;

@@ -82,7 +82,7 @@ function descriptorLimit(): number {
 }
 
 /** `routes`: the patterns of its endpoints. */
-export type VaultListener = {
+type VaultListener = {
   readonly api: Api;
   readonly routes: readonly string[];
   readonly listener: Listener;
@@ -140,7 +140,7 @@ export function serverUrl(address: string, port: number): string {
 }
 
 /** `chosen`: by a setting, so that a problem with it ends the start. */
-export type SocketPlace = { readonly path: string; readonly chosen: boolean };
+type SocketPlace = { readonly path: string; readonly chosen: boolean };
 
 /**
  * Returns where to listen, free of an earlier socket; null when the socket is turned off, or the home's path is too long

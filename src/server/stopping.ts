@@ -4,7 +4,7 @@ import { systemClock, withTimeout } from "../clock.js";
 import type { Log } from "../log.js";
 import { stopMs } from "./server-handle.js";
 
-export type Stopper = {
+type Stopper = {
   readonly signal: AbortSignal;
   /** Further calls return the same promise. */
   readonly stop: () => Promise<void>;

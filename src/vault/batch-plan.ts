@@ -6,7 +6,7 @@ import { type Condition, type Tags, unconditional } from "./conditions.js";
 
 /** `condition` is on the secret at `path`; `target` is the path that a put, move or copy writes. */
 type Common = { readonly index: number; readonly path: string; readonly condition: Condition };
-export type GetStep = Common & { readonly kind: "get" };
+type GetStep = Common & { readonly kind: "get" };
 export type PutStep = Common & { readonly kind: "put"; readonly body: SharedBytes };
 export type DeleteStep = Common & { readonly kind: "delete" };
 export type TrashStep = Common & { readonly kind: "trash" };

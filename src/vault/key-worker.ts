@@ -46,7 +46,7 @@ export type Success<R extends Request> = Exclude<ResultOf<R["op"]>, Refusal>;
 /** The audit log's. `end` is called with the signature, or with null when the key worker ended before it could sign. */
 export type LastCheckpoint = { readonly text: string; readonly end: (signed: CheckpointSignature | null) => void };
 
-export type KeyWorkerOptions = {
+type KeyWorkerOptions = {
   readonly settings: WorkerSettings;
   readonly clock: Clock;
   /** Called when the thread has crashed and a new one, without a header, has replaced it. */

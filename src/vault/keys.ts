@@ -15,9 +15,9 @@ type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "create
 const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created", rotate: "rotated" } as const;
 
 /** `key`: the created or deleted key; null when the result does not name it. */
-export type KeyChange = { readonly response: Bytes; readonly key: KeyDescription | null };
+type KeyChange = { readonly response: Bytes; readonly key: KeyDescription | null };
 
-export type KeySlotsOptions = {
+type KeySlotsOptions = {
   readonly lockState: LockState;
   readonly header: Header;
   readonly sweep: RotationSweep;

@@ -43,7 +43,7 @@ type LockStateOptions = {
 };
 
 /** Why and when the vault was locked last; `at`: milliseconds since 1970. */
-export type LastLock = { readonly reason: LockReason; readonly at: number };
+type LastLock = { readonly reason: LockReason; readonly at: number };
 
 export type DerivationStats = { readonly running: number; readonly waiting: number };
 

@@ -13,7 +13,7 @@ import type { SealedSpace } from "./space.js";
 
 export type RotationProgress = { readonly done: number; readonly total: number };
 
-export type RotationSweepOptions = {
+type RotationSweepOptions = {
   readonly store: SecretStore;
   readonly lockState: LockState;
   readonly spaces: Readonly<Record<Space, SealedSpace>>;

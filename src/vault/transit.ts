@@ -11,7 +11,7 @@ import { always, Conflict, expectedAs, type Permit, repeating } from "./conditio
 import { SealedSpace, type SpaceKind, type SpaceParts } from "./space.js";
 
 /** `form`: of one of Vault's clients. */
-export type Use = {
+type Use = {
   readonly use: TransitUse;
   readonly name: string;
   readonly body: SharedBytes;

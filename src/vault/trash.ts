@@ -53,7 +53,7 @@ type TrashChanges = { readonly changes: readonly Change[]; readonly sealedBytes:
 const sweptAtOnce = 256;
 
 /** Callbacks of a sweep. `kept`: the time of a secret that is too young. `continues`: false ends it. */
-export type Sweep = {
+type Sweep = {
   readonly destroyed: (path: string) => void;
   readonly kept: (deletedAt: number) => void;
   readonly continues: () => boolean;

@@ -24,7 +24,7 @@ import type { VaultTrash } from "./trash.js";
 import { TrashSweep } from "./trash-sweep.js";
 import { UseIndex } from "./uses.js";
 
-export type VaultSettings = LockSettings & {
+type VaultSettings = LockSettings & {
   readonly scryptLogN: number;
   readonly cacheBytes: number;
   readonly maxBatchBytes: number;
@@ -32,7 +32,7 @@ export type VaultSettings = LockSettings & {
   readonly keepTrashDays: number;
 };
 
-export type VaultOptions = {
+type VaultOptions = {
   readonly store: SecretStore;
   readonly settings: VaultSettings;
   readonly clock: Clock;

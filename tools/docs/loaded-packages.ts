@@ -13,7 +13,7 @@ const recorder = fileURLToPath(new URL("../rig/loaded-files.cjs", import.meta.ur
 /** All files of the key worker's thread; the second is our own code. */
 const threadFiles = ["dist/program/piscina-thread.cjs", "dist/workers/key-worker.cjs"] as const;
 
-export type Loaded = { readonly main: readonly string[]; readonly keyWorker: readonly string[] };
+type Loaded = { readonly main: readonly string[]; readonly keyWorker: readonly string[] };
 
 /** A server that has made a vault, stored, read, listed, locked and unlocked. */
 export async function loadedByServer(): Promise<Loaded> {

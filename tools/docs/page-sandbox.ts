@@ -40,7 +40,7 @@ const shownBrokerPort = "13200";
 /** Programs that documents call, and that this machine need not have: here they do nothing. */
 const inert = ["systemctl", "systemd-creds", "loginctl", "psql"];
 
-export type Shown = { readonly code: number; readonly output: string };
+type Shown = { readonly code: number; readonly output: string };
 
 export type Sandbox = {
   /** Runs a script of bash on a terminal, in the page's directory; stops at the first command that fails. */

@@ -6,7 +6,7 @@ import { passphrase } from "./server.js";
 
 export const chromium = "/usr/bin/chromium";
 
-export type Opened = { readonly page: Page; readonly problems: string[]; readonly token: () => string };
+type Opened = { readonly page: Page; readonly problems: string[]; readonly token: () => string };
 
 export async function startBrowser(): Promise<Browser> {
   const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors"];

@@ -27,7 +27,7 @@ type Document = {
   readonly "x-unrouted": { readonly responses: Responses };
 };
 
-export type Judged = {
+type Judged = {
   readonly method: string;
   readonly target: string;
   readonly status: number;

@@ -3,10 +3,10 @@ import { createCipheriv, createHmac, scryptSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-export type Keys = { readonly kek: Uint8Array; readonly masterKey: Uint8Array };
+type Keys = { readonly kek: Uint8Array; readonly masterKey: Uint8Array };
 
 /** `oldKey`: while the master key is being rotated. */
-export type DecodedHeader = Keys & { readonly oldKey: Uint8Array | null };
+type DecodedHeader = Keys & { readonly oldKey: Uint8Array | null };
 
 type Wrapping = {
   readonly kdf: { readonly logN: number; readonly r: number; readonly p: number; readonly salt: string };

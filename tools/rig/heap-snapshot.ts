@@ -6,7 +6,7 @@ import { PatternSearch } from "./pattern-search.js";
 import type { ServerProcess } from "./process.js";
 import { mustStatus } from "./test-client.js";
 
-export type Snapshots = { readonly frontEnd: Uint8Array; readonly keyWorker: Uint8Array };
+type Snapshots = { readonly frontEnd: Uint8Array; readonly keyWorker: Uint8Array };
 
 export async function takeSnapshots(server: ServerProcess): Promise<Snapshots> {
   const directory = temporaryDirectory();

@@ -4,7 +4,7 @@
  */
 
 /** Bytes to search for; at least two. */
-export type Pattern = { readonly bytes: Uint8Array };
+type Pattern = { readonly bytes: Uint8Array };
 
 export class PatternSearch<P extends Pattern> {
   /** Length of the shortest pattern; only so many first bytes of each pattern decide where the search looks. */

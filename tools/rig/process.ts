@@ -76,7 +76,7 @@ export type ServerProcess = TestServer & {
 const controlFile = fileURLToPath(new URL("./control.cjs", import.meta.url));
 
 /** The built command, and the flags of the Node that runs it. `under`: a command that runs it. */
-export type Program = {
+type Program = {
   readonly main: string;
   readonly nodeFlags: readonly string[];
   readonly under?: readonly string[];

@@ -14,7 +14,7 @@ export const needProcess: readonly string[] =
   "serve run run-environment agent agent-relay browse edit pick ssh-agent keyring mcp up prove".split(" ");
 
 /** Thrown by `exit`, in place of the end of the process. */
-export class Exited extends Error {}
+class Exited extends Error {}
 
 export type StringIo = Io & {
   /** Returns the output on standard output and standard error so far. */
@@ -27,7 +27,7 @@ export type StringIoOptions = Partial<Io> & {
 };
 
 /** The mask of the tests' process, to which `runHere` returns it after a command has set its own. */
-export const ownUmask = process.umask();
+const ownUmask = process.umask();
 
 /** Returns an Io without a terminal, which sends no signals. */
 export function stringIo({ input = new Uint8Array(), ...given }: StringIoOptions = {}): StringIo {

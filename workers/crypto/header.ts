@@ -47,7 +47,7 @@ export const scryptShape = { r: 8, p: 1 };
 
 export type Kdf = { readonly logN: number; readonly salt: Bytes };
 
-export type WrappedKey = { readonly createdAt: string; readonly wrappedKey: Bytes; readonly check: Bytes };
+type WrappedKey = { readonly createdAt: string; readonly wrappedKey: Bytes; readonly check: Bytes };
 export type PassphraseSlot = WrappedKey & { readonly kind: "passphrase"; readonly kdf: Kdf };
 export type KeySlot = WrappedKey & {
   readonly kind: "key";

@@ -121,7 +121,7 @@ function doubled(l: Uint8Array): Bytes {
 }
 
 /** A plaintext and its AAD, which may depend on the nonces of all boxes that are sealed together. */
-export type Part = { readonly plaintext: Uint8Array; readonly aad: (nonces: readonly Uint8Array[]) => Uint8Array };
+type Part = { readonly plaintext: Uint8Array; readonly aad: (nonces: readonly Uint8Array[]) => Uint8Array };
 
 /** The pieces of a box, in order: nonce (24) ‖ ciphertext ‖ tag (16). */
 export type Box = readonly Uint8Array[];

@@ -116,7 +116,7 @@ type Field = { readonly name: string; found: Found; readonly next: Field | null 
 export type ListElement = FoundFields | Found;
 
 /** Where an array of objects is: in the field with this name, of at most so many elements. */
-export type ListField = { readonly name: string; readonly most: number };
+type ListField = { readonly name: string; readonly most: number };
 
 /**
  * Returns the named fields of a JSON object, and those of the objects in the array that is in one of them; null when

@@ -7,7 +7,7 @@ import type { WordTable } from "../check/words.js";
 import { allocate, utf8 } from "../memory.js";
 
 /** `secret`: as above; `address`: a URL without a secret, a host or an e-mail address; `text`: anything else. */
-export type ValueForm = "secret" | "address" | "text";
+type ValueForm = "secret" | "address" | "text";
 
 const shortestRandom = 12;
 const randomScore: Score = 3;

@@ -24,7 +24,7 @@ import type { KeyType } from "./key-types.js";
 /** The most versions of one key: its metadata is read as a whole. */
 export const mostKeyVersions = 500;
 
-export type KeyVersion = { readonly createdAt: string; readonly publicKey?: string; readonly messages?: number };
+type KeyVersion = { readonly createdAt: string; readonly publicKey?: string; readonly messages?: number };
 
 /** The properties of a key without its private parts. */
 export type KeyInfo = {

@@ -87,7 +87,7 @@ function publicPem(privateKey: KeyObject): string {
 }
 
 /** Why key material cannot be imported: it is no key of the type, or its parts do not belong together. */
-export type ImportProblem = "foreign" | "damaged";
+type ImportProblem = "foreign" | "damaged";
 
 /**
  * Checks key material that a client brings: PKCS #8 (DER) of an asymmetric key, else the key's bytes. Returns the private

@@ -15,7 +15,7 @@ import {
 import { accessToken } from "./tokens.js";
 
 /** Inputs of a request for a token. */
-export type Asking = Pick<HeadRequest, "path" | "binding" | "value" | "now">;
+type Asking = Pick<HeadRequest, "path" | "binding" | "value" | "now">;
 
 type Pieces = { readonly lines: readonly (Uint8Array | string)[]; readonly body: Uint8Array | null };
 

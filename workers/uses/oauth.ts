@@ -7,7 +7,7 @@ import { toBase64 } from "../transit/base64.js";
 import { type Endpoint, urlEndpoint } from "./token-response.js";
 
 /** The secret's value; a client without a secret is public. In scratch memory. */
-export type Grant = { readonly refreshToken: Uint8Array | null; readonly clientSecret: Uint8Array | null };
+type Grant = { readonly refreshToken: Uint8Array | null; readonly clientSecret: Uint8Array | null };
 
 /** Reads the secret's value; null when it is no JSON object of texts. */
 export function readGrant(value: Uint8Array): Grant | null {

@@ -24,7 +24,7 @@ export type TokenResponse = { readonly status: number; readonly body: Uint8Array
 const minute = 60_000;
 
 /** Returns when the use of a token ends: 5 minutes before its end, or after half its life where that is under 10 minutes. */
-export function endOfUse(now: number, end: number): number {
+function endOfUse(now: number, end: number): number {
   return end - now < 10 * minute ? now + (end - now) / 2 : end - 5 * minute;
 }
 

@@ -14,7 +14,7 @@ const longestMs = 60_000;
 
 const refreshMs = 500;
 
-export type HookOptions = {
+type HookOptions = {
   /** The program, without arguments: no shell reads it. */
   readonly program: string;
   readonly environment: NodeJS.ProcessEnv;

@@ -325,7 +325,7 @@ async function* recordsAfter(client: StrongroomClient, after: number): AsyncGene
   }
 }
 
-export function matches(record: AuditRecord, { token, path, since }: Filter): boolean {
+function matches(record: AuditRecord, { token, path, since }: Filter): boolean {
   if (token !== undefined && record.token !== token) return false;
   if (since !== undefined && Date.parse(record.time) < since.getTime()) return false;
   return path === undefined || [record.path, record.to, record.prefix].some((one) => isWithin(one, path));

@@ -187,7 +187,7 @@ type ServedFlags = OutputFlags &
     readonly dryRun?: true;
   };
 
-export async function createToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
+async function createToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
   const { path: paths, can, ttl, dryRun } = flags;
   await checkTarget(flags);
   if (dryRun) return report(io, flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
@@ -221,7 +221,7 @@ async function rotateRootToken(io: Io, flags: ServedFlags): Promise<void> {
   report(io, flags, { name: "root" }, "the server has a new root token, and has written it into its token file");
 }
 
-export async function revokeToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
+async function revokeToken(io: Io, name: string, flags: ServedFlags): Promise<void> {
   if (flags.dryRun)
     return report(io, flags, { dryRun: true, name }, `the token ${name} would be revoked: nothing was done`);
   await withClient(io, flags, (client) => ofToken(name, client.tokens.revoke(name)));
@@ -238,7 +238,7 @@ async function ofToken<T>(name: string, request: Promise<T>): Promise<T> {
   }
 }
 
-export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
+async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
   const { tokens } = await withClient(io, flags, (client) => client.tokens.list());
   if (flags.json) return printJson(io, { tokens });
   const width = Math.max(0, ...tokens.map(({ name }) => name.length));
@@ -254,7 +254,7 @@ export async function listTokens(io: Io, flags: ServedFlags): Promise<void> {
   sayIfEmpty(io, tokens.length, "no client tokens: strongroom token create  makes one", flags);
 }
 
-export async function showSelf(io: Io, flags: ServedFlags): Promise<void> {
+async function showSelf(io: Io, flags: ServedFlags): Promise<void> {
   const token = await withClient(io, flags, (client) => client.tokens.self());
   if (flags.json) printJson(io, token);
   else printRows(io, `${token.name}: ${formatScope(token)}, ${formatExpiry(token)}\n`);

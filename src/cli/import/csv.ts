@@ -53,7 +53,7 @@ function findDelimiter(text: string): string {
 }
 
 /** `dropped`: columns that may be lost. */
-export type CsvOptions = { readonly isGuessed: boolean; readonly dropped: readonly string[] };
+type CsvOptions = { readonly isGuessed: boolean; readonly dropped: readonly string[] };
 
 /**
  * Reads the rows. `isGuessed`: the format was found out from the header, so an unknown column, even an empty one, shows that

@@ -18,7 +18,7 @@ import { isKeePass, readKeePass } from "./keepass.js";
 import { type GpgOptions, passStoreDirectory, readPassStore } from "./pass.js";
 import { isZip, memberNames } from "./zip.js";
 
-export type ImportOptions = GpgOptions & {
+type ImportOptions = GpgOptions & {
   /** Columns of a CSV file that may be lost. */
   readonly dropped: readonly string[];
   /** The values of a dotenv file are replaced by references afterwards. */
@@ -41,7 +41,7 @@ type SourceFile = {
   readonly isGuessed: boolean;
 };
 
-export type Format = {
+type Format = {
   readonly name: string;
   readonly help: string;
   readonly recognizes: (file: SourceFile) => boolean | Promise<boolean>;
@@ -110,7 +110,7 @@ function csvFormat(dialect: Dialect): Format {
   };
 }
 
-export type ReadSource = ParsedSource & { readonly format: string };
+type ReadSource = ParsedSource & { readonly format: string };
 
 /** Reads and parses the whole source; without a format, finds it out from the file. @throws CommandFailure usage */
 export async function readSource(

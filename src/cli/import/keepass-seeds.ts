@@ -12,7 +12,7 @@ import { type SeedFields, seedUrl } from "./seeds.js";
 
 const encodings = { "": "utf8", "-Hex": "hex", "-Base32": "base32", "-Base64": "base64" } as const;
 
-export type KeePassSeeds = {
+type KeePassSeeds = {
   readonly seeds: readonly Field[];
   readonly refused: readonly Refused[];
   /** Strings that are part of a seed, and no fields of their own. */

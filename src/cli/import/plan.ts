@@ -3,7 +3,7 @@ import { canonicalPath, folderPrefix, problemOfPath } from "../kit/args/paths.js
 import { type DuplicateAction, resolveDuplicates } from "./duplicates.js";
 import type { ImportEntry, Item, Refused } from "./entry.js";
 
-export type Plan = {
+type Plan = {
   readonly entries: readonly ImportEntry[];
   readonly refused: readonly Refused[];
   readonly leftOut: readonly string[];

@@ -14,9 +14,9 @@ import { type Assignment, parseDotenv } from "./dotenv.js";
 import { isReference } from "./dotenv-values.js";
 
 /** A line that keeps its value. */
-export type KeptLine = { readonly line: number; readonly name: string; readonly why: string };
+type KeptLine = { readonly line: number; readonly name: string; readonly why: string };
 
-export type Rewritten = { readonly rewritten: number; readonly kept: readonly KeptLine[] };
+type Rewritten = { readonly rewritten: number; readonly kept: readonly KeptLine[] };
 
 type Options = {
   /** Returns the path at which a variable is stored; null when it was not imported. */

@@ -3,9 +3,9 @@ import { utf8, withScratch } from "../../../workers/memory.js";
 import { oneTimeCode } from "../../../workers/transit/one-time-code.js";
 
 /** `value`: what is stored. `codes`: equal for seeds that always give the same codes. */
-export type Seed = { readonly value: string; readonly codes: string };
+type Seed = { readonly value: string; readonly codes: string };
 
-export type UnusableSeed = { readonly problem: string };
+type UnusableSeed = { readonly problem: string };
 
 /** Returns whether a value says of itself that it is a seed, of any kind. */
 export function isSeedUrl(value: string): boolean {
@@ -69,7 +69,7 @@ export function seedUrl({ secret, encoding, algorithm, digits, period, isSteam }
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /** RFC 4648 section 6, without padding. */
-export function base32(bytes: Uint8Array): string {
+function base32(bytes: Uint8Array): string {
   let [text, bits, held] = ["", 0, 0];
   for (const byte of bytes) {
     bits = ((bits << 8) | byte) & 0xfff;

@@ -21,7 +21,7 @@ export type OutputStream = NodeJS.WritableStream & {
 };
 
 /** A descriptor, this process's own stream, or none. */
-export type ChildStream = number | "inherit" | "ignore";
+type ChildStream = number | "inherit" | "ignore";
 
 /** Members of the process and the machine that a command may use. */
 export interface Io {

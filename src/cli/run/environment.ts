@@ -30,7 +30,7 @@ export type Sources = {
 };
 
 /** `sha256`: of the content that the user has allowed, for the env file of a project. */
-export type EnvFile = { readonly file: string; readonly sha256?: string };
+type EnvFile = { readonly file: string; readonly sha256?: string };
 
 export type Environment = {
   /** Variables that differ from our own environment. */

@@ -27,7 +27,7 @@ import {
 /** `own`: an empty directory that the program can write; `empty`: a read-only empty directory; `blank`: for a file. */
 type MountKind = "writable" | "readOnly" | "own" | "frame" | "empty" | "blank";
 
-export type Entry =
+type Entry =
   | { readonly name: string; readonly kind: "bound"; readonly identity: Identity }
   | { readonly name: string; readonly kind: "link"; readonly target: string };
 
@@ -57,9 +57,9 @@ export type Expected = {
   readonly exposed: readonly string[];
 };
 
-export type Plan = { readonly mounts: readonly Mount[]; readonly expected: Expected };
+type Plan = { readonly mounts: readonly Mount[]; readonly expected: Expected };
 
-export type PlanRequest = {
+type PlanRequest = {
   /** Directories without links in their paths. */
   readonly writable: readonly string[];
   /** Directories that the program has to itself: the content of the host's is not seen. */

@@ -17,7 +17,7 @@ import type { Expected } from "./sandbox-plan.js";
 export const startAllowed = "start";
 
 /** Endpoint that the sandbox is connected to from before the program's start to its end. */
-export type Gate = {
+type Gate = {
   /** Returns false where the program has not been started. */
   send(signal: NodeJS.Signals): boolean;
   /** Ends all processes in the sandbox; returns false where there are none yet. */

@@ -16,7 +16,7 @@ import { planStreams, type Streams } from "./sandbox-streams.js";
 import { seccompFilter } from "./seccomp-filter.js";
 import { findSystemProgram } from "./system-program.js";
 
-export type SandboxOptions = {
+type SandboxOptions = {
   readonly command: readonly string[];
   /** Where the vault is. */
   readonly place: Place;

@@ -14,7 +14,7 @@ import { findProgram } from "../kit/programs/find-program.js";
 import { walk } from "./path-walk.js";
 
 /** `file` has no links in its path. `replaceable`: a path on the way to the program that this user can change. */
-export type SystemProgram =
+type SystemProgram =
   | { readonly file: string }
   | { readonly found: string; readonly replaceable: string }
   | { readonly found: null };

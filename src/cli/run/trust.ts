@@ -31,7 +31,7 @@ const overriding = [
 ];
 
 /** `missing`: variables that name nothing that can be read; the system's roots stand in for it. */
-export type Trust = { readonly variables: Readonly<Record<string, string>>; readonly missing: readonly string[] };
+type Trust = { readonly variables: Readonly<Record<string, string>>; readonly missing: readonly string[] };
 
 /**
  * Writes the files into a directory, and returns the variables that name them. Each variable keeps what it said: its file has

@@ -21,7 +21,7 @@ export function problemOfName(name: string): string | null {
 export const namings = ["last", "path"] as const;
 export type Naming = (typeof namings)[number];
 
-export type NameRules = {
+type NameRules = {
   readonly naming: Naming;
   /** Prefix of all paths. */
   readonly folder: string;

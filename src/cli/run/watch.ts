@@ -11,7 +11,7 @@ import { printable, say } from "../kit/output.js";
 import { childPids, runChild } from "../kit/programs/child-process.js";
 import { listVariables, type Sources } from "./environment.js";
 
-export type WatchOptions = {
+type WatchOptions = {
   readonly sources: Sources;
   readonly connection: ConnectionFlags;
   readonly quiet: boolean;

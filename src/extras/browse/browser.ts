@@ -26,7 +26,7 @@ import {
   versionsPane,
 } from "./view.js";
 
-export type BrowserDependencies = {
+type BrowserDependencies = {
   readonly client: StrongroomClient;
   readonly commands: OwnCommands;
   readonly paint: Paint;

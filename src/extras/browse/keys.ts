@@ -4,7 +4,7 @@ import { StringDecoder } from "node:string_decoder";
 /** `text`: what a character key or a paste would write, on one line. */
 export type Key = { readonly name: KeyName; readonly text: string };
 
-export type KeyName =
+type KeyName =
   | "text"
   | "paste"
   | "enter"

@@ -30,7 +30,7 @@ export type Pane = {
 /** A line that is being typed: a search, or a reply to a question. */
 export type Input = { readonly question: string; text: string };
 
-export type Content = {
+type Content = {
   readonly pane: Pane;
   /** Shown in place of the details; its lines may be bytes of a value. */
   readonly box: { readonly title: string; readonly lines: readonly Line[] } | null;

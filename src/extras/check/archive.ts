@@ -6,7 +6,7 @@ import { reasons } from "./unsearched.js";
 type Reason = (typeof reasons)["compressed" | "encrypted" | "large"];
 
 /** `content` returns the reason where it cannot be read. */
-export type Archived = { readonly name: string; readonly content: () => Buffer | Reason };
+type Archived = { readonly name: string; readonly content: () => Buffer | Reason };
 
 /** First bytes of the compressed forms that are read here, in hex. */
 const [gzip, zip] = ["1f8b08", "504b0304"];

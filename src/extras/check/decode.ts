@@ -7,10 +7,10 @@ import { openArchive } from "./archive.js";
 import { asUtf8, base64Runs, decodedBase64, escapedParts, unescaped } from "./spellings.js";
 
 /** `inner`: a file in an archive, or "". `line` returns the file's line that a place is in; null in a binary file. */
-export type Reading = { readonly bytes: Buffer; readonly inner: string; readonly line: (at: number) => number | null };
+type Reading = { readonly bytes: Buffer; readonly inner: string; readonly line: (at: number) => number | null };
 
 /** Called with the reason for content that cannot be read. */
-export type Refuse = (why: string) => void;
+type Refuse = (why: string) => void;
 
 /** Base64 in base64, as a pull secret in a manifest that was encoded again, and escapes in it. */
 const deepest = 4;

@@ -14,7 +14,7 @@ import { historyOf, type Objects, objectsOf, withStored } from "./history.js";
 import { mostBytes, type ScannedFile, shown } from "./scanned-file.js";
 import { reasons, type UnsearchedList } from "./unsearched.js";
 
-export type What = {
+type What = {
   readonly staged: boolean;
   readonly history: boolean;
   /** Also what git ignores. */

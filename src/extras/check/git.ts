@@ -20,7 +20,7 @@ export async function findRepository(place: GitPlace): Promise<Repository> {
   return { ...place, own: resolve(place.directory, own), common: resolve(place.directory, common) };
 }
 
-export type GitResult = { readonly status: number | null; readonly stdout: Buffer; readonly stderr: string };
+type GitResult = { readonly status: number | null; readonly stdout: Buffer; readonly stderr: string };
 
 /** @throws CommandFailure unexpected, when git fails */
 export async function mustRun(place: GitPlace, args: readonly string[], input = ""): Promise<Buffer> {

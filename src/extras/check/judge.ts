@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 import { folderPrefix } from "../../cli/kit/args/paths.js";
 import type { CheckEntry, SecretEntry, SecretType, StrongroomClient } from "../../client/client.js";
 
-export type Part = "strength" | "reuse" | "search" | "breach";
+type Part = "strength" | "reuse" | "search" | "breach";
 
-export type Judgements = {
+type Judgements = {
   readonly key: Buffer;
   readonly entries: readonly CheckEntry[];
   readonly damaged: readonly string[];

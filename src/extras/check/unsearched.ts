@@ -16,14 +16,14 @@ export const reasons = {
 } as const;
 
 /** Reasons why a file is no part of the search: they leave the exit code as it is. */
-export const harmless = {
+const harmless = {
   ignored: "git ignores it: --ignored searches it",
   worktree: "another work tree of the repository: scan it by itself",
   link: "a symbolic link that leads out of the directory",
 } as const;
 
 /** `isHarmless`: the search of what was asked for is complete without it. */
-export type Unsearched = { readonly file: string; readonly why: string; readonly isHarmless: boolean };
+type Unsearched = { readonly file: string; readonly why: string; readonly isHarmless: boolean };
 
 export class UnsearchedList {
   readonly all: Unsearched[] = [];

@@ -31,7 +31,7 @@ const [mostSessions, mostPrompts] = [256, 16];
 /** Limit of the secrets in one reply, in bytes: a message may not be longer. */
 const mostSecretBytes = 7 * 2 ** 20;
 
-export type Questions = {
+type Questions = {
   /** Asks for the passphrase, and unlocks; false where the user declined. */
   readonly unlock: (signal: AbortSignal) => Promise<boolean>;
   /** Whether a value may go out; null: nothing asks. */

@@ -17,7 +17,7 @@ import { type Space, spaces } from "../../storage/secret-store.js";
  * `exists`: something would be overwritten; `uninitialized`: there is no vault; `damaged`: the archive or the vault's
  * header; `aborted`: by the user; `unusable`: any other reason.
  */
-export type BackupProblem = "exists" | "uninitialized" | "damaged" | "aborted" | "unusable";
+type BackupProblem = "exists" | "uninitialized" | "damaged" | "aborted" | "unusable";
 
 /** The message is for people: what is wrong, and what to do. */
 export class BackupError extends Error {

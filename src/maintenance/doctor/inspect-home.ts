@@ -29,7 +29,7 @@ export type DoctorOptions = {
   readonly onProgress: (done: number, total: number) => void;
 };
 
-export type FixedFinding = Finding & { readonly did: string };
+type FixedFinding = Finding & { readonly did: string };
 
 export type Diagnosis = VaultFacts & {
   readonly home: string;

@@ -28,7 +28,7 @@ export type Inspection = {
 export type Progress = { readonly expect: (steps: number) => void; readonly step: () => void };
 
 /** Expected kind of a path. A certificate is a file that others may read. */
-export type Kind = "directory" | "file" | "certificate";
+type Kind = "directory" | "file" | "certificate";
 
 type Modes = { readonly wanted: number; readonly needed: number; readonly forbidden: number };
 

@@ -144,7 +144,7 @@ export async function enterHolder(vaultPath: string): Promise<Holder | null> {
 }
 
 /** Adds where this process, which must have been entered, listens. */
-export async function announceHolder(vaultPath: string, announcement: Announcement): Promise<void> {
+async function announceHolder(vaultPath: string, announcement: Announcement): Promise<void> {
   await moveIntoPlace(systemFiles, pidFilePath(vaultPath), await ownEntry(vaultPath, announcement));
 }
 

@@ -216,7 +216,7 @@ export class Tree {
   }
 }
 
-export type FoundNames = {
+type FoundNames = {
   readonly names: Names;
   /** Number of foreign files and directories, which are left alone. */
   readonly foreignFiles: number;

@@ -6,7 +6,7 @@ import { readConnectionUrl } from "./connection-url.js";
 import { openPassword } from "./pass-file.js";
 import type { PostgresStore } from "./postgres-store.js";
 
-export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnections"> & {
+type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnections"> & {
   readonly store: string;
   /** Null: no snapshots. */
   readonly snapshotsAt: string | null;

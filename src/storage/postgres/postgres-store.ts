@@ -36,7 +36,7 @@ import {
 } from "./statement-values.js";
 import { maxHeadsBytes, statements, statementsIn, tooLarge } from "./statements.js";
 
-export type PostgresStoreOptions = DatabaseOptions & {
+type PostgresStoreOptions = DatabaseOptions & {
   /** Local directory for snapshots: absolute, existing, private to the user, used only by this server. Null: no snapshots. */
   readonly snapshotsAt: string | null;
   /** Creates or updates the schema. False for reading: a database without the schema then has no vault. */

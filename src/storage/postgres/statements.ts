@@ -118,7 +118,7 @@ export const statements = {
 } as const satisfies Readonly<Record<string, Statement>>;
 
 /** Statements that read the blobs of one space. */
-export type SpaceStatements = ReturnType<typeof spaceStatements>;
+type SpaceStatements = ReturnType<typeof spaceStatements>;
 
 const counts: Partial<Readonly<Record<Space, string>>> = {
   secrets: `SELECT LEAST(GREATEST(SUM(n.secrets), 0), ${Number.MAX_SAFE_INTEGER})

@@ -216,7 +216,7 @@ function newDirectory(io: Io, { directory }: SocketAgent): string {
 }
 
 /** A program that asks the user, as SSH_ASKPASS names it, and its environment. */
-export type Askpass = { readonly program: string; readonly env: NodeJS.ProcessEnv };
+type Askpass = { readonly program: string; readonly env: NodeJS.ProcessEnv };
 
 /** Returns null where it could not show anything. */
 export function findAskpass(io: Io): Askpass | null {

@@ -14,7 +14,7 @@ import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { printable } from "../output.js";
 
-export type BackgroundServer = { readonly pid: number; readonly log: string; readonly address: string };
+type BackgroundServer = { readonly pid: number; readonly log: string; readonly address: string };
 
 const logName = "serve.log";
 const maxLogBytes = 10 * 2 ** 20;

@@ -119,7 +119,7 @@ export async function isInTrash(client: StrongroomClient, path: string): Promise
   }
 }
 
-export type Trashed = { readonly entries: readonly TrashEntry[]; readonly damaged: readonly string[] };
+type Trashed = { readonly entries: readonly TrashEntry[]; readonly damaged: readonly string[] };
 
 export async function trashIn(client: StrongroomClient, prefix: string, signal?: AbortSignal): Promise<Trashed> {
   const entries: TrashEntry[] = [];

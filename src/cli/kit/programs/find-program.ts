@@ -9,7 +9,7 @@ import { say } from "../output.js";
 export const notFound = 127;
 const notExecutable = 126;
 
-export type Found = { readonly file: string } | { readonly status: number; readonly problem: string };
+type Found = { readonly file: string } | { readonly status: number; readonly problem: string };
 
 /** Where execvp looks when there is no PATH. */
 const defaultPath = "/bin:/usr/bin";

@@ -44,7 +44,7 @@ function readInherited(hup: string | undefined, text = ""): Inherited {
 }
 
 /** Program, name and arguments, as `spawn` takes them. */
-export type Start = { readonly file: string; readonly argv0: string; readonly args: readonly string[] };
+type Start = { readonly file: string; readonly argv0: string; readonly args: readonly string[] };
 
 const envFile = "/usr/bin/env";
 

@@ -4,7 +4,7 @@ import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import { type CommandLine, feed, isInPath, output } from "./programs.js";
 
-export type Keyring = {
+type Keyring = {
   /** @throws CommandFailure */
   readonly store: (vault: string, key: string) => Promise<void>;
   /** Returns null when there is none; the caller wipes it. */

@@ -152,7 +152,7 @@ function withoutNewline(bytes: Bytes): number {
 const goodScore = 3;
 
 /** `raw`: what cannot be typed in a passphrase from a file, such as a line break, is meant. */
-export type NewPassphraseSource = PassphraseSource & { readonly raw?: true; readonly quiet?: true };
+type NewPassphraseSource = PassphraseSource & { readonly raw?: true; readonly quiet?: true };
 
 /** Adds the flag for a new passphrase from a file. */
 export function withRawPassphrase(command: Command): Command {

@@ -28,7 +28,7 @@ const checkBytes = 4;
 const shareLetters = Math.ceil(((headBytes + keyBytes + 1 + checkBytes) * 8) / 5);
 const minThreshold = 2;
 
-export type Share = {
+type Share = {
   readonly threshold: number;
   /** The same in all shares of one key; the threshold is part of it. */
   readonly set: string;

@@ -5,7 +5,7 @@ import { mpint, string } from "./ssh-wire.js";
 const curve = "nistp256";
 
 /** How a transit key signs what SSH asks for. */
-export type SshSigning = {
+type SshSigning = {
   readonly hash: "sha2-256" | "sha2-512";
   readonly marshaling?: "jws";
   readonly signatureAlgorithm?: "pkcs1v15";
