@@ -36,7 +36,7 @@ export class ChildLimits {
 
   /** Counts a creation. @throws VaultError RATE_LIMITED */
   spendCreation(parent: Parent): void {
-    const [tree, now] = [this.#treeOf(parent), this.#clock.elapsed()];
+    const [tree, now] = [this.#tokenTree(parent), this.#clock.elapsed()];
     const isRecent = (at: number) => now - at < windowMs;
     const recent = (this.#creations.get(tree) ?? []).filter(isRecent);
     if (recent.length >= maxCreations) {
@@ -54,7 +54,7 @@ export class ChildLimits {
   /** @param tokens no child token among them has ended @throws VaultError RATE_LIMITED */
   refuseTooMany(tokens: readonly TokenRecord[], parent: Parent): void {
     const { ofTree, inAll } = this.#maxLiving;
-    const tree = this.#treeOf(parent);
+    const tree = this.#tokenTree(parent);
     const children = tokens.filter((record) => record.parent !== undefined);
     const own = children.filter((record) => this.#treeOfRecord(record) === tree);
     if (own.length >= ofTree)
@@ -69,9 +69,9 @@ export class ChildLimits {
     return limited(problem, "revoke some, or give them a shorter ttl", Math.max(1, Math.min(left, maxWaitSeconds)));
   }
 
-  #treeOf(parent: Parent): string {
+  #tokenTree(parent: Parent): string {
     if (parent.name === rootName) return rootName;
-    const owner = this.#credentials.ownerOf(parent.digest);
+    const owner = this.#credentials.ownerRecord(parent.digest);
     return owner === null ? parent.name : this.#treeOfRecord(owner);
   }
 
@@ -80,7 +80,7 @@ export class ChildLimits {
     if (known !== undefined) return known;
     let [name, parent] = [record.name, record.parent];
     for (let depth = 0; depth < maxDepth && parent !== undefined; depth++) {
-      const owner: TokenRecord | null = this.#credentials.ownerOf(parent.digest);
+      const owner: TokenRecord | null = this.#credentials.ownerRecord(parent.digest);
       [name, parent] = [parent.name, owner?.parent];
     }
     this.#trees.set(record, name);

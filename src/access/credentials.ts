@@ -76,7 +76,7 @@ export class Credentials {
   }
 
   /** Returns the name of the client token that a child token descends from, or its own. */
-  treeOf({ key, token }: ClientCaller): string {
+  tokenTree({ key, token }: ClientCaller): string {
     const callers = this.#line(key).map((entry) => entry?.caller ?? "root");
     return callers.findLast((caller) => caller !== "root")?.token.name ?? token.name;
   }
@@ -122,7 +122,7 @@ export class Credentials {
   }
 
   /** Returns the record of the client token that the value of this digest belongs to, which may have ended. */
-  ownerOf(digest: string): TokenRecord | null {
+  ownerRecord(digest: string): TokenRecord | null {
     const caller = this.#clients.get(digestKey(digest))?.caller;
     return caller === undefined || caller === null || caller === "root" ? null : caller.token;
   }
@@ -142,12 +142,12 @@ export class Credentials {
   }
 
   /** The root token's values take precedence. */
-  #entryOf(key: string): Entry | undefined {
+  #findEntry(key: string): Entry | undefined {
     return this.#root.get(key) ?? this.#clients.get(key) ?? this.#sessions.get(key);
   }
 
   #callerOf(key: string): Caller | null {
-    const entry = this.#entryOf(key);
+    const entry = this.#findEntry(key);
     if (entry === undefined || !isDigest(key, entry.digest)) return null;
     const { caller, until, ending } = entry;
     const now = until === null ? 0 : this.#clock.now();
@@ -161,7 +161,7 @@ export class Credentials {
   #line(key: string): (Entry | null)[] {
     const line: (Entry | null)[] = [];
     for (let next: string | undefined = key; next !== undefined; ) {
-      const entry: Entry | null = (line.length <= maxDepth && this.#entryOf(next)) || null; // a file may name a circle
+      const entry: Entry | null = (line.length <= maxDepth && this.#findEntry(next)) || null; // a file may name a circle
       line.push(entry);
       next = entry?.parent;
     }

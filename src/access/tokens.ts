@@ -112,7 +112,7 @@ export class ClientTokens {
   }
 
   /** Returns how long a token lives from now on, and in all; null: without end. */
-  timesOf({ createdAt, expiresAt }: Pick<ShownToken, "createdAt" | "expiresAt">): Lifetime {
+  tokenTimes({ createdAt, expiresAt }: Pick<ShownToken, "createdAt" | "expiresAt">): Lifetime {
     const [now, made] = [this.#clock.now(), Date.parse(createdAt)];
     if (expiresAt === null) return { left: null, whole: null };
     const end = Date.parse(expiresAt);

@@ -24,7 +24,7 @@ export async function readRecords(
   for (const file of await filesFrom(files, directory, after)) {
     await withFile(files, join(directory, auditFileName(file)), async (handle) => {
       const start = await placeBefore(handle, after);
-      for await (const record of recordsOf(handle, start)) {
+      for await (const record of parseRecords(handle, start)) {
         if (record.seq > after) records.push(record);
         if (records.length === limit) return;
       }
@@ -66,7 +66,7 @@ function firstRecordIn(bytes: Bytes): { readonly seq: number; readonly at: numbe
   return null;
 }
 
-async function* recordsOf(handle: OpenFile, start: number): AsyncGenerator<AuditRecord, void, void> {
+async function* parseRecords(handle: OpenFile, start: number): AsyncGenerator<AuditRecord, void, void> {
   for (let position = start; ; ) {
     let read = 0;
     for (const { text, next } of linesIn(await piece(handle, position))) {

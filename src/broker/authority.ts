@@ -36,19 +36,19 @@ export class SessionAuthority {
   readonly #hostKeys: webcrypto.CryptoKeyPair;
   readonly #hostKeyPem: string;
   readonly #signers: readonly [Signer, ...Signer[]];
-  readonly #signerOf: (host: string) => Signer;
+  readonly #hostSigner: (host: string) => Signer;
   readonly #contexts = new Map<string, Promise<SecureContext>>();
 
   private constructor(
     hostKeys: webcrypto.CryptoKeyPair,
     hostKeyPem: string,
     signers: readonly [Signer, ...Signer[]],
-    signerOf: (host: string) => Signer,
+    hostSigner: (host: string) => Signer,
   ) {
     this.#hostKeys = hostKeys;
     this.#hostKeyPem = hostKeyPem;
     this.#signers = signers;
-    this.#signerOf = signerOf;
+    this.#hostSigner = hostSigner;
   }
 
   /**
@@ -88,7 +88,7 @@ export class SessionAuthority {
   }
 
   async #makeContext(host: string): Promise<SecureContext> {
-    const signer = this.#signerOf(host);
+    const signer = this.#hostSigner(host);
     const { subject: issuer, notBefore, notAfter } = signer.certificate;
     const certificate = await X509CertificateGenerator.create({
       issuer,

@@ -138,10 +138,10 @@ export class Broker {
    * @param until when the session that begins here ends, in milliseconds since 1970
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE; BAD_REQUEST for too many hosts
    */
-  async accessOf(caller: Caller, until = 0): Promise<BrokerAccess> {
+  async callerAccess(caller: Caller, until = 0): Promise<BrokerAccess> {
     const id = sessionId(caller);
     const uses = await this.#usesOf(caller);
-    const certificate = await this.#certificateOf(id, mustBeFewHosts(uses), until);
+    const certificate = await this.#requestCertificate(id, mustBeFewHosts(uses), until);
     const shown = uses.map((use) => ({ host: use.host, port: use.port, name: use.name, header: use.header }));
     return { port: this.#port, certificate, uses: shown };
   }
@@ -264,7 +264,7 @@ export class Broker {
     }));
     const session: Session = {
       id,
-      tree: this.#deps.credentials.treeOf(caller),
+      tree: this.#deps.credentials.tokenTree(caller),
       bound,
       ...(this.#rules.get(id) ?? onlyBound),
     };
@@ -321,7 +321,7 @@ export class Broker {
   /** @throws VaultError FORBIDDEN */
   async #approved(caller: ClientCaller, { path, ask }: SecretUse, use: Use): Promise<void> {
     const { host: asked, port, method, target, clientPort } = use;
-    const tree = this.#deps.credentials.treeOf(caller);
+    const tree = this.#deps.credentials.tokenTree(caller);
     const request = { token: sessionId(caller), tree, path, method, host: asked, port, target };
     const program = async () => (clientPort === null ? null : findProgram(clientPort, this.#port));
     const outcome = await this.approvals.ask({ ...request, findProgram: program }, { ask });
@@ -366,7 +366,7 @@ export class Broker {
   }
 
   /** @throws VaultError UNAVAILABLE */
-  async #certificateOf(session: string, hosts: readonly string[], until: number): Promise<string> {
+  async #requestCertificate(session: string, hosts: readonly string[], until: number): Promise<string> {
     const id = this.#count++;
     const certificate = await new Promise<string | null>((resolve) => {
       if (this.#thread === null) return resolve(null);

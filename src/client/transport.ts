@@ -124,7 +124,7 @@ export class Transport {
     this.#running.add(lifetime);
     try {
       if (request.ownsResponse) return await this.#receiveOwned(request, token, lifetime);
-      const sent = this.#open(this.#optionsOf(request, token));
+      const sent = this.#open(this.#requestOptions(request, token));
       const received = receive(sent, request, this.location, this.#maxResponseBytes);
       sent.end(request.body);
       return await lifetime.wait(received, () => {
@@ -150,7 +150,7 @@ export class Transport {
     return lifetime.wait(received.catch(failed), () => socket.destroy());
   }
 
-  #optionsOf({ method, path, body, headers }: ApiRequest, token: string | null): RequestOptions {
+  #requestOptions({ method, path, body, headers }: ApiRequest, token: string | null): RequestOptions {
     return {
       ...target(this.location),
       agent: this.#agent,

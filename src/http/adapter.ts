@@ -31,9 +31,9 @@ import type { EndpointTable } from "./routes.js";
 
 /** Differences between the APIs of one server. */
 export type Api = TokenRules & {
-  readonly table: Pick<EndpointTable, "find" | "methodsOf">;
+  readonly table: Pick<EndpointTable, "find" | "allowedMethods">;
   /** Returns the method as the table and the report have it. */
-  readonly methodOf: (req: IncomingMessage) => string;
+  readonly requestMethod: (req: IncomingMessage) => string;
   /** Refuses what an authenticated request asks for and the API does not have. @throws VaultError BAD_REQUEST */
   readonly checkHeaders: (req: IncomingMessage) => void;
   /** Returns the error for a target that no endpoint serves; `allow`: the methods that its path has. */
@@ -281,7 +281,7 @@ function refuseLockedOutOfPassphrases({ port, endpoint, req }: Exchange): void {
 
 function requireEndpoint({ port, endpoint, context }: Exchange): void {
   const { api } = port;
-  if (endpoint === missing) throw api.noEndpoint(context.target, api.table.methodsOf(context.target.path));
+  if (endpoint === missing) throw api.noEndpoint(context.target, api.table.allowedMethods(context.target.path));
 }
 
 function refuseWhileStopping({ port, endpoint }: Exchange): void {

@@ -12,7 +12,7 @@ import { type Api, serve } from "./adapter.js";
 import { discardBody, isAfterClose } from "./connections.js";
 import type { Service, Target } from "./endpoint.js";
 import { endpointTable } from "./endpoints.js";
-import { BearerCheck, bearerOf, type GuardSettings, OriginGuard } from "./guards.js";
+import { BearerCheck, bearerToken, type GuardSettings, OriginGuard } from "./guards.js";
 import { beginContext, type Report } from "./request.js";
 import { nativeErrors } from "./response.js";
 import { reviewPage } from "./review.js";
@@ -22,8 +22,8 @@ export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
 export const nativeApi: Api = {
   table: endpointTable,
-  methodOf: ({ method }) => method ?? "",
-  tokenOf: bearerOf,
+  requestMethod: ({ method }) => method ?? "",
+  readToken: bearerToken,
   countsMissingToken: (found) => found !== null, // a browser asks for /favicon.ico
   checkHeaders: () => {},
   noEndpoint,
@@ -53,7 +53,7 @@ export function createApp(
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
     const target = parseTarget(req.url ?? "");
-    const method = api.methodOf(req);
+    const method = api.requestMethod(req);
     const isHead = method === "HEAD";
     req.method = isHead ? "GET" : method; // so that nothing but the sending of a body can tell HEAD from GET
     beginContext(req, { target, found: api.table.find(req.method, target), isHead }, report);

@@ -85,11 +85,11 @@ export function isResponding(socket: Piped): boolean {
 let requests = 0;
 
 /** Returns the socket that has been idle for the longest; undefined when all have a request in progress. */
-export function longestIdle<S>(sockets: Iterable<S>, pipedOf: (socket: S) => Piped): S | undefined {
+export function longestIdle<S>(sockets: Iterable<S>, pipelineState: (socket: S) => Piped): S | undefined {
   let found: S | undefined;
   let oldest = Number.POSITIVE_INFINITY;
   for (const socket of sockets) {
-    const { [pipeline]: queue } = pipedOf(socket);
+    const { [pipeline]: queue } = pipelineState(socket);
     if (queue === undefined || queue.current !== null || queue.lastRequest >= oldest) continue;
     found = socket;
     oldest = queue.lastRequest;

@@ -76,12 +76,12 @@ type TokenReader = (req: IncomingMessage) => string | undefined;
 
 /** How an API is told who sends a request. */
 export type TokenRules = {
-  readonly tokenOf: TokenReader;
+  readonly readToken: TokenReader;
   /** Whether a request without any token for this path counts towards the lockout. */
   readonly countsMissingToken: (found: Found | null) => boolean;
 };
 
-export const bearerOf: TokenReader = ({ rawHeaders }) => {
+export const bearerToken: TokenReader = ({ rawHeaders }) => {
   return credential.exec(onlyHeader(rawHeaders, "authorization") ?? "")?.[1];
 };
 
@@ -113,7 +113,7 @@ export class BearerCheck {
    * @throws VaultError UNAUTHORIZED, UNAVAILABLE, RATE_LIMITED
    */
   check(req: Request, res: Response): Promise<void> | void {
-    const presented = this.#api.tokenOf(req);
+    const presented = this.#api.readToken(req);
     const caller = this.#callerOf(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
     const refreshed = presented?.startsWith(prefixes.client) ? this.#tokens.refresh() : undefined;

@@ -47,7 +47,7 @@ export class EndpointTable {
   }
 
   /** Returns the methods of a path, for a client: HEAD is served wherever GET is. */
-  methodsOf(path: string): readonly string[] {
+  allowedMethods(path: string): readonly string[] {
     const routes = [this.#fixed.get(path), ...this.#matching(path)];
     const methods = routes.flatMap((route) => [...(route?.methods.keys() ?? [])]);
     return [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : method)))];

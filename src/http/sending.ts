@@ -132,7 +132,7 @@ class Sending {
   #joined(head: string, pieces: readonly Uint8Array[]): Uint8Array {
     let length = head.length;
     for (const piece of pieces) length += piece.length;
-    const bytes = this.#memoryOf(length);
+    const bytes = this.#takeMemory(length);
     let at = bytes.write(head, "latin1");
     for (const piece of pieces) {
       bytes.set(piece, at);
@@ -143,7 +143,7 @@ class Sending {
   }
 
   /** A response that is alone on its connection, as nearly all are, is written where the one before it was. */
-  #memoryOf(length: number): Buffer {
+  #takeMemory(length: number): Buffer {
     const { open, memory } = this.#sendings;
     if (length > smallBytes || open.size > 1) return ownMemory(length);
     this.#sendings.memory = memory ?? ownMemory(smallBytes);

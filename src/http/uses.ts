@@ -68,7 +68,7 @@ export const useRows = [
   endpoint({
     operation: "showBroker", at: "GET /v1/broker", scope: "use", guard: "key", audit: null,
     subject: none, body: null, conditional: false, reads: true,
-    handle: async ({ service, caller }) => json({ ...(await mustHaveBroker(service).accessOf(caller)) }),
+    handle: async ({ service, caller }) => json({ ...(await mustHaveBroker(service).callerAccess(caller)) }),
   }),
   endpoint({
     operation: "listApprovals", at: "GET /v1/approvals", scope: "root", guard: "none", audit: null,
@@ -128,7 +128,7 @@ async function accessOfNew(
 ): Promise<BrokerAccess> {
   const caller = credentials.authenticate(token);
   if (caller === null) throw new VaultError("UNAVAILABLE", "the token was revoked: try again");
-  return broker.accessOf(caller, end);
+  return broker.callerAccess(caller, end);
 }
 
 function listApprovals(service: Service): object {

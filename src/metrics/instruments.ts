@@ -69,10 +69,10 @@ export class Histograms {
   }
 
   *samples(): Iterable<Sample> {
-    for (let index = 0; index < this.#series.count; index++) yield* this.#samplesOf(index);
+    for (let index = 0; index < this.#series.count; index++) yield* this.#seriesSamples(index);
   }
 
-  #samplesOf(index: number): Sample[] {
+  #seriesSamples(index: number): Sample[] {
     const width = this.#bounds.length + 1;
     const counts = this.#counts.subarray(index * width, (index + 1) * width);
     const count = counts.reduce((sum, one) => sum + one, 0);

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { goSeconds } from "../../workers/go-values.js";
 import { type ErrorCode, errorStatuses, VaultError } from "../errors.js";
 import type { Api } from "../http/adapter.js";
-import { bearerOf } from "../http/guards.js";
+import { bearerToken } from "../http/guards.js";
 import { onlyHeader } from "../http/request.js";
 import type { ErrorForm } from "../http/response.js";
 import { vaultTable } from "./endpoints.js";
@@ -45,7 +45,7 @@ function errorMessages(error: VaultError, requestId: string | undefined): readon
 
 /** Returns the token of a request: in Vault's header, or as a bearer. */
 function requestToken(req: IncomingMessage): string | undefined {
-  return onlyHeader(req.rawHeaders, "x-vault-token") || bearerOf(req); // an empty header is none, as in Vault
+  return onlyHeader(req.rawHeaders, "x-vault-token") || bearerToken(req); // an empty header is none, as in Vault
 }
 
 /** @throws VaultError BAD_REQUEST */
@@ -59,8 +59,8 @@ function checkHeaders({ headers }: IncomingMessage): void {
 
 export const vaultApi: Api & { readonly table: VaultTable } = {
   table: vaultTable,
-  methodOf: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
-  tokenOf: requestToken,
+  requestMethod: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
+  readToken: requestToken,
   countsMissingToken: () => false, // clients ask for the server's state, and before they log in
   checkHeaders,
   noEndpoint: unsupported,

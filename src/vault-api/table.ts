@@ -31,8 +31,8 @@ export class VaultTable {
     return { ...found, parameter: `${mount}/${found.parameter}` };
   }
 
-  methodsOf(path: string): readonly string[] {
-    return this.#table.methodsOf(splitMountPath(path)[1]);
+  allowedMethods(path: string): readonly string[] {
+    return this.#table.allowedMethods(splitMountPath(path)[1]);
   }
 }
 

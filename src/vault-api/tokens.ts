@@ -181,7 +181,7 @@ function describe({ tokens }: Service, shown: Shown, id: string): object {
     return { ...fixed, ...times, ...names, id, orphan: true };
   }
   const { name, can, createdAt, expiresAt, parent } = shown;
-  const { left, whole } = tokens.timesOf(shown);
+  const { left, whole } = tokens.tokenTimes(shown);
   const made = { creation_time: Math.floor(Date.parse(createdAt) / 1000), issue_time: createdAt };
   const times = { ...made, creation_ttl: whole ?? 0, expire_time: expiresAt, ttl: left ?? 0 };
   const names = { accessor: name, display_name: name, path: "auth/token/create", policies: policiesShown(can) };
@@ -195,7 +195,7 @@ function policiesShown(can: readonly Scope[]): readonly string[] {
 
 function describeAuth({ tokens }: Service, shown: Shown, text: string): object {
   const [name, policies] = shown === "root" ? [rootName, [rootName]] : [shown.name, policiesShown(shown.can)];
-  const left = shown === "root" ? null : tokens.timesOf(shown).left;
+  const left = shown === "root" ? null : tokens.tokenTimes(shown).left;
   return {
     ...{ client_token: text, accessor: name, policies, token_policies: policies, metadata: null },
     ...{ lease_duration: left ?? 0, renewable: false, entity_id: "", token_type: "service" },

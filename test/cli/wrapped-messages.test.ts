@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { commands } from "../../src/cli/command-table.js";
-import { widthOf, wrapped } from "../../src/cli/kit/output.js";
+import { displayWidth, wrapped } from "../../src/cli/kit/output.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mainFile, node } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
@@ -16,7 +16,7 @@ const terminal = { isTTY: true, columns: 40 };
 /** Returns the lines that are too wide, but for those that are one word or one command, which stay whole. */
 function wideLines(text: string, columns: number): string[] {
   const plain = stripVTControlCharacters(text).split(/[\r\n]/); // a progress bar returns to the line's start
-  return plain.filter((line) => widthOf(line) > columns && !/^(?:usage:)? *(?:\S+|strongroom .+)$/.test(line));
+  return plain.filter((line) => displayWidth(line) > columns && !/^(?:usage:)? *(?:\S+|strongroom .+)$/.test(line));
 }
 
 describe("output on a terminal of 40 or 80 columns", () => {

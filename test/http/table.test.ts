@@ -137,7 +137,7 @@ describe("the table of endpoints", () => {
     });
 
   it("names the methods of a path, HEAD where GET is", () => {
-    expect(table.methodsOf("/v1/a/own")).to.deep.equal(["PUT", "GET", "HEAD"]);
-    expect(table.methodsOf("/v1/b")).to.deep.equal([]);
+    expect(table.allowedMethods("/v1/a/own")).to.deep.equal(["PUT", "GET", "HEAD"]);
+    expect(table.allowedMethods("/v1/b")).to.deep.equal([]);
   });
 });

@@ -81,11 +81,11 @@ class Rule {
     return [
       ...strange.map((name) => `header ${name} is not documented`),
       ...wrong.map(([name]) => `header ${name} is ${String(headers[name])}`),
-      ...this.#problemsOf(text),
+      ...this.#bodyProblems(text),
     ];
   }
 
-  #problemsOf(body: string): string[] {
+  #bodyProblems(body: string): string[] {
     if (body === "") return [];
     if (this.#content === undefined) return ["a body is not documented"];
     const isBody = this.#validator();

@@ -33,7 +33,7 @@ export class WordTable {
 
   /** Returns the rank of the word with this hash, from 1; 0 for none. */
   rank(a: number, b: number): number {
-    return this.#slots[2 * this.#slotOf(a, b) + 1] ?? 0;
+    return this.#slots[2 * this.#pairSlot(a, b) + 1] ?? 0;
   }
 
   /** Adds a word of ASCII in lower case, unless it has a lower rank already. */
@@ -43,7 +43,7 @@ export class WordTable {
       a = stepA(a, word.charCodeAt(at));
       b = stepB(b, word.charCodeAt(at));
     }
-    const slot = this.#slotOf(a, b);
+    const slot = this.#pairSlot(a, b);
     const before = this.#slots[2 * slot + 1] ?? 0;
     if (before !== 0 && before <= rank) return;
     this.#slots[2 * slot] = b;
@@ -51,7 +51,7 @@ export class WordTable {
   }
 
   /** Returns the slot of the hash, or the empty one where it would be. */
-  #slotOf(a: number, b: number): number {
+  #pairSlot(a: number, b: number): number {
     const slots = this.#slots;
     let slot = (a ^ (a >>> 15)) & this.#mask;
     while (slots[2 * slot + 1] !== 0 && slots[2 * slot] !== b) slot = (slot + 1) & this.#mask;

@@ -9,6 +9,7 @@ import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { checkTarget, writeOut } from "../kit/output/output-file.js";
 import {
+  displayWidth,
   localDate,
   type OutputFlags,
   padded,
@@ -18,7 +19,6 @@ import {
   printRows,
   report,
   say,
-  widthOf,
   withResult,
 } from "../kit/output.js";
 import { findKeyring } from "../kit/programs/keyring.js";
@@ -132,7 +132,7 @@ async function list(io: Io, flags: Flags): Promise<void> {
   const found = await withClient(io, flags, (client) => client.keys());
   if (flags.json) return printJson(io, found);
   const labels = found.keys.map(({ label }) => printable(label));
-  const width = Math.max(...labels.map((label) => widthOf(label)));
+  const width = Math.max(...labels.map((label) => displayWidth(label)));
   for (const [i, { id, createdAt }] of found.keys.entries()) {
     printRows(io, `${padded(labels[i] ?? "", width)}  ${localDate(new Date(createdAt))}  ${id}\n`);
   }

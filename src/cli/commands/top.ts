@@ -15,6 +15,7 @@ import type { Io, OutputStream } from "../kit/io.js";
 import { breakable } from "../kit/output/progress.js";
 import {
   counted,
+  displayWidth,
   fitted,
   type OutputFlags,
   type Paint,
@@ -23,7 +24,6 @@ import {
   printable,
   printJson,
   printRows,
-  widthOf,
   withResult,
 } from "../kit/output.js";
 
@@ -132,7 +132,7 @@ function table(operations: readonly OperationLoad[]): string[] {
     ];
   });
   const all = [["request", "per second", "refused", "p50", "p99"], ...rows];
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => widthOf(row[column] ?? ""))));
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => displayWidth(row[column] ?? ""))));
   return all.map((row) =>
     row
       .map((cell, column) => {

@@ -9,6 +9,7 @@ import { type ConnectionFlags, withClient, withConnection, withPatientClient } f
 import { CommandFailure } from "../kit/errors.js";
 import type { Bytes, Io } from "../kit/io.js";
 import {
+  displayWidth,
   localMinute,
   type OutputFlags,
   padded,
@@ -19,7 +20,6 @@ import {
   printRows,
   report,
   sayIfEmpty,
-  widthOf,
   withResult,
 } from "../kit/output.js";
 import { readInputFile } from "../kit/prompts/input.js";
@@ -108,7 +108,7 @@ function usage(problem: string): CommandFailure {
 async function list(io: Io, flags: Flags): Promise<void> {
   const { keys, damaged } = await withClient(io, flags, (client) => client.listTransitKeys());
   if (flags.json) return printJson(io, { keys, ...(damaged && { damaged }) });
-  const width = Math.max(0, ...keys.map(({ name }) => widthOf(printable(name))));
+  const width = Math.max(0, ...keys.map(({ name }) => displayWidth(printable(name))));
   for (const { name, type, latestVersion } of keys) {
     printRows(
       io,

@@ -9,6 +9,7 @@ import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import {
   counted,
+  displayWidth,
   localMinute,
   type OutputFlags,
   padded,
@@ -17,7 +18,6 @@ import {
   printRows,
   report,
   sayIfEmpty,
-  widthOf,
   withResult,
 } from "../kit/output.js";
 import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
@@ -54,7 +54,7 @@ async function list(io: Io, [start = "", another]: readonly string[], flags: Fla
   const prefix = start === "/" ? "" : start;
   const { entries, damaged } = await withClient(io, flags, (client) => trashIn(client, prefix));
   if (flags.json) return printJson(io, { entries, ...(damaged.length > 0 && { damaged }) });
-  const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
+  const width = Math.max(0, ...entries.map(({ path }) => displayWidth(printable(path))));
   for (const { path, deletedAt } of entries)
     printRows(io, `${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}\n`);
   const message = prefix === "" ? "the trash is empty" : `nothing in the trash begins with ${printable(prefix)}`;

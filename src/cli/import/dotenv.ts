@@ -30,7 +30,7 @@ const maxNamed = 100;
 export function parseDotenv(text: string, file: string): Assignment[] {
   const found = new Map<string, Assignment>();
   const problems: string[] = [];
-  for (const { problem, ...assignment } of linesOf(text)) {
+  for (const { problem, ...assignment } of parseAssignments(text)) {
     const { name, line } = assignment;
     const earlier = found.get(name);
     const twice = earlier && ` is already set in line ${earlier.line}: remove one of the two`;
@@ -47,7 +47,7 @@ export function parseDotenv(text: string, file: string): Assignment[] {
 type Line = Assignment & { readonly problem: string | null };
 
 /** Yields the assignments, and lines that are none with an empty name. A problem follows the name in a message. */
-function* linesOf(text: string): Generator<Line, void, void> {
+function* parseAssignments(text: string): Generator<Line, void, void> {
   const scanner = new Scanner(text.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n"));
   while (!scanner.isAtEnd) {
     if (scanner.match(blank)) continue;

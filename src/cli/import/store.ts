@@ -54,7 +54,7 @@ export async function storeAll(
       stopped ??= error;
     }
   };
-  await pMap(batchesOf(entries), storeBatch, { concurrency: batchesAtOnce });
+  await pMap(splitBatches(entries), storeBatch, { concurrency: batchesAtOnce });
   if (stopped !== null) throw stopped;
 }
 
@@ -113,7 +113,7 @@ class EntryStore {
     if (writes.length === 0) return;
     if (this.#options.signal.aborted) throw new CommandFailure("aborted", "interrupted");
     try {
-      await this.#client.batch(writes.map(({ entry }) => this.#putOf(entry)));
+      await this.#client.batch(writes.map(({ entry }) => this.#putOperation(entry)));
       for (const { result } of writes) this.#tally[result]++;
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -129,7 +129,7 @@ class EntryStore {
     this.refuses(entry, error.message, error.code === "INTEGRITY" || undefined);
   }
 
-  #putOf({ path, value, encoding, type, description, expiresAt, custom }: ImportEntry): PutOperation {
+  #putOperation({ path, value, encoding, type, description, expiresAt, custom }: ImportEntry): PutOperation {
     const known = type as PutOperation["type"]; // entryProblem has checked it
     return {
       put: path,
@@ -171,7 +171,7 @@ const maxBodyBytes = 16 * 2 ** 20;
 const overheadBytes = 128;
 
 /** A single entry may be larger than a batch. */
-function* batchesOf(entries: readonly ImportEntry[]): Generator<readonly ImportEntry[], void, void> {
+function* splitBatches(entries: readonly ImportEntry[]): Generator<readonly ImportEntry[], void, void> {
   let from = 0;
   let bytes = 0;
   for (const [at, entry] of entries.entries()) {

@@ -1,7 +1,7 @@
 /** Output of commands: text, JSON (`--json`) or nothing (`--quiet`); colour only on terminals; times and columns. */
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import widthOf from "fast-string-width";
+import displayWidth from "fast-string-width";
 import type { VaultStatus } from "../../client/client.js";
 import type { Io } from "./io.js";
 
@@ -77,7 +77,7 @@ function breakWideLines(
   unitsIn: (line: string) => readonly string[],
 ): string {
   if (!isTTY || columns < narrowest) return text;
-  return text.replace(/.+/g, (line) => (widthOf(line) <= columns ? line : brokenLine(unitsIn(line), columns)));
+  return text.replace(/.+/g, (line) => (displayWidth(line) <= columns ? line : brokenLine(unitsIn(line), columns)));
 }
 
 /** Columns of a terminal below which breaking lines does not help. */
@@ -88,7 +88,7 @@ function brokenLine([first = "", ...units]: readonly string[], columns: number):
   const lines: string[] = [];
   let last = first;
   for (const unit of units) {
-    if (widthOf(last + unit) > columns) {
+    if (displayWidth(last + unit) > columns) {
       lines.push(last);
       last = `${indent}${unit.trimStart()}`;
     } else last += unit;
@@ -205,19 +205,19 @@ function formatZone(offset: number): string {
   return `${offset < 0 ? "-" : "+"}${hour}:${minute}`;
 }
 
-export { widthOf };
+export { displayWidth };
 
 /** Fills up with spaces to `width` columns. */
 export function padded(text: string, width: number): string {
-  return text + " ".repeat(Math.max(0, width - widthOf(text)));
+  return text + " ".repeat(Math.max(0, width - displayWidth(text)));
 }
 
 /** Cuts to at most `width` columns, with an ellipsis at the cut. */
 export function shortened(text: string, width: number): string {
-  if (widthOf(text) <= width) return text;
+  if (displayWidth(text) <= width) return text;
   let [kept, used] = ["", 1];
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    used += widthOf(segment);
+    used += displayWidth(segment);
     if (used > width) break;
     kept += segment;
   }

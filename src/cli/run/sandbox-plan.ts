@@ -121,7 +121,7 @@ class Planner {
     this.#refuseWithin(found.end, "has the installed program");
     this.#program.push(found.end);
     this.#fixDirectories(found, path);
-    if (this.#regionOf(found.end) !== "readOnly") this.#mounts.set(found.end, "readOnly");
+    if (this.#mountRegion(found.end) !== "readOnly") this.#mounts.set(found.end, "readOnly");
   }
 
   hide(hidden: Hidden): void {
@@ -136,7 +136,7 @@ class Planner {
   makeMissing({ path, kind, isKept }: Hidden): void {
     const { steps, end } = walk(path);
     const last = steps.at(-1);
-    if (last?.kind !== "missing" || !isKept || this.#regionOf(dirname(last.path)) !== "writable") return;
+    if (last?.kind !== "missing" || !isKept || this.#mountRegion(dirname(last.path)) !== "writable") return;
     mkdirSync(dirname(end), { recursive: true, mode: 0o700 });
     if (kind === "directory") mkdirSync(end, { recursive: true, mode: 0o700 });
     else writeFileSync(end, "", { flag: "a", mode: 0o600 });
@@ -147,7 +147,7 @@ class Planner {
     if (isKept) this.#fixDirectories(found, path);
     const last = found.steps.at(-1);
     const directory = dirname(last?.path ?? "/");
-    const isOwn = this.#own.includes(found.end) || this.#regionOf(directory) === "own";
+    const isOwn = this.#own.includes(found.end) || this.#mountRegion(directory) === "own";
     if (isOwn || this.#isCovered(found.end)) return;
     if (isKept && this.#canFrame(directory)) this.#mounts.set(directory, "frame");
     if (last !== undefined && last.kind !== "missing") {
@@ -158,7 +158,7 @@ class Planner {
   /** In a writable directory a link can be replaced, and a directory renamed unless it is a mount point. */
   #fixDirectories({ steps, end }: Walk, path: string): void {
     for (const step of steps) {
-      if (this.#regionOf(dirname(step.path)) !== "writable") continue;
+      if (this.#mountRegion(dirname(step.path)) !== "writable") continue;
       if (step.kind === "link") throw replaceable(step.path, path);
       if (step.kind === "directory" && step.path !== end && !this.#mounts.has(step.path)) {
         this.#mounts.set(step.path, "writable");
@@ -187,7 +187,7 @@ class Planner {
   }
 
   /** Returns what the program can do with entries of a directory. */
-  #regionOf(directory: string): "own" | "writable" | "readOnly" {
+  #mountRegion(directory: string): "own" | "writable" | "readOnly" {
     const regions = [...this.#writable, ...this.#own].filter((path) => isWithin(directory, path));
     const nearest = regions.reduce((one, other) => (other.length > one.length ? other : one), "");
     if (nearest === "") return "readOnly";
@@ -206,7 +206,7 @@ class Planner {
     const isProgram = this.#program.some((directory) => isWithin(path, directory));
     const names = readdirSync(path).filter((name) => !this.#mounts.has(join(path, name)));
     const entries = names.flatMap((name) => readEntry(path, name) ?? []);
-    return { path, kind, entries, isWritable: this.#regionOf(path) === "writable" && !isProgram };
+    return { path, kind, entries, isWritable: this.#mountRegion(path) === "writable" && !isProgram };
   }
 
   #expected(mounts: readonly Mount[]): Expected {
@@ -236,7 +236,7 @@ class Planner {
   #sameInside({ path, kind, identity }: Step, frames: readonly string[]): (readonly [string, Identity])[] {
     const mount = this.#mounts.get(path);
     const isReplaced = frames.includes(path) || (mount !== undefined && mount !== "writable" && mount !== "readOnly");
-    const isHidden = isReplaced || this.#isCovered(path) || this.#regionOf(path) === "own";
+    const isHidden = isReplaced || this.#isCovered(path) || this.#mountRegion(path) === "own";
     return kind !== "directory" || identity === null || isHidden ? [] : [[path, identity]];
   }
 }

@@ -165,7 +165,7 @@ export class Browser {
     this.#hide();
     this.#message = null;
     if (this.#move(moves[key.text] ?? key.name)) return;
-    const action = this.#actionOf(key.name === "text" ? key.text : key.name);
+    const action = this.#keyAction(key.name === "text" ? key.text : key.name);
     if (action !== null) void this.#do(action);
   }
 
@@ -218,7 +218,7 @@ export class Browser {
     this.#draw();
   }
 
-  #actionOf(key: string): (() => Promise<void>) | null {
+  #keyAction(key: string): (() => Promise<void>) | null {
     if (key === "L") return () => this.#lock();
     if (key === "ctrl-l") return async () => this.#draw();
     if (this.#pane === this.#secrets) return this.#always(key) ?? this.#ofSecret(key);

@@ -1,6 +1,6 @@
 /** A value on the screen: bytes from the pipe to the terminal, never a string, and wiped. */
 import type { Bytes } from "../../cli/kit/io.js";
-import { printable, widthOf } from "../../cli/kit/output.js";
+import { displayWidth, printable } from "../../cli/kit/output.js";
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
@@ -42,7 +42,7 @@ export class Revealed {
       if (value[at] === carriageReturn && value[at + 1] === lineFeed) return at + 2;
       const length = lengthOfCharacter(value[at] ?? 0);
       const shown = shownCharacter(value.subarray(at, at + length));
-      const width = typeof shown === "string" ? widthOf(shown) : 1;
+      const width = typeof shown === "string" ? displayWidth(shown) : 1;
       if (used + width > columns || this.#used + bytesPerColumn > this.#arena.length) return at;
       this.#append(shown);
       used += width;

@@ -2,13 +2,13 @@
 
 import {
   counted,
+  displayWidth,
   localDate,
   localMinute,
   type Paint,
   padded,
   printable,
   shortened,
-  widthOf,
 } from "../../cli/kit/output.js";
 import type { Metadata, SecretEntry, SecretHistory, SecretVersion, TrashList } from "../../client/client.js";
 import type { Catalog } from "./catalog.js";
@@ -79,7 +79,7 @@ export function drawScreen({ pane, box, message, input }: Content, size: Size, p
   const question = input === null ? null : tail(`${input.question}${printable(input.text)}`, columns - 1);
   const last = question ?? (message === null ? paint("dim", cut(pane.keys)) : messageLine(message, cut, paint));
   const lines = [cut(pane.title()), ...listed, titledRule(box?.title ?? "", columns), ...shown, last];
-  return { lines, cursor: question === null ? null : { row: rows - 1, column: widthOf(question) } };
+  return { lines, cursor: question === null ? null : { row: rows - 1, column: displayWidth(question) } };
 }
 
 function messageLine(
@@ -94,13 +94,13 @@ function messageLine(
 /** The end of a text: what is typed is always seen. */
 function tail(text: string, columns: number): string {
   let shown = text;
-  while (widthOf(shown) > columns) shown = shown.slice(1);
+  while (displayWidth(shown) > columns) shown = shown.slice(1);
   return shown;
 }
 
 function titledRule(title: string, columns: number): string {
   const label = title === "" ? "" : ` ${shortened(printable(title), columns - 8)} `;
-  return `──${label}${"─".repeat(Math.max(0, columns - 2 - widthOf(label)))}`;
+  return `──${label}${"─".repeat(Math.max(0, columns - 2 - displayWidth(label)))}`;
 }
 
 /** As `toLocaleString` in English, which loads the data of all languages before the first screen. */

@@ -13,6 +13,7 @@ import type { Io } from "../../cli/kit/io.js";
 import { progressBar } from "../../cli/kit/output/progress.js";
 import {
   counted,
+  displayWidth,
   localDate,
   type OutputFlags,
   padded,
@@ -20,7 +21,6 @@ import {
   printable,
   printJson,
   printRows,
-  widthOf,
   withOutput,
 } from "../../cli/kit/output.js";
 import { breachedIn } from "./breaches.js";
@@ -105,11 +105,14 @@ function formatReport(
 ): string {
   const paint = painter(io);
   const columns = io.stdout.columns || 80;
-  const width = Math.min(Math.floor(columns / 2), Math.max(0, ...found.map(({ path }) => widthOf(printable(path)))));
+  const width = Math.min(
+    Math.floor(columns / 2),
+    Math.max(0, ...found.map(({ path }) => displayWidth(printable(path)))),
+  );
   const rows = found.flatMap((verdict) => {
     const path = printable(verdict.path);
     const what = verdict.problems.map((problem) => wordsFor(problem, verdict)).join("; ");
-    const isLong = widthOf(path) > width;
+    const isLong = displayWidth(path) > width;
     return isLong ? [path, `    ${what}`] : [`${padded(path, width)}  ${what}`];
   });
   const unread = damaged.map((path) => `${printable(path)}  damaged: see  strongroom doctor`);

@@ -15,7 +15,7 @@ type Refuse = (why: string) => void;
 /** Base64 in base64, as a pull secret in a manifest that was encoded again, and escapes in it. */
 const deepest = 4;
 
-export function* readingsOf(file: Buffer, refuse: Refuse, depth = 0): Generator<Reading> {
+export function* decodings(file: Buffer, refuse: Refuse, depth = 0): Generator<Reading> {
   const text = asUtf8(file);
   const bytes = text ?? file;
   const isText = text !== null || !file.subarray(0, 8_000).includes(0);
@@ -32,10 +32,10 @@ function* encoded(bytes: Buffer, line: Reading["line"], refuse: Refuse, depth: n
     const joined = isWrapped ? run.replace(/[^A-Za-z0-9+/_-]+/g, "") : run;
     if (isWrapped) yield { bytes: Buffer.from(joined, "latin1"), inner: "", line: () => line(from) };
     const decoded = decodedBase64(joined);
-    if (decoded !== null) yield* at(line, from, readingsOf(decoded, refuse, depth));
+    if (decoded !== null) yield* at(line, from, decodings(decoded, refuse, depth));
   }
   for (const { from, to } of escapedParts(bytes)) {
-    for (const other of unescaped(bytes.subarray(from, to))) yield* at(line, from, readingsOf(other, refuse, depth));
+    for (const other of unescaped(bytes.subarray(from, to))) yield* at(line, from, decodings(other, refuse, depth));
   }
 }
 
@@ -47,7 +47,7 @@ function* archived(bytes: Buffer, refuse: Refuse, depth: number): Generator<Read
     const found = content();
     if (typeof found === "string") refuse(found);
     else
-      for (const reading of readingsOf(found, refuse, depth + 1))
+      for (const reading of decodings(found, refuse, depth + 1))
         yield { ...reading, inner: [name, reading.inner].filter(Boolean).join("/") };
   }
 }

@@ -10,7 +10,7 @@ import { CommandFailure, failureReason, systemCode } from "../../cli/kit/errors.
 import type { Io } from "../../cli/kit/io.js";
 import { printable } from "../../cli/kit/output.js";
 import { findRepository, type GitPlace, git, itemsIn, mustRun, type Repository } from "./git.js";
-import { historyOf, type Objects, objectsOf, withStored } from "./history.js";
+import { historyFiles, type Objects, readObjects, withStored } from "./history.js";
 import { mostBytes, type ScannedFile, shown } from "./scanned-file.js";
 import { reasons, type UnsearchedList } from "./unsearched.js";
 
@@ -42,7 +42,7 @@ export class Places {
     const found = await stat(root).catch(() => null);
     if (!found?.isDirectory()) throw new CommandFailure("usage", `${printable(root)} is not a directory: name one`);
     const place: GitPlace = { io: this.#io, directory: root, isNested: false };
-    const kind = await this.#kindOf(place, ".");
+    const kind = await this.#objectKind(place, ".");
     if (this.#what.staged) {
       if (kind !== "tree") throw new CommandFailure("usage", `${printable(root)} is not in a git repository`);
       return yield* stagedFiles(await findRepository(place), this.#list);
@@ -52,7 +52,7 @@ export class Places {
   }
 
   /** Returns null where there is no repository, or none that can be read, which is then named. */
-  async #kindOf(place: GitPlace, name: string): Promise<"tree" | "bare" | null> {
+  async #objectKind(place: GitPlace, name: string): Promise<"tree" | "bare" | null> {
     try {
       const { status, stdout, stderr } = await git(place, ["rev-parse", "--is-inside-work-tree"]);
       if (status === 0) return stdout.toString().trim() === "true" ? "tree" : "bare";
@@ -71,14 +71,14 @@ export class Places {
     if (kind === "tree") yield* this.#tree(place, prefix, sparse);
     const { common, own } = place;
     if (!this.#what.history) {
-      yield* objectsOf(place, sparse, this.#list);
+      yield* readObjects(place, sparse, this.#list);
       return;
     }
     yield* this.#gitFiles(own, prefix);
     if (this.#histories.has(common)) return;
     this.#histories.add(common);
     if (own !== common) yield* this.#gitFiles(common, prefix);
-    yield* historyOf(place, prefix, this.#list);
+    yield* historyFiles(place, prefix, this.#list);
     await this.#nameOtherTrees(place);
   }
 
@@ -121,7 +121,7 @@ export class Places {
       return yield* this.#directory(directory, `${path}/`);
     }
     const place: GitPlace = { io: this.#io, directory, isNested: true };
-    const kind = await this.#kindOf(place, path);
+    const kind = await this.#objectKind(place, path);
     if (kind === null) yield* this.#directory(directory, `${path}/`);
     else yield* this.#repository(await findRepository(place), kind, `${path}/`);
   }
@@ -197,7 +197,7 @@ export class Places {
 const slash = 0x2f;
 const noNames: ReadonlySet<string> = new Set();
 
-/** Directories in git's own that `historyOf` and `#nested` search. */
+/** Directories in git's own that `historyFiles` and `#nested` search. */
 const ownObjects: ReadonlySet<string> = new Set(["objects", "lfs", "modules", "worktrees"]);
 
 /** Returns the entries of git's index. `tag`: S for an entry that is not to be in the work tree. */
@@ -225,5 +225,5 @@ async function* stagedFiles(place: Repository, list: UnsearchedList): AsyncGener
     const isFile = i % 2 === 1 && id !== undefined && mode !== "160000"; // else a submodule's commit
     return isFile ? [{ name: shown(name), id, origin: null }] : [];
   });
-  yield* objectsOf(place, objects, list);
+  yield* readObjects(place, objects, list);
 }

@@ -12,7 +12,11 @@ export type Objects = GitObject[];
  * Yields all objects once, also objects that no branch, tag or log names any more.
  * @param prefix the repository's directory within the searched directory
  */
-export async function* historyOf(place: Repository, prefix: string, list: UnsearchedList): AsyncGenerator<ScannedFile> {
+export async function* historyFiles(
+  place: Repository,
+  prefix: string,
+  list: UnsearchedList,
+): AsyncGenerator<ScannedFile> {
   const isShallow = await mustRun(place, ["rev-parse", "--is-shallow-repository"]);
   if (isShallow.toString().trim() === "true") list.skip(`${prefix}history`, reasons.shallow);
   const names = await reachableNames(place, prefix, list);
@@ -28,7 +32,7 @@ export async function* historyOf(place: Repository, prefix: string, list: Unsear
     const name = type === "blob" ? (names.get(id) ?? `object ${id}`) : `${prefix}text of a ${type}`;
     return [{ name, id, origin: id }];
   });
-  yield* objectsOf(place, objects, list);
+  yield* readObjects(place, objects, list);
 }
 
 /** Returns the names of the reachable objects, and lists the missing objects. */
@@ -57,7 +61,7 @@ const headFormat = "%(objecttype) %(objectname) %(objectsize)";
 const bytesAtOnce = 32 * 2 ** 20;
 
 /** Yields the contents of objects, and of what they stand for in Git LFS. */
-export async function* objectsOf(
+export async function* readObjects(
   place: Repository,
   objects: readonly GitObject[],
   list: UnsearchedList,
@@ -66,13 +70,13 @@ export async function* objectsOf(
   let bytes = 0;
   for (const { size, ...object } of await objectSizes(place, objects, list)) {
     if (bytes + size > bytesAtOnce && some.length > 0) {
-      yield* contentsOf(place, some, list);
+      yield* objectContents(place, some, list);
       [some, bytes] = [[], 0];
     }
     some.push(object);
     bytes += size;
   }
-  yield* contentsOf(place, some, list);
+  yield* objectContents(place, some, list);
 }
 
 async function objectSizes(place: GitPlace, objects: readonly GitObject[], list: UnsearchedList) {
@@ -92,7 +96,7 @@ function idLines(objects: readonly GitObject[]): string {
   return objects.map(({ id }) => `${id}\n`).join("");
 }
 
-async function* contentsOf(
+async function* objectContents(
   place: Repository,
   objects: readonly GitObject[],
   list: UnsearchedList,

@@ -12,7 +12,7 @@ import type { Io } from "../../cli/kit/io.js";
 import { breakable, progressBar } from "../../cli/kit/output/progress.js";
 import { counted, type OutputFlags, printable, printJson, printRows, say, withOutput } from "../../cli/kit/output.js";
 import type { CheckEntry, SecretEntry } from "../../client/client.js";
-import { readingsOf } from "./decode.js";
+import { decodings } from "./decode.js";
 import { Places } from "./files.js";
 import { commitWith } from "./history.js";
 import { isCredential, judgeFolder } from "./judge.js";
@@ -136,7 +136,7 @@ async function findingsIn(file: ScannedFile, search: ValueSearch, list: Unsearch
   const { name, origin, bytes, place } = file;
   const found: Finding[] = [];
   const reasonsHere = new Set<string>();
-  for (const { bytes: reading, inner, line } of readingsOf(bytes, (why) => reasonsHere.add(why))) {
+  for (const { bytes: reading, inner, line } of decodings(bytes, (why) => reasonsHere.add(why))) {
     const within = inner === "" ? name : `${name}/${inner}`;
     for (const { at, path } of search.find(reading)) found.push({ file: within, line: line(at), path, commit: null });
   }

@@ -54,11 +54,11 @@ export class ValueSearch {
   #valuesAt(bytes: Uint8Array, at: number, start: number): readonly string[] {
     const candidates = this.#byStart.get(start) ?? [];
     const fitting = candidates.filter((one) => at + one.bytes <= bytes.length);
-    const matching = fitting.filter((one) => this.#digestOf(bytes.subarray(at, at + one.bytes)) === one.digest);
+    const matching = fitting.filter((one) => this.#keyedDigest(bytes.subarray(at, at + one.bytes)) === one.digest);
     return [...new Set(matching.map(({ path }) => path))];
   }
 
-  #digestOf(text: Uint8Array): string {
+  #keyedDigest(text: Uint8Array): string {
     const mac = createHmac("sha256", this.#key).update("search").update(text).digest();
     return mac.toString("base64url", 0, 16);
   }

@@ -159,7 +159,7 @@ export class SecretService implements Service {
       "a{sv}",
       async ({ target }) => {
         const values: Value[] = [];
-        for (const name of propertiesOf[target.kind]) values.push([name, await this.#property(target, name)]);
+        for (const name of propertyNames[target.kind]) values.push([name, await this.#property(target, name)]);
         return [values];
       },
     ],
@@ -425,7 +425,7 @@ export class SecretService implements Service {
   }
 
   async #property(target: Target, name: string): Promise<Variant> {
-    if (!propertiesOf[target.kind].includes(name))
+    if (!propertyNames[target.kind].includes(name))
       throw new BusError("UnknownProperty", "the object has no such property");
     const known = await this.#whileLocked(target, name);
     if (known !== null) return known;
@@ -529,7 +529,7 @@ type Pairs = readonly (readonly [string, string])[];
 type Dictionary = readonly (readonly [string, Variant])[];
 type Secret = readonly [session: string, parameters: Uint8Array, value: Uint8Array, contentType: string];
 
-const propertiesOf: Readonly<Record<Kind, readonly string[]>> = {
+const propertyNames: Readonly<Record<Kind, readonly string[]>> = {
   Service: ["Collections"],
   Collection: ["Items", "Label", "Locked", "Created", "Modified"],
   Item: ["Locked", "Attributes", "Label", "Created", "Modified"],

@@ -46,7 +46,7 @@ export class Documents {
   }
 
   async #read(name: string): Promise<StoredDocument | null> {
-    const bytes = await readFileBytes(this.#files, this.#fileOf(name), maxDocumentBytes);
+    const bytes = await readFileBytes(this.#files, this.#documentPath(name), maxDocumentBytes);
     return bytes && { bytes, tag: documentTag(bytes) };
   }
 
@@ -54,11 +54,11 @@ export class Documents {
     const current = await this.#read(name);
     if ((current?.tag ?? null) !== expected) return null;
     if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
-    await replaceFile(this.#files, this.#fileOf(name), bytes);
+    await replaceFile(this.#files, this.#documentPath(name), bytes);
     return documentTag(bytes);
   }
 
-  #fileOf(name: string): string {
+  #documentPath(name: string): string {
     return join(this.#directory, documentFile(name));
   }
 }

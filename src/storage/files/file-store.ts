@@ -130,7 +130,7 @@ export class FileStore implements SecretStore {
   }
 
   async header(): Promise<Bytes | null> {
-    return this.#vault === null ? null : (await this.#headerOf(this.#vault)).slice();
+    return this.#vault === null ? null : (await this.#vaultHeader(this.#vault)).slice();
   }
 
   async count(space: Space = "secrets"): Promise<number> {
@@ -207,7 +207,7 @@ export class FileStore implements SecretStore {
 
   async replaceHeader(header: Bytes, before: Bytes, document: DocumentChange | null = null): Promise<boolean> {
     const vault = this.#mustBeWritable();
-    if (Buffer.compare(await this.#headerOf(vault), before) !== 0) return false;
+    if (Buffer.compare(await this.#vaultHeader(vault), before) !== 0) return false;
     if (document !== null) {
       const { name, bytes, expected } = document;
       if ((await vault.documents.write(name, bytes, expected)) === null) throw documentChanged();
@@ -234,7 +234,7 @@ export class FileStore implements SecretStore {
 
   async snapshot(): Promise<StoredSnapshot> {
     const vault = this.#mustHaveVault();
-    const header = await this.#headerOf(vault);
+    const header = await this.#vaultHeader(vault);
     try {
       const take = () => vault.batches.snapshot(this.vaultPath, () => vault.header ?? header);
       return await this.#snapshots.replace(take);
@@ -292,7 +292,7 @@ export class FileStore implements SecretStore {
   }
 
   /** Returns the header that the next start finds. */
-  async #headerOf(vault: Vault): Promise<Bytes> {
+  async #vaultHeader(vault: Vault): Promise<Bytes> {
     vault.header ??= await readHeader(this.#files, vault.directory).catch((error: unknown) => {
       throw cannotRead(error);
     });

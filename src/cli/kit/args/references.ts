@@ -37,17 +37,17 @@ export function shownReference({ path, field }: Reference): string {
  * Splits a text at its references; its other bytes may be anything. `base` is the folder that a path from `./` on is in,
  * null where there is none. @throws CommandFailure usage
  */
-export function cutTemplate(template: Buffer, whereOf: (line: number) => string, base: string | null = null): Part[] {
+export function cutTemplate(template: Buffer, lineLabel: (line: number) => string, base: string | null = null): Part[] {
   const text = template.toString("latin1"); // one character per byte: offsets agree, and invalid UTF-8 survives
   const parts: Part[] = [];
   let end = 0;
   let line = 1;
   if (isUtf16(template))
-    throw new CommandFailure("usage", `${whereOf(1)}: references in UTF-16 text: save it as UTF-8`);
+    throw new CommandFailure("usage", `${lineLabel(1)}: references in UTF-16 text: save it as UTF-8`);
   for (const { index } of text.matchAll(opening)) {
-    refuseNearMiss(text.slice(end, index), line, whereOf);
+    refuseNearMiss(text.slice(end, index), line, lineLabel);
     line += text.slice(end, index).split("\n").length - 1;
-    const where = whereOf(line);
+    const where = lineLabel(line);
     braced.lastIndex = index;
     const [whole, padded] = braced.exec(text) ?? [];
     if (whole === undefined || padded === undefined) throw malformed(where);
@@ -55,7 +55,7 @@ export function cutTemplate(template: Buffer, whereOf: (line: number) => string,
     parts.push(template.subarray(end, index), readReference(path, where, base));
     end = index + whole.length;
   }
-  refuseNearMiss(text.slice(end), line, whereOf);
+  refuseNearMiss(text.slice(end), line, lineLabel);
   parts.push(template.subarray(end));
   return parts;
 }
@@ -66,13 +66,13 @@ const bracesOrScheme = /\{\{|\}\}|strongroom:/gi;
 const nearBraces = 256;
 
 /** @throws CommandFailure usage, for double braces with a reference in another form, such as trimmed or quoted */
-function refuseNearMiss(text: string, firstLine: number, whereOf: (line: number) => string): void {
+function refuseNearMiss(text: string, firstLine: number, lineLabel: (line: number) => string): void {
   let opened = Number.NEGATIVE_INFINITY;
   for (const { 0: token, index } of text.matchAll(bracesOrScheme)) {
     if (token === "{{") opened = index;
     else if (token === "}}") opened = Number.NEGATIVE_INFINITY;
     else if (index - opened <= nearBraces) {
-      throw malformed(whereOf(firstLine + text.slice(0, opened).split("\n").length - 1));
+      throw malformed(lineLabel(firstLine + text.slice(0, opened).split("\n").length - 1));
     }
   }
 }

@@ -1,6 +1,6 @@
 /** A request that waits for approval as a person sees it: one fact a line, none of which can scroll others away or imitate them. */
 import { createHash } from "node:crypto";
-import widthOf from "fast-string-width";
+import displayWidth from "fast-string-width";
 import type { Approval } from "../../../client/client.js";
 import { localTime, printable } from "../output.js";
 
@@ -33,7 +33,7 @@ export function approvalText(approval: Approval, columns: number): string {
 function shown(value: string): string {
   const text = printable(value);
   if (text === "") return "(not given)"; // with a space, which no target has
-  if (widthOf(text) <= widest) return text;
+  if (displayWidth(text) <= widest) return text;
   const characters = [...text];
   const first = characters.slice(0, fitting(characters, firstColumns)).join("");
   const last = characters.slice(-fitting(characters.toReversed(), lastColumns)).join("");
@@ -45,7 +45,7 @@ function shown(value: string): string {
 function fitting(characters: readonly string[], columns: number): number {
   let [count, width] = [0, 0];
   for (const character of characters) {
-    width += widthOf(character);
+    width += displayWidth(character);
     if (width > columns && count > 0) break;
     count++;
   }

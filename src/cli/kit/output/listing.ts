@@ -7,6 +7,7 @@ import type { SecretEntry, SecretList } from "../../../client/client.js";
 import { CommandFailure } from "../errors.js";
 import type { Io } from "../io.js";
 import {
+  displayWidth,
   fitted,
   localDate,
   localMinute,
@@ -16,7 +17,6 @@ import {
   printable,
   printJson,
   shortened,
-  widthOf,
   withResult,
 } from "../output.js";
 
@@ -72,7 +72,7 @@ const typeWidth = "oauth-token".length;
 export function listTable(io: Io, rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
   const paint = painter(io);
   const labels = rows.map(({ branch, name }) => `${branch}${printable(name)}`);
-  const width = labels.reduce((most, label) => Math.max(most, widthOf(label)), 0); // too many to be arguments
+  const width = labels.reduce((most, label) => Math.max(most, displayWidth(label)), 0); // too many to be arguments
   const lines = rows.map(({ item }, i) => {
     const label = labels[i] ?? "";
     if (item === undefined) return label;
@@ -80,7 +80,7 @@ export function listTable(io: Io, rows: readonly TreeRow<SecretEntry>[], columns
     const row = [padded(label, width), padded(metadata.type ?? "-", typeWidth), localMinute(new Date(updatedAt))].join(
       gap,
     );
-    const room = columns - widthOf(row) - gap.length;
+    const room = columns - displayWidth(row) - gap.length;
     const expiry = metadata.expiresAt === undefined ? "" : `expires ${localDate(new Date(metadata.expiresAt))}`;
     const about = [expiry, printable(metadata.description ?? "")].filter((text) => text !== "").join(gap);
     const description = shortened(about, room);

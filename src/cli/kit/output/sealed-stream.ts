@@ -39,7 +39,7 @@ export async function* sealStream(
   const head = sealedHead(wrappedKey);
   yield head;
   let number = 0;
-  for await (const { chunk, isLast } of chunksOf(source, chunkBytes)) {
+  for await (const { chunk, isLast } of splitChunks(source, chunkBytes)) {
     const cipher = createCipheriv(algorithm, key, chunkNonce(number++, isLast), options).setAAD(head);
     yield Buffer.concat([cipher.update(chunk), cipher.final(), cipher.getAuthTag()]);
   }
@@ -71,7 +71,7 @@ export async function* openStream(
 ): AsyncGenerator<Buffer> {
   const head = sealedHead(wrappedKey);
   let number = 0;
-  for await (const { chunk, isLast } of chunksOf(chunks, chunkBytes + tagBytes)) {
+  for await (const { chunk, isLast } of splitChunks(chunks, chunkBytes + tagBytes)) {
     if (chunk.length < tagBytes) throw new DamagedFile();
     const decipher = createDecipheriv(algorithm, key, chunkNonce(number++, isLast), options).setAAD(head);
     decipher.setAuthTag(chunk.subarray(chunk.length - tagBytes));
@@ -94,7 +94,7 @@ function chunkNonce(number: number, isLast: boolean): Buffer {
 }
 
 /** Cuts what comes into chunks of this size; only the last is shorter, and empty only where everything is. */
-async function* chunksOf(
+async function* splitChunks(
   source: AsyncIterable<Uint8Array>,
   size: number,
 ): AsyncGenerator<{ readonly chunk: Buffer; readonly isLast: boolean }> {
