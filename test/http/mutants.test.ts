@@ -137,7 +137,7 @@ const catching: Readonly<Record<string, Check>> = {
   authorizeSubject: on(judges.judgeOrder),
   readConditions: on(judges.judgeParameters),
   readQuery: on(judges.judgeParameters),
-  readBodyOf: on(judges.judgeSamples),
+  readRequestBody: on(judges.judgeSamples),
   checkTokenAfterBody: on(judgeLateBodies),
   checkTokenInTurn: ({ held }) => judgeEnds(held, sample, files.held),
   refuseFurtherAttempts: limitsAttempts,
