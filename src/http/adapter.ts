@@ -111,16 +111,16 @@ export const arrival: readonly Step[] = [
 ];
 
 /** The checks of a change in its turn, and of a long read between its parts: a token may have ended while it waited. */
-const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn, refuseFurtherAttempts];
+export const turn: readonly ((exchange: Exchange) => void)[] = [checkTokenInTurn, refuseFurtherAttempts];
 
 /** The checks of a response before it leaves. */
-const departure: readonly ((exchange: Exchange, outcome: Whole) => void)[] = [checkTokenBeforeRead];
+export const departure: readonly ((exchange: Exchange, outcome: Whole) => void)[] = [checkTokenBeforeRead];
 
 /** The counters of a refusal. Each returns the error for the client. */
-const refusal: readonly ((exchange: Exchange, error: unknown) => unknown)[] = [countLogin, countPassphrase];
+export const refusal: readonly ((exchange: Exchange, error: unknown) => unknown)[] = [countLogin, countPassphrase];
 
 /** Once the response is sent or lost. `etag`: of the secret that was read or written. */
-const conclusion: readonly ((exchange: Exchange, status: number, etag: string | null) => void)[] = [
+export const conclusion: readonly ((exchange: Exchange, status: number, etag: string | null) => void)[] = [
   record,
   wipeBody,
   delayIdleLock,
