@@ -44,9 +44,10 @@ export type WeakPlace = {
  * Returns the first weak place on the way to a path; null when there is none, or the way ends before the path does. The
  * file at the path is not judged, but a link there is.
  */
-export async function findWeakPlace(path: string, user = ownUid): Promise<WeakPlace | null> {
-  if (user === null) return null;
-  return walk("/", pathSegments(resolve(path)), { user, trusted: [user, await uidOfRoot()] }, mostLinks);
+export async function findWeakPlace(path: string): Promise<WeakPlace | null> {
+  if (ownUid === null) return null;
+  const trust = { user: ownUid, trusted: [ownUid, await uidOfRoot()] };
+  return walk("/", pathSegments(resolve(path)), trust, mostLinks);
 }
 
 const mostLinks = 40;

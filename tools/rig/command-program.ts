@@ -43,8 +43,8 @@ with socket.socket(socket.AF_UNIX) as here:
 `;
 
 /** Makes the program, in a directory of its own; returns its file. Without Python it is the real one. */
-export async function makeCommandProgram(name = "strongroom"): Promise<string> {
-  const file = join(temporaryDirectory(), name);
+export async function makeCommandProgram(): Promise<string> {
+  const file = join(temporaryDirectory(), "strongroom");
   const python = isInstalled ? null : pythonFile();
   if (python === null) {
     const words = [node, ...mainArguments].map((word) => `'${word}'`).join(" ");

@@ -28,11 +28,11 @@ export type ApiResponse = {
 
 type Method = "get" | "post" | "put" | "delete" | "patch" | "options";
 
-/** Returns a supertest request with the right token, or with none. */
-export function api(server: TestServer, method: Method, path: string, token: string | null = server.token): Test {
+/** Returns a supertest request with the right token. */
+export function api(server: TestServer, method: Method, path: string): Test {
   const test = supertest(server.url)[method](path).ca(trustedCertificate(server));
   test.on("response", ({ status, headers, text }) => judge({ method, target: path, status, headers, text }));
-  return token === null ? test : test.set("Authorization", `Bearer ${token}`);
+  return test.set("Authorization", `Bearer ${server.token}`);
 }
 
 export type Send = {

@@ -170,10 +170,10 @@ export function printableLines(text: string): string {
 }
 
 /** Returns `14:05:09+01:00`, with the date unless it is today's: `2026-03-01 14:05:09+01:00`. */
-export function localTime(time: Date, now = new Date()): string {
+export function localTime(time: Date): string {
   const { date, clock, zone } = localTimeParts(time);
   const shown = `${clock.slice(0, 8)}${zone}`;
-  return date === localTimeParts(now).date ? shown : `${date} ${shown}`;
+  return date === localTimeParts(new Date()).date ? shown : `${date} ${shown}`;
 }
 
 /** Returns `2026-03-01 14:05+01:00`, which does not get shorter on the same day: for tables. */
