@@ -6,9 +6,14 @@ import type { Api } from "../http/adapter.js";
 import { bearerToken } from "../http/guards.js";
 import { onlyHeader } from "../http/request.js";
 import type { ErrorForm } from "../http/response.js";
-import { vaultTable } from "./endpoints.js";
+import { kvRows } from "./kv.js";
+import type { VaultEndpoint } from "./members.js";
+import { mountRows } from "./mounts.js";
 import { jsonType } from "./response.js";
-import type { VaultTable } from "./table.js";
+import { sysRows } from "./sys.js";
+import { VaultTable } from "./table.js";
+import { authRows } from "./tokens.js";
+import { transitRows } from "./transit.js";
 import { Unsupported, unsupported } from "./unsupported.js";
 
 /** Namespaces that mean none. */
@@ -57,8 +62,17 @@ function checkHeaders({ headers }: IncomingMessage): void {
     throw new VaultError("BAD_REQUEST", "responses cannot be wrapped: send no X-Vault-Wrap-TTL (unset VAULT_WRAP_TTL)");
 }
 
+/** The rows stand in the file of their subject; see `VaultTable` for `*`, PUT and LIST in them. */
+export const vaultEndpoints: readonly VaultEndpoint[] = [
+  ...sysRows,
+  ...mountRows,
+  ...kvRows,
+  ...authRows,
+  ...transitRows,
+];
+
 export const vaultApi: Api & { readonly table: VaultTable } = {
-  table: vaultTable,
+  table: new VaultTable(vaultEndpoints),
   requestMethod: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
   readToken: requestToken,
   countsMissingToken: () => false, // clients ask for the server's state, and before they log in

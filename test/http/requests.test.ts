@@ -1,7 +1,7 @@
 /** Every request of both ports, in every state, with every token, as the documents say: see `test/support/requests.ts`. */
 import { expect } from "chai";
 import { endpoints } from "../../src/http/endpoints.js";
-import { vaultEndpoints } from "../../src/vault-api/endpoints.js";
+import { vaultEndpoints } from "../../src/vault-api/api.js";
 import { shared } from "../../tools/rig/clean-up.js";
 import { uncached } from "../../tools/rig/server.js";
 import { mustLock } from "../../tools/rig/test-client.js";

@@ -1,6 +1,6 @@
 /** Start of bubblewrap, the signals that reach the program, and its end. */
 import type { ChildProcess } from "node:child_process";
-import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { closeSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { quoted } from "../../client/ownership.js";
@@ -8,7 +8,6 @@ import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { childPids, type Forwarded, runChild, startProgram } from "../kit/programs/child-process.js";
-import { closeForeignDescriptors } from "./descriptors.js";
 import { listen, type Sandboxed, sessionFiles } from "./sandbox.js";
 import { checkOutside, watchExposed } from "./sandbox-check.js";
 import type { Expected } from "./sandbox-plan.js";
@@ -167,4 +166,26 @@ function startScript(
     shell === undefined ? "unset SHELL" : `SHELL=${quoted(shell)}`,
     `exec ${command.map(quoted).join(" ")}`,
   ].join("\n");
+}
+
+/** O_CLOEXEC in the `flags` of proc_pid_fdinfo(5). */
+const closeOnExec = 0o2000000;
+
+/**
+ * Closes what the caller left open (Linux). Node opens its own with O_CLOEXEC, and sets that at its start for the lowest 16
+ * descriptors and those next to them alone: any other would pass to programs.
+ */
+function closeForeignDescriptors(): void {
+  for (const descriptor of readdirSync("/proc/self/fd").map(Number)) {
+    if (descriptor > 2 && isInherited(descriptor)) closeSync(descriptor);
+  }
+}
+
+function isInherited(descriptor: number): boolean {
+  try {
+    const [, flags = "0"] = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "latin1")) ?? [];
+    return (Number.parseInt(flags, 8) & closeOnExec) === 0;
+  } catch {
+    return false; // that of the directory itself, which is closed by now
+  }
 }
