@@ -38,7 +38,7 @@ export async function* compareGets(loaders: Loaders, options: Options): AsyncGen
 }
 
 /** The subject closes each connection after its response, as for programs without keep-alive. */
-function closing<S extends Subject>(subject: S): S {
+export function closing<S extends Subject>(subject: S): S {
   return { ...subject, headers: { ...subject.headers, Connection: "close" } };
 }
 

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { mustGet, mustUnlock } from "../tools/rig/test-client.js";
 import type { Outcome } from "./figures.js";
+import { closing } from "./get-and-put.js";
 import { type Loaders, sendLoad, type Workload } from "./measure.js";
 import { baoVersion, startRaft } from "./openbao.js";
 import type { Options } from "./options.js";
@@ -40,15 +41,22 @@ export async function* showTables({ loader }: Loaders, options: Options): AsyncG
   const bao = baoVersion(options.bao) === null ? [] : [await startRaft(options.bao, strongroom, getSecrets)];
   const rows = [
     { title: "get of 200 bytes, 64 connections", workload: get(64), subjects: [strongroom, bare] },
+    {
+      title: "get of 200 bytes, each on its own connection",
+      workload: get(16),
+      subjects: [strongroom, bare],
+      closes: true,
+    },
     { title: "put of 1 KiB, 16 connections", workload: put, subjects: [strongroom, durable] },
   ];
-  for (const { title, workload, subjects } of rows) {
-    for (const subject of subjects) {
-      yield { title: `${title}: ${subject.name}`, findings: [], table: await drawTable(subject, workload) };
-    }
-    for (const { subject, forKv } of bao) {
-      yield { title: `${title}: ${subject.name}`, findings: [], table: await drawTable(subject, forKv(workload)) };
-    }
+  for (const { title, workload, subjects, closes } of rows) {
+    const drawRow = async (subject: Subject, load: Workload) => ({
+      title: `${title}: ${subject.name}`,
+      findings: [],
+      table: await drawTable(closes ? closing(subject) : subject, load),
+    });
+    for (const subject of subjects) yield drawRow(subject, workload);
+    for (const { subject, forKv } of bao) yield drawRow(subject, forKv(workload));
   }
   const stormy = await startStormSubject(options);
   const unlocking = sendLoad(loader, stormy, unlocks, warmSeconds + seconds + 1);
