@@ -1,15 +1,17 @@
 /** What the keyring asks the user by SSH_ASKPASS, how it starts, and how its token ends. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Variant } from "../../../src/cli/kit/dbus/wire.js";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { needs } from "../../../tools/rig/needs.js";
 import { environment } from "../../../tools/rig/process.js";
 import { passphrase, shareTestServer } from "../../../tools/rig/server.js";
 import { runToItsEnd, stringIo } from "../../../tools/rig/string-io.js";
 import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
 import { runHere } from "../../support/command-here.js";
+import { hasPython, runOnTerminal } from "../../support/pseudo-terminal.js";
 import { BusClient, loginPath, root, startKeyringIn, TestSession } from "./bus-client.js";
 
 const item = "org.freedesktop.Secret.Item";
@@ -66,6 +68,31 @@ describe("the keyring that asks", () => {
     expect(await prompt(session)).to.deep.equal([false, new Variant("ao", [loginPath])]);
     expect(asked()).to.deep.equal(Array(2).fill("Passphrase of the vault, for a program that uses the keyring: "));
     expect((await session.get(path)).toString()).to.equal("one");
+  });
+
+  it("asks on the terminal of its command where no SSH_ASKPASS is, again for a wrong one, and shows neither", async function () {
+    needs(this, hasPython(), "Python");
+    const directory = temporaryDirectory();
+    const [socket, running] = [join(directory, "bus"), join(directory, "running")] as const;
+    writeFileSync(running, "");
+    const waits = `for n in $(seq 3000); do [ -e ${running} ] || exit 5; sleep 0.02; done`;
+    const steps = [
+      { question: "Passphrase of the vault, for a program that uses the keyring: ", keys: "wrong\r" },
+      { question: "wrong passphrase, 2 tries left", keys: `${passphrase}\r` },
+    ];
+    const args = ["keyring", "--socket", socket, "--", "sh", "-c", waits];
+    const ended = runOnTerminal(args, steps, { STRONGROOM_HOME: server().home });
+    let client: BusClient | null = null;
+    while (client === null) client = await BusClient.to(socket).catch(() => sleep(20, null));
+    const session = await TestSession.open(client, "plain");
+    const path = await session.create({ on: "a terminal" }, Buffer.from("one"));
+    await mustLock(server());
+    expect(await prompt(session)).to.deep.equal([false, new Variant("ao", [loginPath])]);
+    expect((await session.get(path)).toString()).to.equal("one");
+    rmSync(running);
+    const { code, shown } = await ended;
+    expect(code, shown).to.equal(5);
+    expect(shown).not.to.contain(passphrase);
   });
 
   it("dismisses the prompt when the user declines, and leaves the vault locked", async () => {
