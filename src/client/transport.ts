@@ -126,7 +126,8 @@ export class Transport {
       if (request.ownsResponse) return await this.#receiveOwned(request, token, lifetime);
       const sent = this.#open(this.#requestOptions(request, token));
       const received = receive(sent, request, this.location, this.#maxResponseBytes);
-      sent.end(request.body);
+      if (request.body === undefined || this.location.socket !== null) sent.end(request.body);
+      else endOverTls(sent, request.body);
       return await lifetime.wait(received, () => {
         this.#running.delete(lifetime);
         sent.destroy();
@@ -164,6 +165,21 @@ export class Transport {
       },
     };
   }
+}
+
+/**
+ * Writes the body by itself, after the head and the handshake.
+ * DANGER: TLS in Node copies what is written before the handshake has ended, or in one piece with something else, and frees the
+ * copy without wiping it.
+ */
+function endOverTls(sent: ClientRequest, body: Uint8Array): void {
+  sent.flushHeaders();
+  sent.once("socket", (socket) => {
+    const end = () => void sent.end(body);
+    if ((socket as TLSSocket).authorized)
+      process.nextTick(end); // a kept connection: the head is written after this event
+    else socket.once("secureConnect", end);
+  });
 }
 
 let warned = false;

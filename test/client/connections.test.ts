@@ -49,6 +49,16 @@ describe("the client library's errors", () => {
     await mustFail(clientOf(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
   });
 
+  it("no request gets one where more values are stored at once than connections are kept", async () => {
+    const { url: address, certificateFile, token } = server();
+    const client = new StrongroomClient({ address, certificateFile, token });
+    later(() => client.close());
+    const paths = Array.from({ length: 40 }, (_, n) => `many/${n}`);
+    for (const path of paths.slice(0, 2)) await client.put(path, path);
+    await Promise.all(paths.map((path) => client.put(path, path)));
+    expect((await client.get("many/39")).reveal()).to.equal("many/39");
+  });
+
   it("UNAUTHORIZED distinguishes a wrong passphrase from a wrong token", async () => {
     const wrong = await mustFail(clientOf(server()).unlock("wrong"), "UNAUTHORIZED", /passphrase is wrong/);
     expect(wrong).to.include({ status: 401, credential: "passphrase" });

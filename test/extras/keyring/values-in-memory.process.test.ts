@@ -1,5 +1,7 @@
 /** Values in the memory of the keyring's process and of the server, searched for from outside after clients used them. */
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { mustInit } from "../../../tools/rig/test-client.js";
 import { canary, describeMemory, type Look, startWithCanary } from "../../isolation/search.js";
 import { BusClient, spawnKeyring, TestSession } from "./bus-client.js";
@@ -8,20 +10,29 @@ import { BusClient, spawnKeyring, TestSession } from "./bus-client.js";
 const count = Number(process.env["STRONGROOM_KEYRING_VALUES"] ?? 8);
 
 describeMemory("the memory of the keyring and its server", {
-  "has no value after creations, replacements, reads and changes in both kinds of session": values,
+  "has no value after creations, replacements, reads and changes, over a socket and over TLS": values,
 });
 
 async function* values(): AsyncGenerator<Look, void> {
   const server = await startWithCanary();
   await mustInit(server);
-  const { child, socket } = await spawnKeyring(server.home, [], { STRONGROOM_SERVER_NAMES: canary });
+  const { url, certificateFile, home } = server;
+  const byTls = ["--address", url, "--cacert", certificateFile, "--token-file", join(home, "token")];
   const gone: Record<string, Buffer> = {};
-  for (const kind of ["plain", "encrypted"] as const) {
+  const processes: [name: string, typeof server][] = [];
+  for (const [kind, place, flags] of [
+    ["plain", home, []],
+    ["encrypted", temporaryDirectory(), byTls],
+  ] as const) {
+    const { child, socket } = await spawnKeyring(place, flags, { STRONGROOM_SERVER_NAMES: canary });
     const session = await TestSession.open(await BusClient.to(socket), kind);
     for (let n = 0; n < count / 2; n++) await use(session, kind, n, gone);
+    await session.search({ kind }); // Node decrypts TLS on its stack, where the last response stays until the next
+    processes.push([`keyring of the session that is ${kind}`, { ...server, child }]);
   }
-  const keyring = { ...server, child };
-  for (const process of [keyring, server]) yield { when: "while unlocked", server: process, gone, settles: true };
+  processes.push(["server", server]);
+  for (const [name, process] of processes)
+    yield { when: `${name}, while unlocked`, server: process, gone, settles: true };
 }
 
 /** Text of a length of its own, bytes that are no text, or a long text. */
