@@ -1,6 +1,7 @@
 /**
- * Removal of each extra from a copy of the source: its folder, its tests, its row of the command table, its page, and its
- * program in bin. What is left builds, passes the rules of its architecture, and runs. Long form: each extra takes a build.
+ * Removal of each extra from a copy of the source: its folder, its tests, its row of the command table, its page with the
+ * links to it, and its program in bin. What is left builds, passes the rules of its architecture, and runs. Long form: each
+ * extra takes a build.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -47,7 +48,7 @@ describe("the program without an extra", () => {
       const scripts = shells.map((shell) => must(copy, ...program, "completion", shell)).join("");
       for (const name of names) {
         expect(help).not.to.match(new RegExp(`^ {2}${name} `, "m"));
-        expect(scripts).not.to.match(new RegExp(`\\b${name}[|)']|strongroom ${name}\\b`));
+        expect(scripts).not.to.match(new RegExp(`(?<![\\w-])${name}[|)']|strongroom ${name}\\b`));
       }
     });
   }
@@ -62,10 +63,22 @@ function removeExtra(copy: string, extra: string): readonly string[] {
   for (const folder of ["src", "test"]) rmSync(join(copy, folder, "extras", extra), { recursive: true, force: true });
   rmSync(join(copy, `docs/extras/${extra}.md`));
   removeLines(join(copy, "docs/extras/README.md"), `(${extra}.md)`);
+  removeLinks(join(copy, "docs"), `extras/${extra}.md`);
   const removed = removeLines(join(copy, "src/cli/command-table.ts"), `"../extras/${extra}/`);
   const names = removed.map((row) => /name: "([^"]+)"/.exec(row)?.[1] ?? "");
   for (const name of names) removeProgram(copy, `${name}-strongroom`);
   return names;
+}
+
+/** Replaces the links to a page by their texts. */
+function removeLinks(directory: string, page: string): void {
+  for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" }).filter((each) =>
+    /\.md$/.test(each),
+  )) {
+    const file = join(directory, name);
+    const link = new RegExp(`\\[([^\\]]*)\\]\\((?:\\.\\./)*${page.replace(".", "\\.")}(?:#[^)]*)?\\)`, "g");
+    writeFileSync(file, readFileSync(file, "utf8").replace(link, "$1"));
+  }
 }
 
 /** Removes and returns the lines that contain a text, of which there must be some. */
