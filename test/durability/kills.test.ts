@@ -1,13 +1,15 @@
-/** kill -9 and power cuts at random moments of all kinds of changes: after each restart the vault is as a model says. */
+/** kill -9 at random moments of all kinds of changes: after each restart the vault is as a model says, and the audit log is whole. */
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AssertionError, expect } from "chai";
+import type { Checkpoint, LogHead } from "../../src/audit/format.js";
+import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { cleanUpMark, cleanUpTo, diskDirectory, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needsPostgres } from "../../tools/rig/postgres.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
-import { closeConnections } from "../../tools/rig/test-client.js";
+import { closeConnections, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
 import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
 import { allChanges, VaultModel } from "./vault-model.js";
@@ -50,12 +52,34 @@ async function kill(server: ServerProcess): Promise<void> {
   closeConnections(server);
 }
 
+async function readAuditHead(server: ServerProcess): Promise<LogHead> {
+  return mustSucceed(await send(server, { path: "/v1/audit?limit=1" }))["head"] as LogHead;
+}
+
+/** The audit log has no problem, and all that it had when the head was read. */
+async function mustBeWhole(home: string, head: LogHead | null): Promise<void> {
+  const { problems } = await verifyLog(join(home, "audit"), head);
+  expect(problems).to.deep.equal([]);
+}
+
+/** The audit log's checkpoints are valid for the vault. */
+async function mustBeJudgedValid(server: ServerProcess): Promise<void> {
+  await readAuditHead(server);
+  const log = await verifyLog(join(server.home, "audit"));
+  const judge = async (checkpoints: readonly Checkpoint[]) => {
+    const answer = await send(server, { method: "POST", path: "/v1/audit/verify", body: { checkpoints } });
+    return mustSucceed(answer)["verdicts"] as "valid"[];
+  };
+  expect([...log.problems, ...(await judgeCheckpoints(log, judge)).problems]).to.deep.equal([]);
+}
+
 /** One life of a server, from its start to its end at a random moment after enough acknowledged changes. */
 async function live(settings: Settings, model: VaultModel, changes: number, random: Random): Promise<void> {
   const mark = cleanUpMark();
   const server = await start(settings);
   if (model.lives++ === 0) await model.begin(server);
   else await model.inspect(server);
+  await mustBeJudgedValid(server);
   const enough = model.acknowledged + changes;
   let isOver = false;
   const changing = model.change(server, random).finally(() => {
@@ -67,8 +91,10 @@ async function live(settings: Settings, model: VaultModel, changes: number, rand
   const longestMs = model.wantsInit ? 200 : 30;
   while (model.wantsInit && !isOver) await sleep(1); // until it has begun
   await sleep(random.below(longestMs));
+  const head = random.chance(0.5) ? await readAuditHead(server) : null;
   await kill(server);
   await changing;
+  await mustBeWhole(server.home, head);
   await cleanUpTo(mark);
 }
 
