@@ -1,12 +1,16 @@
 /** docs/reference/http-api.md, Client tokens: records, rotation, revocation, ends, and the document on disk. */
+import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import type { FileOperations } from "../../src/files/durable.js";
+import { later } from "../../tools/rig/clean-up.js";
 import { lightFiles } from "../../tools/rig/light-files.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
 import {
+  connectRaw,
   type Json,
   mustCreateToken,
   mustInit,
@@ -718,5 +722,38 @@ describe("a client token's paths", () => {
     mustRefuse(await run([{ move: "app/a", to: "app/c" }]), 403, "FORBIDDEN");
     mustRefuse(await run([{ copy: "app/a", to: "app/c" }]), 403, "FORBIDDEN");
     mustSucceed(await run([{ put: "app/p", value: "v" }]));
+  });
+});
+
+describe("connections of a revoked token", () => {
+  it("are closed first where a server has too many", async () => {
+    const server = await startTestServer({
+      maxConnections: 8,
+      limits: { keepAliveTimeout: 600_000, sendTimeout: 600_000 },
+    });
+    await mustInit(server);
+    const { token } = await mustCreateToken(server, { name: "ci" });
+    const request = `GET /v1/tokens/self HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const ask = async (socket: TLSSocket) => {
+      socket.write(request);
+      return String(((await once(socket, "data")) as [Buffer])[0]).slice(9, 12);
+    };
+    const open = async () => {
+      const socket = connectRaw(server).on("error", () => {});
+      later(() => void socket.destroy());
+      await once(socket, "secureConnect");
+      return socket;
+    };
+    const sockets: TLSSocket[] = [];
+    for (let n = 0; n < 3; n++) {
+      const socket = await open();
+      expect(await ask(socket)).to.equal("200");
+      sockets.push(socket);
+    }
+    mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/ci" }));
+    const closed = once(sockets[0] as TLSSocket, "close");
+    for (const socket of sockets) expect(await ask(socket)).to.equal("401");
+    await open();
+    await closed;
   });
 });
