@@ -14,8 +14,8 @@ import { collect, type Ended } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut, mustUnlock } from "../../tools/rig/test-client.js";
 import { hasPython } from "../support/pseudo-terminal.js";
-import { loadCredential } from "./credentials/systemd-client.js";
 import { helperEnvironment } from "./helper-programs.js";
+import { loadCredential } from "./systemd-client.js";
 
 const page = (name: string) => blocksIn(readFileSync(`docs/${name}.md`, "utf8"));
 

@@ -1,6 +1,6 @@
 /** Reading of a socket as systemd does it for LoadCredential. */
 import { spawn } from "node:child_process";
-import { collect, type Ended } from "../../../tools/rig/process.js";
+import { collect, type Ended } from "../../tools/rig/process.js";
 
 /** Binds an abstract name, connects, ends its own side, and reads to the end: what strace shows of systemd 252. */
 const program = `
