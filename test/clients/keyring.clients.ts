@@ -3,18 +3,22 @@
  * PATH: `bin` and `lib`, `python` with secretstorage, keyring and jeepney, `node_modules`, and checkouts of `secretstorage` and
  * `go-keyring`. Skipped where missing.
  */
-import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { messageLength, readMessage, writeMessage } from "../../src/cli/kit/dbus/wire.js";
-import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { run } from "../../tools/rig/process.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
-import { mustInit, mustList, mustLock, mustUnlock } from "../../tools/rig/test-client.js";
+import { mustGet, mustInit, mustList, mustLock, mustUnlock } from "../../tools/rig/test-client.js";
 import { directory, has, mustRun, path, python, run as runProgram } from "./programs.js";
 
 const hasPython = (module: string) => existsSync(python) && has(python, "-c", `import ${module}`);
+const codex = join(directory, "node_modules", ".bin", "codex");
 const napi = join(directory, "node_modules", "@napi-rs", "keyring");
 const suites = { secretStorage: join(directory, "secretstorage"), goKeyring: join(directory, "go-keyring") };
 
@@ -180,6 +184,53 @@ secret-tool search --all searched yes 2>&1`);
   it("go-keyring passes its own tests", async function () {
     needs(this, has("go", "version") && existsSync(suites.goKeyring), "Go, and go-keyring");
     await must(`cd ${suites.goKeyring} && go test -count=1 . >&2`, await goCaches());
+  });
+
+  /** A program that logs in, in scripts: `status` prints `shown`; while the vault is locked it fails. */
+  type Login = { readonly login: string; readonly status: string; readonly shown: string; readonly logout: string };
+
+  /** The value is in the vault and in no file of the directory, also after a try while locked; the logout deletes it. */
+  async function mustKeepLogin({ login, status, shown, logout }: Login, place: string, more: Record<string, string>) {
+    expect(await must(`${login}\n${status}`, more)).to.contain(shown);
+    const before = await listed();
+    const stored = before.filter(({ path }) => !path.endsWith(".collection"));
+    expect(stored).not.to.have.length(0);
+    for (const { path } of stored) expect((await mustGet(server(), path))["value"]).to.contain(more["VALUE"]);
+    const files = readdirSync(place, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    for (const { parentPath, name } of files)
+      expect(readFileSync(join(parentPath, name), "utf8"), name).not.to.contain(more["VALUE"]);
+    await mustLock(server());
+    expect((await withKeyring(status, more)).code).not.to.equal(0);
+    await mustUnlock(server());
+    expect(await listed()).to.deep.equal(before);
+    expect(await must(status, more)).to.contain(shown);
+    await must(logout, more);
+    expect((await listed()).filter(({ path }) => !path.endsWith(".collection"))).to.deep.equal([]);
+  }
+
+  it("Codex keeps its API key in the keyring alone, and deletes it at its logout", async function () {
+    needs(this, existsSync(codex), "@openai/codex");
+    const [place, run] = [temporaryDirectory(), `${codex} -c cli_auth_credentials_store=keyring`];
+    const login = `printf %s "$VALUE" | ${run} login --with-api-key`;
+    const scripts = { login, status: `${run} login status 2>&1`, shown: "API key configured", logout: `${run} logout` };
+    await mustKeepLogin(scripts, place, { CODEX_HOME: place, VALUE: "sk-judge-0123456789-codex" });
+  });
+
+  it("gh keeps its token in the keyring alone, and deletes it at its logout", async function () {
+    needs(this, has("gh", "version"), "gh");
+    const github = createServer((request, response) => {
+      response.setHeader("X-OAuth-Scopes", "repo, read:org, gist");
+      response.end(request.url?.endsWith("graphql") ? '{ "data": { "viewer": { "login": "me" } } }' : "{}");
+    }).listen(0, "127.0.0.1");
+    await once(github, "listening");
+    later(() => void github.close());
+    const [place, host] = [temporaryDirectory(), "--hostname github.localhost"];
+    const token = "gho_0123456789abcdefghijABCDEFGHIJ012345";
+    const login = `printf %s "$VALUE" | gh auth login ${host} --git-protocol https --with-token`;
+    const logout = `gh auth logout ${host}`;
+    const proxy = `http://127.0.0.1:${(github.address() as AddressInfo).port}`; // gh asks api.github.localhost without TLS
+    const more = { GH_CONFIG_DIR: place, VALUE: token, http_proxy: proxy };
+    await mustKeepLogin({ login, status: `gh auth token ${host}`, shown: token, logout }, place, more);
   });
 
   it("Chromium finds its key again in later runs on one profile, of which one was made while locked", async function () {
