@@ -48,7 +48,7 @@ describe("the program without an extra", () => {
       const scripts = shells.map((shell) => must(copy, ...program, "completion", shell)).join("");
       for (const name of names) {
         expect(help).not.to.match(new RegExp(`^ {2}${name} `, "m"));
-        expect(scripts).not.to.match(new RegExp(`(?<![\\w-])${name}[|)']|strongroom ${name}\\b`));
+        expect(scripts).not.to.match(new RegExp(`(?<![\\w-])${name}[|)]|(?:-a '|_in )${name}'|strongroom ${name}\\b`));
       }
     });
   }
