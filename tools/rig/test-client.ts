@@ -1,7 +1,7 @@
 /** Test client: talks to a server over HTTPS and trusts only its certificate. */
 
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
   request as httpRequest,
@@ -245,9 +245,9 @@ function trustedContext(server: TestServer): SecureContext {
   return context;
 }
 
-/** The certificate as its file has it now: a server whose clock jumps may renew it while it runs. */
-export function trustedCertificate({ certificateFile }: TestServer): string {
-  return readFileSync(certificateFile, "utf8");
+/** The certificate as its file, if it is still there, has it now: a server whose clock jumps may renew it while it runs. */
+export function trustedCertificate({ certificate, certificateFile }: TestServer): string {
+  return existsSync(certificateFile) ? readFileSync(certificateFile, "utf8") : certificate;
 }
 
 /** Returns the status, head and JSON of a raw response. */
