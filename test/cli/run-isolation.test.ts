@@ -63,7 +63,7 @@ describe("strongroom run, isolation", () => {
       const show = node1(
         "for (const id of [process.ppid, 'self']) process.stdout.write(fs.readFileSync('/proc/' + id + '/coredump_filter'))",
       );
-      const { stdout } = mustDo(await strongroom(server(), ["run", "--prefix", "app/", "--", ...show]));
+      const { stdout } = mustDo(await start(server(), ["run", "--prefix", "app/", "--", ...show]).finished);
       expect(stdout).to.equal(`00000000\n${filter}`);
     });
   });

@@ -1,13 +1,14 @@
 /** How the client library finds the server: each rule in a separate process with its own environment. */
 
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { defaultHome } from "../../src/client/default-home.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { freePort } from "../../tools/rig/postgres.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { shareTestServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
@@ -58,7 +59,7 @@ describe("the client library finds", () => {
       await new StrongroomClient({ timeoutMs: 5000 }).lock().catch((error) => console.log(error.message));`;
     const home = join(temporaryDirectory(), "home");
     mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
-    cpSync(join(server().home, "tls"), join(home, "tls"), { recursive: true });
+    copyTree(join(server().home, "tls"), join(home, "tls"));
     writeFileSync(join(home, "token"), "wrong", { mode: 0o600 });
     for (const [port, wanted] of [
       [undefined, "13100"],
@@ -74,7 +75,7 @@ describe("the client library finds", () => {
   it("the address in STRONGROOM_ADDRESS before the announced one", async () => {
     const other = await startTestServer({ home: emptyHome() });
     const home = join(temporaryDirectory(), "home");
-    cpSync(server().home, home, { recursive: true });
+    copyTree(server().home, home);
     announce(other, join(home, "vault"));
     expect(await program(lists, { STRONGROOM_HOME: home })).to.equal("UNTRUSTED_CERTIFICATE");
     expect(await program(lists, { STRONGROOM_HOME: home, STRONGROOM_ADDRESS: server().url })).to.equal("0 found");
@@ -97,7 +98,7 @@ describe("the client library finds", () => {
   it("the certificate in STRONGROOM_TLS_CERT", async () => {
     announce(server());
     const home = join(temporaryDirectory(), "home");
-    cpSync(server().home, home, { recursive: true });
+    copyTree(server().home, home);
     const moved = join(temporaryDirectory(), "cert.pem");
     renameSync(join(home, "tls", "cert.pem"), moved);
     expect(await program(lists, { STRONGROOM_HOME: home })).to.equal("UNREACHABLE");

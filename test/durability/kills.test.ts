@@ -1,11 +1,12 @@
 /** kill -9 at random moments of all kinds of changes: after each restart the vault is as a model says, and the audit log is whole. */
-import { cpSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AssertionError, expect } from "chai";
 import type { Checkpoint, LogHead } from "../../src/audit/format.js";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { cleanUpMark, cleanUpTo, diskDirectory, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { needsPostgres } from "../../tools/rig/postgres.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
@@ -148,12 +149,12 @@ describe("kill -9 under all kinds of changes", function () {
     const restarted = async (vault: string) => {
       await server.stop();
       rmSync(server.vaultPath, { recursive: true });
-      cpSync(vault, server.vaultPath, { recursive: true });
+      copyTree(vault, server.vaultPath);
       server = await startTestServer({ home: server.home });
     };
     const copied = () => {
       const copy = join(temporaryDirectory(), "vault");
-      cpSync(server.vaultPath, copy, { recursive: true });
+      copyTree(server.vaultPath, copy);
       return copy;
     };
     for (const kind of shownKinds) {

@@ -6,7 +6,6 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -23,6 +22,7 @@ import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { encodeJournal } from "../../src/storage/files/journal.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { needs } from "../../tools/rig/needs.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { parseLog, rebuilt } from "../audit/sample-log.js";
@@ -632,7 +632,7 @@ describe("doctor finds", () => {
 
   it("the same in a copy of the home under another name", async () => {
     const copy = join(temporaryDirectory(), "restored");
-    cpSync(homes.plain, copy, { recursive: true });
+    copyTree(homes.plain, copy);
     expect(await inspect(copy, { open: true })).to.deep.include({ exit: 0, findings: [] });
   });
 });

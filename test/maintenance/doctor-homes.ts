@@ -1,9 +1,10 @@
 /** Homes for doctor's tests: created once by a real server, and copied for each test that damages one. */
-import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { asJson, diagnosisExitCode } from "../../src/cli/commands/doctor.js";
 import { runDoctor } from "../../src/maintenance/doctor/inspect-home.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { run } from "../support/command-here.js";
@@ -43,7 +44,7 @@ export async function makeHome(twice = false): Promise<string> {
 
 export function copyOf(home: string): string {
   const copy = join(temporaryDirectory(), "home");
-  cpSync(home, copy, { recursive: true });
+  copyTree(home, copy);
   return copy;
 }
 

@@ -1,5 +1,5 @@
 /** Leftovers of a kill: starts, stops and repeated commands remove what no vault needs, and doctor is content. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { writeNewFile } from "../../src/cli/kit/output/new-file.js";
@@ -9,6 +9,7 @@ import { enterHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { run } from "../support/command-here.js";
@@ -24,7 +25,7 @@ function copyingFiles(home: string) {
   const copying = <T extends unknown[], R>(work: (...args: T) => R) =>
     ((...args: T) => {
       const copy = join(temporaryDirectory(), "home");
-      cpSync(home, copy, { recursive: true });
+      copyTree(home, copy);
       copies.push(copy);
       return work(...args);
     }) as (...args: T) => R;

@@ -3,7 +3,6 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -22,6 +21,7 @@ import { restore as restoreVault } from "../../src/maintenance/backup/restore-ba
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { cleanUpMark, cleanUpTo, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustInit } from "../../tools/rig/test-client.js";
 import { start } from "../cli/run-command.js";
@@ -242,7 +242,7 @@ describe("a restore killed after its vault was complete, before that was current
   const original = shared(makeKilled);
   const killed = (): Killed => {
     const home = join(temporaryDirectory(), "home");
-    cpSync(original().home, home, { recursive: true });
+    copyTree(original().home, home);
     return { home, file: original().file };
   };
   const marks = (home: string) => readdirSync(join(home, "vault/gen-1")).sort();

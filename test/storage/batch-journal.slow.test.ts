@@ -1,5 +1,5 @@
 /** Journal of a batch: replay after a crash at any step, durability before anything is applied, damage, read-only disks. */
-import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
@@ -7,6 +7,7 @@ import { FileStore } from "../../src/storage/files/file-store.js";
 import { decodeJournal, encodeJournal } from "../../src/storage/files/journal.js";
 import type { Change } from "../../src/storage/secret-store.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { lightFiles } from "../../tools/rig/light-files.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { everyDamage } from "../support/damage.js";
@@ -60,7 +61,7 @@ function picturesOf(vault: string) {
   const before = <A extends unknown[], R>(step: (...args: A) => Promise<R>) => {
     return (...args: A): Promise<R> => {
       const picture = join(temporaryDirectory(), "vault");
-      cpSync(vault, picture, { recursive: true });
+      copyTree(vault, picture);
       pictures.push(picture);
       return step(...args);
     };

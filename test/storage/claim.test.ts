@@ -1,9 +1,10 @@
 /** Finding the server that holds a vault by its pid file. */
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/files/claim.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { startTestServer } from "../../tools/rig/server.js";
 
 describe("the holder of a vault", () => {
@@ -19,7 +20,7 @@ describe("the holder of a vault", () => {
   it("of a copied home is null while only the original is served", async () => {
     const server = await startTestServer();
     const copy = join(temporaryDirectory(), "copy");
-    cpSync(server.vaultPath, copy, { recursive: true });
+    copyTree(server.vaultPath, copy);
     expect(await findHolder(server.vaultPath)).to.not.equal(null);
     expect(await findHolder(copy)).to.equal(null);
   });

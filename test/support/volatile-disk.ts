@@ -2,17 +2,18 @@
  * A disk with a volatile and a durable state of each file and each directory, on a real one: a name is durable once its
  * directory is synced, the bytes of a file once the file is.
  */
-import { constants, cpSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { constants, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { systemCode } from "../../src/errors.js";
 import { type FileOperations, type OpenFile, systemFiles } from "../../src/files/durable.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { lightFiles } from "../../tools/rig/light-files.js";
 
 /** The store may remove an empty folder between two looks at it, in the background: then all is copied again. */
 function copyWhole(directory: string, copy: string): void {
   for (;;) {
     try {
-      cpSync(directory, copy, { recursive: true });
+      copyTree(directory, copy);
       return;
     } catch (error) {
       if (systemCode(error) !== "ENOENT") throw error;

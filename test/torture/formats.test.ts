@@ -1,8 +1,9 @@
 /** Foreign and future formats of every file. Results: docs/inside/torture.md. */
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { NotStarted, startProcess } from "../../tools/rig/process.js";
 import { realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustUnlock, send } from "../../tools/rig/test-client.js";
@@ -61,13 +62,13 @@ describe("a file of a foreign or later format", function () {
     for (const path of ["a", "b"]) await mustPut(server, path, path);
     await server.stop();
     home = join(temporaryDirectory(), "home");
-    cpSync(server.home, home, { recursive: true });
+    copyTree(server.home, home);
   });
 
   for (const [n, { file, content, start, doctor }] of rows.entries()) {
     it(`${file} (${n}): ${start instanceof RegExp ? "stops the start with a message" : "the rest is served"}, doctor exits ${doctor}, and it stays as it is`, async () => {
       const copy = join(temporaryDirectory(), "home");
-      cpSync(home, copy, { recursive: true });
+      copyTree(home, copy);
       const path = join(copy, file);
       const written = Buffer.from(content(existsSync(path) ? readFileSync(path) : Buffer.alloc(0)));
       rmSync(path, { recursive: true, force: true });

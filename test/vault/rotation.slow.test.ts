@@ -1,10 +1,11 @@
 /** Rotation of the master key: secrets stay readable throughout, and in the end nothing of the old key is left. */
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, OpenFile, systemFiles } from "../../src/files/durable.js";
 import { Keys } from "../../src/maintenance/offline-keys.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { copyTree } from "../../tools/rig/copy-tree.js";
 import { decodeHeader, headerText } from "../../tools/rig/decoder.js";
 import {
   passphrase,
@@ -350,7 +351,7 @@ describe("during a rotation", () => {
     await untilRotated(server);
     const home = join(temporaryDirectory(), "home");
     mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
-    cpSync(String(directory), join(home, "vault", "gen-1"), { recursive: true });
+    copyTree(String(directory), join(home, "vault", "gen-1"));
     writeFileSync(join(home, "vault", "current"), "gen-1\n", { mode: 0o600 });
     const copy = await startTestServer({ home });
     await mustUnlock(copy);
