@@ -449,7 +449,6 @@ export type Unchanged = { readonly ok: true; readonly blob: null };
 /** `removed`: how many versions a `prune` removes. `problem`: why `takeToken` or `takeLogin` has found no token. */
 export type WriteResult = (SealResult | Unchanged) & { readonly removed?: number; readonly problem?: LoginProblem };
 
-/** `etag`: of the blob. */
 export type SealResult = {
   readonly ok: true;
   readonly blob: Bytes;

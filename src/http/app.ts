@@ -43,12 +43,11 @@ export function createApp(
   const port = { api, service, origin: new OriginGuard(settings), bearer: new BearerCheck(service, clock, api) };
   const report = reporter(service.audit, observers);
   const app = express().disable("x-powered-by").disable("etag");
-  // The app uses the prototypes of these classes.
-  const { IncomingMessage, ServerResponse } = messages;
-  for (const { prototype } of [IncomingMessage, ServerResponse]) {
+  const [request, response] = [messages.IncomingMessage.prototype, messages.ServerResponse.prototype];
+  for (const prototype of [request, response]) {
     Object.defineProperty(prototype, "app", { value: app, configurable: true, enumerable: true, writable: true });
   }
-  Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
+  Object.assign(app, { request, response });
   app.use((req, res) => serve(port, req, res));
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);

@@ -69,7 +69,8 @@ const rest: Subject<{ readonly rest: string }> = {
 };
 
 /** Returns the row of a use of a key. */
-function useRow(operation: Exclude<VaultUse, "datakey"> | "dataKey", path: VaultUse, subject: Subject<Key>) {
+function useRow(path: VaultUse, subject: Subject<Key>) {
+  const operation = path === "datakey" ? "dataKey" : path;
   const { scope, guard, audit } = transitFacts[operation];
   // biome-ignore format: what is decided for an endpoint stands in lines that can be compared
   return endpoint({
@@ -137,13 +138,13 @@ export const transitRows = [
     subject: exportedKey, body: null, conditional: false, reads: true,
     handle: async ({ vault, key, form }) => data(await vault.transit.export(key, form)),
   }),
-  useRow("encrypt", "encrypt", usedKey),
-  useRow("decrypt", "decrypt", usedKey),
-  useRow("rewrap", "rewrap", usedKey),
-  useRow("sign", "sign", hashingKey),
-  useRow("verify", "verify", hashingKey),
-  useRow("hmac", "hmac", hashingKey),
-  useRow("dataKey", "datakey", wrappingKey),
+  useRow("encrypt", usedKey),
+  useRow("decrypt", usedKey),
+  useRow("rewrap", usedKey),
+  useRow("sign", hashingKey),
+  useRow("verify", hashingKey),
+  useRow("hmac", hashingKey),
+  useRow("datakey", wrappingKey),
   keylessRow("random", "random", random),
   keylessRow("random", "random/:bytes", random),
   keylessRow("hash", "hash", hashed),

@@ -98,7 +98,7 @@ function isPathPrefix(one: string, other: string): boolean {
 export class Bus {
   readonly service: Service;
   readonly id = randomBytes(16).toString("hex");
-  /** Those that have been silent for the longest come first. */
+  /** In the order of their last calls: the one that has been silent for the longest is the first. */
   readonly #clients = new Set<Client>();
   #names = 1;
 

@@ -27,7 +27,7 @@ export async function startInBackground(io: Io, flags: GivenFlags): Promise<Back
   const settings = await settingsOfStart(flags, io.env);
   const home = await openHome(settings.home);
   const log = join(home.path, logName);
-  // The earlier log is kept once.
+  // DANGER: without a limit the log of a server that runs for months fills the disk.
   const found = await missingAsNull(stat(log));
   if (found !== null && found.size > maxLogBytes) await moveFileOver(systemFiles, log, `${log}.1`);
   const file = await open(log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | noFollow, 0o600);

@@ -13,7 +13,7 @@ const patienceMs = 15_000;
 /** Locks the vault and stops the server; waits until one on this machine has exited. @throws CommandFailure */
 export async function stopServer(io: Io, flags: ConnectionFlags): Promise<void> {
   const { vaultPath, port } = await requestStop(io, flags);
-  // Waits until the vault can be used by the next server.
+  // Until its process has ended, the next server cannot use the vault.
   const first = await findHolder(vaultPath);
   if (!first?.url?.endsWith(`:${port}`)) return; // it has exited, or runs on another machine
   for (let waitedMs = 0; ; waitedMs += 50) {
