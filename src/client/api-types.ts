@@ -52,7 +52,7 @@ export interface AuditVerifyRequest {
 
 /** Body of a new transit key. Other fields are ignored. */
 export interface TransitKeyRequest {
-  /** What the key can do. */
+  /** Algorithm of the key, which decides its operations. */
   readonly type?: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** Whether the root token may export the private part. This cannot be changed later. */
   readonly exportable?: boolean;
@@ -212,7 +212,7 @@ export interface TransitKeyVersion {
 export interface TransitKey {
   /** The key's name in its canonical form. */
   readonly name: string;
-  /** What the key can do. */
+  /** Algorithm of the key, which decides its operations. */
   readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** Number of the newest version, which encrypts and signs. */
   readonly latestVersion: number;
@@ -230,7 +230,7 @@ export interface TransitKey {
 export interface TransitKeyEntry {
   /** The key's name in its canonical form. */
   readonly name: string;
-  /** What the key can do. */
+  /** Algorithm of the key, which decides its operations. */
   readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** Number of the newest version, which encrypts and signs. */
   readonly latestVersion: number;
@@ -248,7 +248,7 @@ export interface TransitKeyList {
 export interface ExportedTransitKey {
   /** The key's name in its canonical form. */
   readonly name: string;
-  /** What the key can do. */
+  /** Algorithm of the key, which decides its operations. */
   readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "x25519" | "rsa-2048" | "rsa-4096" | "hmac";
   /** By version, in base64: PKCS #8 in DER of an asymmetric key, otherwise the key's bytes. */
   readonly keys: Readonly<Record<string, string>>;
@@ -268,9 +268,9 @@ export interface TransitResult {
   readonly hmac?: string;
   /** verify: whether the signature or MAC is right. */
   readonly valid?: boolean;
-  /** Of a refused input: why. */
+  /** Reason why this input was refused. */
   readonly error?: string;
-  /** Of a refused input. */
+  /** Code of a refused input. */
   readonly code?: "BAD_REQUEST";
 }
 
@@ -641,7 +641,7 @@ export interface BrokerUse {
   readonly name: string | null;
 }
 
-/** What a program needs to use the broker. */
+/** Facts that a program needs to use the broker. */
 export interface BrokerAccess {
   /** The broker's port on 127.0.0.1. */
   readonly port: number;
@@ -665,7 +665,7 @@ export interface Agent {
   readonly token: string;
   /** The token's name. */
   readonly name: string;
-  /** What the token may do. */
+  /** Operations that the token allows. */
   readonly can: readonly string[];
   /** The secrets that the token covers. */
   readonly paths: readonly string[];
@@ -681,7 +681,7 @@ export interface Agent {
 export interface Program {
   /** Its process id. */
   readonly pid: number;
-  /** What it calls itself. */
+  /** Name that the program gives itself. */
   readonly name: string;
 }
 
@@ -741,7 +741,7 @@ export interface DecisionRequest {
 export interface TokenRequest {
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What the token may do. */
+  /** Operations that the token allows. */
   readonly can?: readonly (
     | "list"
     | "get"
@@ -774,7 +774,7 @@ export interface AuditRecord {
   readonly seq: number;
   /** ISO 8601, UTC, with milliseconds. */
   readonly time: string;
-  /** What happened. */
+  /** Kind of the event. */
   readonly event: string;
   /** Name of the token; `root` is the root token. */
   readonly token?: string;
@@ -871,7 +871,7 @@ export interface AuditVerdicts {
 export interface Token {
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What the token may do. */
+  /** Operations that the token allows. */
   readonly can: readonly (
     | "list"
     | "get"
@@ -906,7 +906,7 @@ export interface NewToken {
   readonly token: string;
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What the token may do. */
+  /** Operations that the token allows. */
   readonly can: readonly (
     | "list"
     | "get"
@@ -943,7 +943,7 @@ export interface Revoked {
   readonly ok: true;
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
 }
 
@@ -983,7 +983,7 @@ export interface ReviewStorm {
   readonly bareP99: number | null;
 }
 
-/** What the review page shows. */
+/** Facts on the review page. */
 export interface ReviewFacts {
   readonly version: string;
   readonly node: string;
@@ -999,7 +999,7 @@ export interface ReviewFacts {
   readonly files: readonly ProgramFile[];
 }
 
-/** What a run of `strongroom prove` found. */
+/** Result of a run of `strongroom prove`. */
 export interface LastProve {
   /** ISO 8601, UTC, with milliseconds. */
   readonly at: string;
@@ -1009,7 +1009,7 @@ export interface LastProve {
   readonly failed: number;
 }
 
-/** What a check of the audit log found. */
+/** Result of a check of the audit log. */
 export interface AuditCheck {
   /** Records that were checked. */
   readonly records: number;
@@ -1036,7 +1036,7 @@ export interface ReviewSlot {
   readonly label: string;
   /** ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
-  /** What a guess costs. */
+  /** Cost of one guess. */
   readonly cost: string;
 }
 
@@ -1050,7 +1050,7 @@ export interface ProgramFile {
 export interface Acknowledgement {
   /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
 }
 
@@ -1058,7 +1058,7 @@ export interface Acknowledgement {
 export interface Initialized {
   /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
   /** Directory of the vault, or host and name of its database. */
   readonly vaultPath: string;
@@ -1149,7 +1149,7 @@ export interface CreatedKey {
 export interface Rotated {
   /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
   /** The labels of the keys that no longer unlock the vault. */
   readonly removed: readonly string[];
@@ -1271,7 +1271,7 @@ export interface Trashed {
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
   /** When the secret was moved to the trash. ISO 8601, UTC, with milliseconds. */
   readonly deletedAt: string;
@@ -1310,7 +1310,7 @@ export interface TrashList {
 export interface CheckRequest {
   /** 32 random bytes in base64, new for each check. Digests of checks with different keys cannot be compared. */
   readonly key: string;
-  /** What to say of each value. */
+  /** Findings to return for each value. */
   readonly parts?: readonly ("strength" | "reuse" | "search" | "breach")[];
   /** Only paths that start with this text. */
   readonly prefix?: string;
@@ -1330,7 +1330,7 @@ export interface CheckList {
   readonly damaged?: readonly string[];
 }
 
-/** What is said of a value. No field holds any of it. */
+/** Findings on a value. No field holds any part of it. */
 export interface CheckEntry {
   /** The secret's path. */
   readonly path: string;
@@ -1371,7 +1371,7 @@ export interface Deleted {
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
 }
 
@@ -1379,7 +1379,7 @@ export interface Deleted {
 export interface Snapshot {
   /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What happened, for people. */
+  /** Result of the request, for people. */
   readonly message: string;
   /** Directory of the snapshot. */
   readonly directory: string;
@@ -1391,7 +1391,7 @@ export interface Snapshot {
 
 /** Why a request was refused. */
 export interface Refusal {
-  /** What is wrong and what to do, for people. */
+  /** The fault and its remedy, for people. */
   readonly error: string;
   /** Error code, for programs. */
   readonly code:
@@ -1413,7 +1413,7 @@ export interface Refusal {
 
 /** Why the server failed. */
 export interface Failure {
-  /** What is wrong and what to do, for people. */
+  /** The fault and its remedy, for people. */
   readonly error: string;
   /** Error code, for programs. */
   readonly code: "INTERNAL" | "INTEGRITY" | "UNAVAILABLE";
@@ -1435,6 +1435,6 @@ export interface BatchResults {
 export interface BatchRefusal {
   /** Error code, for programs. */
   readonly code: "BAD_REQUEST" | "FORBIDDEN" | "NOT_FOUND" | "PRECONDITION_FAILED" | "INTEGRITY";
-  /** What is wrong and what to do, for people. */
+  /** The fault and its remedy, for people. */
   readonly error: string;
 }

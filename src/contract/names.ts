@@ -12,7 +12,7 @@ export const transitKeyTypes = [
   "hmac",
 ] as const;
 
-/** What a client token may do. */
+/** Operations that a client token can allow. */
 export const scopes = [
   "list",
   "get",

@@ -1,5 +1,5 @@
 /**
- * What is typed before a command asks: on a pseudo-terminal with the installed launcher, nothing of it is shown, and nothing of
+ * Input that is typed before a command asks: on a pseudo-terminal with the installed launcher, nothing of it is shown, and nothing of
  * it is left to the shell.
  */
 import { spawn } from "node:child_process";

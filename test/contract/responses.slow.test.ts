@@ -299,7 +299,7 @@ describe("the documented response", () => {
       },
       async INTEGRITY(request, operation) {
         if (derives.has(operation)) return send(await startOnChangedHeader(), request);
-        // What moves to the trash is written in the background, at times over the damage.
+        // Blobs that move to the trash are written in the background, at times over the damage.
         return untilSeen(`${operation} 500 INTEGRITY`, async () => {
           const server = await startTestServer({ ...uncached, brokerPort: ofBroker.includes(operation) ? 0 : null });
           await unlock(server);

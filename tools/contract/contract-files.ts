@@ -88,7 +88,7 @@ const namesHead = "/** Names of the HTTP API, generated from openapi.yaml by `np
 function namesFile(schemas: Document["components"]["schemas"]): string {
   const can = schemas["TokenRequest"]?.properties?.["can"];
   return `${namesHead}${typeNamesSource(schemas)}
-/** What a client token may do. */
+/** Operations that a client token can allow. */
 export const scopes = ${listSource(can?.items?.enum)} as const;
 
 export const defaultScopes = ${listSource(can?.default)} as const;

@@ -5,7 +5,7 @@ import type { Bytes } from "../protocol.js";
 /** `until`: when its use ends, in milliseconds since 1970. */
 type AccessToken = { readonly bytes: Bytes; readonly until: number };
 
-/** What is held for one secret. */
+/** Tokens of one secret, with the etags that they belong to. */
 type Held = {
   /** Etag of the blob to which the tokens belong. */
   etag: string;

@@ -185,7 +185,7 @@ export class SecretService implements Service {
     return decoded(path.slice(path.lastIndexOf("/") + 1));
   }
 
-  /** One that a client has moved to another collection counts before the one that `login` always has. */
+  /** An alias that a client has moved to another collection counts before the one of `login`. */
   async #readAlias(alias: string): Promise<string> {
     if (alias === "default" && (await this.#items.isLocked())) return collectionPath(login);
     const having = [...(await this.#items.collections()).values()].filter(({ aliases }) => aliases.includes(alias));

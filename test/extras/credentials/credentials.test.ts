@@ -25,7 +25,7 @@ import { serverEnvironment, strongroom } from "../../cli/command-rows.js";
 import { hasPython } from "../../support/pseudo-terminal.js";
 import { loadCredential } from "../systemd-client.js";
 
-/** What a program reads: all bytes until the end, or the code of an error. */
+/** Input that a program reads: all bytes until the end, or the code of an error. */
 type Read = { readonly text: string; readonly error: string | null };
 
 async function read(path: string): Promise<Read> {

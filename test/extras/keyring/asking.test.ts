@@ -1,4 +1,4 @@
-/** What the keyring asks the user by SSH_ASKPASS, how it starts, and how its token ends. */
+/** Questions that the keyring asks the user by SSH_ASKPASS, how it starts, and how its token ends. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

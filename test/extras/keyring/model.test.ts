@@ -41,7 +41,7 @@ class Actor {
   readonly #kind: "plain" | "encrypted";
   readonly #random: Random;
   model: Model = new Map();
-  /** What the model may be instead, after an operation without a reply. */
+  /** Other states in which the model may be after an operation without a reply. */
   #possible: Operation | null = null;
 
   constructor(team: string, n: number) {
