@@ -71,8 +71,8 @@ function picturesOf(vault: string) {
   return { pictures, files: { ...files, mkdir: before(mkdir as (path: string) => Promise<void>) } as FileOperations };
 }
 
-describe("a batch", () => {
-  it("is all or nothing after a kill at any step, however often its replay is killed", async () => {
+describe("batches on files", () => {
+  it("a batch is all or nothing after a kill at any step, also when its replay is killed", async () => {
     const vault = await madeVault();
     const { pictures, files } = picturesOf(vault);
     const store = await FileStore.open(vault, files);
@@ -91,7 +91,7 @@ describe("a batch", () => {
     expect([...seen]).to.deep.equal([old, changed]);
   }).timeout(240_000);
 
-  it("is one of several that wait to be applied: after a kill at any step all earlier ones are also there", async () => {
+  it("a kill at any step of a batch keeps all batches committed before it", async () => {
     const vault = await madeVault();
     const { pictures, files } = picturesOf(vault);
     const store = await FileStore.open(vault, files);
@@ -138,7 +138,7 @@ describe("a batch", () => {
     }
   }).timeout(240_000);
 
-  it("is durable before anything of it is applied, and applied before its journal goes", async () => {
+  it("a batch is durable before it is applied, and its journal stays until then", async () => {
     const vault = await madeVault();
     const { files, steps } = recordedFiles();
     const unlink: FileOperations["unlink"] = async (path) => {
@@ -167,7 +167,7 @@ describe("a batch", () => {
     expect(early).to.deep.equal([]);
   });
 
-  it("leaves no secret to a second delete while it is being applied", async () => {
+  it("a second delete finds no secret while a batch that removes it is being applied", async () => {
     const [reached, released] = [closedGate(), closedGate()];
     const openHeld: FileOperations["open"] = async (path, ...more) => {
       const file = await systemFiles.open(path, ...more);
@@ -186,14 +186,14 @@ describe("a batch", () => {
     expect(again).to.deep.equal({ committed: false, refused: 0 });
   });
 
-  it("of one change needs no journal", async () => {
+  it("a batch of one change writes no journal", async () => {
     const { files, steps } = recordedFiles();
     const store = await open(await madeVault(), files);
     await store.commit(changes.slice(0, 1));
     expect(steps.filter((step) => step.includes("journal"))).to.deep.equal([]);
   });
 
-  it("is readable from its journal on a read-only disk, and changes of its paths are refused", async () => {
+  it("a read-only disk serves a batch from its journal and refuses changes of its paths", async () => {
     const vault = await madeVault();
     writeFileSync(join(vault, "gen-1", "journal"), encodeJournal(journaled), { mode: 0o600 });
     const { files, fail, repair } = failingFiles();
@@ -209,10 +209,10 @@ describe("a batch", () => {
   });
 });
 
-describe("a damaged journal", () => {
+describe("the journal of a batch", () => {
   const journal = encodeJournal(inSecrets);
 
-  it("stops the start with a message that names it, and is left alone", async () => {
+  it("a damaged journal stops the start with a message that names the file, which stays", async () => {
     const vault = await madeVault();
     const file = join(vault, "gen-1", "journal");
     writeFileSync(file, journal.subarray(1), { mode: 0o600 });
@@ -221,7 +221,7 @@ describe("a damaged journal", () => {
     expect(readFileSync(file)).to.deep.equal(journal.subarray(1));
   });
 
-  it("is recognised whatever bit is flipped and wherever it is cut", () => {
+  it("every flipped bit and every cut of a journal is detected", () => {
     for (const wanted of [inSecrets, journaled]) {
       const encoded = encodeJournal(wanted);
       expect(decodeJournal(new Uint8Array(encoded))).to.deep.equal(wanted);
@@ -231,7 +231,7 @@ describe("a damaged journal", () => {
     }
   });
 
-  it("of secrets alone has the form that earlier versions wrote and replay", () => {
+  it("a journal of secrets alone has the form that earlier versions wrote and replay", () => {
     expect(encodeJournal([{ space: "secrets", path: "a", blob: null }]).toString("latin1", 0, 9)).to.equal(
       "SRVJ\u0001\0\u0001a\0",
     );

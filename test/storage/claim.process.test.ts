@@ -7,8 +7,8 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { startProcess } from "../../tools/rig/process.js";
 import { mustSucceed, send } from "../../tools/rig/test-client.js";
 
-describe("the holder of a vault, a process of its own,", () => {
-  it("is found with its pid and address while it serves, and not after it has stopped", async () => {
+describe("the claim on a vault, held by another process", () => {
+  it("a server is found with its pid and address while it serves, and not after it has stopped", async () => {
     const server = await startProcess();
     expect(await findHolder(server.vaultPath)).to.deep.equal({ pid: server.child.pid, url: server.url });
     mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
@@ -16,7 +16,7 @@ describe("the holder of a vault, a process of its own,", () => {
     expect(await findHolder(server.vaultPath)).to.equal(null);
   });
 
-  it("is not found after it was killed, though its pid file is still there", async () => {
+  it("a killed server is not found, though its pid file is still there", async () => {
     const server = await startProcess();
     server.child.kill("SIGKILL");
     await server.ended;
@@ -24,7 +24,7 @@ describe("the holder of a vault, a process of its own,", () => {
     expect(await findHolder(server.vaultPath)).to.equal(null);
   });
 
-  it("of a copied home is its own server, though the copy has the pid file of the first", async () => {
+  it("a copied home and its original each name their own server", async () => {
     const server = await startProcess();
     const home = join(temporaryDirectory(), "copy");
     cpSync(server.home, home, { recursive: true, preserveTimestamps: true, filter: (path) => !path.endsWith(".sock") });

@@ -7,8 +7,8 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { copyTree } from "../../tools/rig/copy-tree.js";
 import { startTestServer } from "../../tools/rig/server.js";
 
-describe("the holder of a vault", () => {
-  it("is not another process that reuses its pid", async () => {
+describe("the claim on a vault", () => {
+  it("another process that reuses the pid is not the holder", async () => {
     const server = await startTestServer();
     const entry = earlierEntry(server);
     expect(entry.pid).to.equal(process.pid);
@@ -17,7 +17,7 @@ describe("the holder of a vault", () => {
     expect(await findHolder(vaultPath)).to.equal(null);
   });
 
-  it("of a copied home is null while only the original is served", async () => {
+  it("a copied home has no holder while only the original is served", async () => {
     const server = await startTestServer();
     const copy = join(temporaryDirectory(), "copy");
     copyTree(server.vaultPath, copy);
@@ -25,21 +25,21 @@ describe("the holder of a vault", () => {
     expect(await findHolder(copy)).to.equal(null);
   });
 
-  it("has no address before it listens", async () => {
+  it("a holder that does not listen yet has no address", async () => {
     const vaultPath = temporaryDirectory();
     writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...earlierEntry(await startTestServer()), url: null }));
     expect(await findHolder(vaultPath)).to.deep.equal({ pid: process.pid, url: null });
   });
 
   for (const text of ["", "{", "null", '"pid"', '{"pid":0}', '{"pid":-1}', '{"pid":"1"}', '{"pid":1.5}']) {
-    it(`is null when the pid file contains ${JSON.stringify(text)}`, async () => {
+    it(`a pid file with ${JSON.stringify(text)} names no holder`, async () => {
       const vaultPath = temporaryDirectory();
       writeFileSync(pidFile({ vaultPath }), text);
       expect(await findHolder(vaultPath)).to.equal(null);
     });
   }
 
-  it("cannot be entered while its file is a directory: the start says to move it away", async () => {
+  it("a directory in place of the pid file stops the start with a message that says to move it away", async () => {
     const { home, vaultPath, stop } = await startTestServer();
     await stop();
     mkdirSync(pidFile({ vaultPath }));
@@ -47,7 +47,7 @@ describe("the holder of a vault", () => {
     expect(refused).to.contain(`${pidFile({ vaultPath })} is not a plain file: move it away`);
   });
 
-  it("is null without a pid file or a vault", async () => {
+  it("a missing pid file or vault has no holder", async () => {
     const vaultPath = temporaryDirectory();
     expect(await findHolder(vaultPath)).to.equal(null);
     expect(await findHolder(join(vaultPath, "missing"))).to.equal(null);

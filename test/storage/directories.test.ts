@@ -35,8 +35,8 @@ function failingOnce(directory: string): FileOperations {
   return { ...systemFiles, open: open as FileOperations["open"], lstat: lstat as FileOperations["lstat"] };
 }
 
-describe("a directory whose parent's fsync fails after its creation", () => {
-  it("does not count as created: the put is refused although a later fsync would report success", async () => {
+describe("a new directory whose parent's fsync fails", () => {
+  it("a put is refused when its new directory was not synced, although a later fsync would report success", async () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
@@ -46,7 +46,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
   });
 
-  it("is removed with the refused put, as are all directories created for it", async () => {
+  it("a refused put removes all directories that were created for it", async () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
@@ -63,7 +63,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     ["lstat", "when lstat failed, and another put's fsync failed", ["a/b/x", "beside", "a/b/x"]],
   ];
   for (const [failing, what, paths] of rows) {
-    it(`is created again ${what}`, async () => {
+    it(`a put creates the directory again ${what}`, async () => {
       const directory = temporaryDirectory();
       const secrets = join(directory, "secrets");
       mkdirSync(secrets);
@@ -139,8 +139,8 @@ function forgettingDisk(directory: string, failing?: "rmdir" | "lstat", wholeFsy
   return { files: { ...systemFiles, ...files }, lasting };
 }
 
-describe("a delete whose fsync failed", () => {
-  it("is durable once acknowledged, although the file was gone at the retry", async () => {
+describe("a delete whose fsync fails", () => {
+  it("a repeated delete is durable once acknowledged, although the file was already gone", async () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);

@@ -25,8 +25,8 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe("syncs of a directory", () => {
-  it("are shared by all calls made during one, and never with that one", async () => {
+describe("DirectorySyncs", () => {
+  it("calls made during a sync share the next one, never the running one", async () => {
     const { syncs, waiting, openings } = heldUpSyncs();
     const directory = temporaryDirectory();
     const holds = await Promise.all([1, 2, 3].map(() => syncs.hold(directory)));
@@ -43,7 +43,7 @@ describe("syncs of a directory", () => {
     await Promise.all(holds.map((hold) => hold.release()));
   });
 
-  it("fail together: no waiting call succeeds, and later calls reopen the directory", async () => {
+  it("a failed sync fails all waiting calls, and later calls reopen the directory", async () => {
     const { syncs, waiting, openings } = heldUpSyncs();
     const directory = temporaryDirectory();
     const holds = await Promise.all([1, 2].map(() => syncs.hold(directory)));

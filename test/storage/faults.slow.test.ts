@@ -71,9 +71,9 @@ async function everyStep(faults: FailingFiles, fault: Fault, attempt: (k: number
 
 type Faulty = (request: () => Promise<ApiResponse>) => Promise<ApiResponse>;
 
-describe("every file operation that can fail", () => {
+describe("faults of file operations", () => {
   for (const fault of allFaults) {
-    it(`with ${fault}: an update leaves the old or the new value, and the next put works`, async () => {
+    it(`an update that meets ${fault} leaves the old or the new value, and the next put works`, async () => {
       const { server, faults } = await startFailing();
       await everyStep(faults, fault, async (k, faulty) => {
         const put = { method: "PUT", path: "/v1/secrets/a/b", body: { value: `new ${k}` } };
@@ -87,7 +87,7 @@ describe("every file operation that can fail", () => {
       await mustRestartWith(server, { "a/b": "old" });
     });
 
-    it(`with ${fault}: a put into new directories exists whole or not at all`, async () => {
+    it(`a put into new directories that meets ${fault} is stored whole or not at all`, async () => {
       const { server, faults } = await startFailing();
       const stored: Record<string, string> = { "a/b": "old" };
       await everyStep(faults, fault, async (k, faulty) => {
@@ -101,7 +101,7 @@ describe("every file operation that can fail", () => {
       expect(treeOf(server).filter((name) => /tmp-/.test(name))).to.deep.equal([]);
     });
 
-    it(`with ${fault}: a delete has happened or not, and can be repeated`, async () => {
+    it(`a delete that meets ${fault} has happened or not, and can be repeated`, async () => {
       const { server, faults } = await startFailing();
       const remove = () => send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
       await everyStep(faults, fault, async (_, faulty) => {
@@ -114,7 +114,7 @@ describe("every file operation that can fail", () => {
       expect(treeOf(server), "no empty directory stays").to.deep.equal(["a", "a/b.sealed"]);
     });
 
-    it(`with ${fault}: a get returns the value, or 503`, async () => {
+    it(`a get that meets ${fault} returns the value or 503`, async () => {
       const { server, faults } = await startFailing();
       for (let k = 1; k <= 10; k++) {
         faults.failOnce(k, fault);
@@ -128,7 +128,7 @@ describe("every file operation that can fail", () => {
   }
 
   for (const k of [1, 2, 4, 8, 12, 16, 20, 24, 28, 32]) {
-    it(`permanently from operation ${k} of a forced init: what is acknowledged later exists after a restart`, async () => {
+    it(`secrets stored after a forced init that fails from operation ${k} on exist after a restart`, async () => {
       const { server, faults } = await startFailing();
       faults.failFrom(k, "EIO");
       const init = await send(server, { method: "POST", path: "/v1/init", body: { passphrase: another, force: true } });
@@ -186,14 +186,14 @@ describe("foreign files", () => {
     expect((await mustGet(again, "a/b"))["value"]).to.equal("old");
   });
 
-  describe("a pointer with", () => {
+  describe("the pointer to the current vault", () => {
     const server = shareTestServer({}, async (fresh) => {
       await mustInit(fresh);
       await fresh.stop();
     });
 
     for (const text of ["", "\n", "gen-1\n\n", "gen-1 ", " gen-1", "gen-0", "gen-01", "../gen-1", "gen-1\0"]) {
-      it(`${JSON.stringify(text)} stops the start`, async () => {
+      it(`a pointer with ${JSON.stringify(text)} stops the start`, async () => {
         const { home } = server();
         writeFileSync(join(home, "vault", "current"), text, { mode: 0o600 });
         const outcome = await startTestServer({ home }).catch((error: Error) => error.message);
@@ -211,8 +211,8 @@ describe("foreign files", () => {
   });
 });
 
-describe("an init whose body is incomplete when the server stops", () => {
-  it("replaces nothing", async () => {
+describe("an init cut short by the server's stop", () => {
+  it("an init whose body is incomplete when the server stops replaces nothing", async () => {
     const { server } = await startFailing();
     const socket = connectRaw(server);
     socket.on("error", () => {});

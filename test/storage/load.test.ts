@@ -164,8 +164,8 @@ describe("a start after a crash", () => {
   });
 });
 
-describe("a new vault", () => {
-  it("gets an unused number, although an earlier vault was removed by hand", async () => {
+describe("new vaults", () => {
+  it("a new vault gets an unused number, although an earlier vault was removed by hand", async () => {
     const vault = await madeVault();
     const store = await open(vault);
     await store.startNewVault(new Uint8Array(10));
@@ -175,7 +175,7 @@ describe("a new vault", () => {
     expect(readdirSync(vault)).to.include.members(["gen-2", "gen-3", "gen-4"]);
   });
 
-  it("is durable before current names it, and so is current afterwards", async () => {
+  it("a new vault is durable before current names it, and then current is durable", async () => {
     const vault = await madeVault();
     const { files, steps } = recordedFiles();
     const store = await open(vault, files);
@@ -196,7 +196,7 @@ describe("a new vault", () => {
     }
   });
 
-  it("is refused after a failed one that left the current vault unknown", async () => {
+  it("a new vault is refused after a failed one that left the current vault unknown", async () => {
     const vault = await madeVault();
     const { files, failFrom, repair } = failingFiles();
     const store = await open(vault, files);

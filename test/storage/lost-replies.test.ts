@@ -178,18 +178,18 @@ async function play(kind: Kind, open: Open, rounds: number): Promise<{ found: st
   return { found: all.filter((outcome) => outcome !== null), faults: all.length };
 }
 
-describe("an operation on a name that reports an error before or after its effect", () => {
+describe("operations that report an error before or after their effect", () => {
   const rounds = Number(process.env["STRONGROOM_LOST_REPLIES"] ?? 1);
 
   for (const kind of kinds) {
-    it(`leaves the old state or the new one, as shown, and what is acknowledged later stays: ${kind.name}`, async () => {
+    it(`a failed operation leaves the old or the new state, and later changes stay: ${kind.name}`, async () => {
       const { found, faults } = await play(kind, openStore, rounds);
       expect(found).to.deep.equal([]);
       expect(faults).to.be.at.least(2);
     }).timeout(600_000);
   }
 
-  it("is found out where a store takes every error for a success", async () => {
+  it("the rig detects a store that takes every error for a success", async () => {
     const careless: Open = async (directory, files) => {
       const store = await openStore(directory, files);
       const commit = store.commit.bind(store);
@@ -306,15 +306,15 @@ async function playRandom(wanted: number, open: Open): Promise<string[]> {
   return [...outcomes].flatMap(([name, found]) => found.flatMap((one) => (one === null ? [] : [`${name}: ${one}`])));
 }
 
-describe("random changes with such an error, also with a power cut behind them", function () {
+describe("random changes whose operations report such errors, with and without a power cut", function () {
   this.timeout(0);
   const cases = Number(process.env["STRONGROOM_LOST_CASES"] ?? 5);
 
-  it(`leave the old state or the new one, and what is acknowledged later (${cases} different cases, seed ${runSeed})`, async () => {
+  it(`${cases} random failed changes leave the old or the new state, and later ones stay (seed ${runSeed})`, async () => {
     expect(await playRandom(cases, openStore)).to.deep.equal([]);
   });
 
-  it("are found out where a store acknowledges what it has not synced", async () => {
+  it("the rig detects a store that acknowledges what it has not synced", async () => {
     const unsynced: Open = (directory, files) => {
       const openFile: FileOperations["open"] = async (...args) =>
         Object.assign(await files.open(...args), { sync: async () => {} });

@@ -260,9 +260,9 @@ const defects: Readonly<Record<string, (kept: Kept, step: () => void) => SecretS
     })(kept, step),
 };
 
-describe("the contract catches a store that", () => {
+describe("stores with a defect", () => {
   for (const [defect, make] of Object.entries(defects)) {
-    it(defect, async () => {
+    it(`the contract detects a store that ${defect}`, async () => {
       expect(await brokenRules(() => memoryEngine(make))).to.not.equal(0);
     });
   }

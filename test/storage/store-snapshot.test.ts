@@ -53,12 +53,12 @@ async function snapshotAndWrite() {
   return { links, store, snapshot, written, ended: () => ended };
 }
 
-describe("a directory or a link in place of a secret's file", () => {
+describe("foreign files in place of a secret", () => {
   for (const [kind, put] of [
     ["directory", (at: string) => mkdirSync(at)],
     ["link", (at: string) => symlinkSync("/etc/hostname", at)],
   ] as const) {
-    it(`refuses a snapshot with a message that names doctor (${kind})`, async () => {
+    it(`a ${kind} in place of a secret's file refuses a snapshot with a message that names doctor`, async () => {
       const store = await openStore(systemFiles);
       const file = join(store.vaultPath, "gen-1", "secrets", "b.sealed");
       rmSync(file);
@@ -72,7 +72,7 @@ describe("a directory or a link in place of a secret's file", () => {
     });
   }
 
-  it("is not deleted: INTEGRITY, and the message names doctor", async () => {
+  it("a delete of a directory in place of a secret's file gets INTEGRITY and a message that names doctor", async () => {
     const store = await openStore(systemFiles);
     const file = join(store.vaultPath, "gen-1", "secrets", "b.sealed");
     rmSync(file);
@@ -85,8 +85,8 @@ describe("a directory or a link in place of a secret's file", () => {
   });
 });
 
-describe("a snapshot during a write that links for it", () => {
-  it("is not complete before that link", async () => {
+describe("snapshots during writes", () => {
+  it("a snapshot waits for the link that a write makes for it", async () => {
     const { links, snapshot, written, ended } = await snapshotAndWrite();
     expect(ended()).to.equal(false);
     links.end();
@@ -99,7 +99,7 @@ describe("a snapshot during a write that links for it", () => {
     await written;
   });
 
-  it("is refused and removed when that link fails, and the write succeeds", async () => {
+  it("a snapshot whose link by a write fails is refused and removed, and the write succeeds", async () => {
     const { links, store, snapshot, written } = await snapshotAndWrite();
     links.fail();
     const outcome = await snapshot.then(
@@ -114,8 +114,8 @@ describe("a snapshot during a write that links for it", () => {
   });
 });
 
-describe("a snapshot", () => {
-  it("contains a secret that is deleted while it is read", async () => {
+describe("snapshots", () => {
+  it("a snapshot contains a secret that is deleted while it is taken", async () => {
     const links = heldUpLinks();
     const store = await openStore(links.files);
     const snapshot = store.snapshot();
@@ -134,7 +134,7 @@ describe("a snapshot", () => {
     ]);
   });
 
-  it("omits a secret deleted at the same moment", async () => {
+  it("a snapshot omits a secret deleted at the same moment", async () => {
     const [gone, allowed] = [closedGate(), closedGate()];
     const unlink: FileOperations["unlink"] = async (path) => {
       await systemFiles.unlink(path);
@@ -150,7 +150,7 @@ describe("a snapshot", () => {
     expect(await removal).to.equal(true);
   });
 
-  it("is replaced by the next one, and removed after an hour", async () => {
+  it("a snapshot is replaced by the next one, and removed after an hour", async () => {
     const clock = new FakeClock();
     const store = await openStore(systemFiles, clock);
     const first = await store.snapshot();
@@ -163,7 +163,7 @@ describe("a snapshot", () => {
     expect((await store.snapshot()).count).to.equal(3);
   });
 
-  it("is kept while a backup reads it, even after an hour", async () => {
+  it("a snapshot that a backup reads is kept, even after an hour", async () => {
     const clock = new FakeClock();
     const store = await openStore(systemFiles, clock);
     const { directory } = await store.snapshot();
@@ -177,7 +177,7 @@ describe("a snapshot", () => {
     while (existsSync(directory)) await new Promise((resolve) => setTimeout(resolve, 5));
   });
 
-  it("is refused while another one is being taken", async () => {
+  it("a second snapshot is refused while one is being taken", async () => {
     const links = heldUpLinks();
     const store = await openStore(links.files);
     const first = store.snapshot();
@@ -189,7 +189,7 @@ describe("a snapshot", () => {
   });
 
   for (const code of ["EPERM", "EMLINK", "EXDEV", "ENOTSUP"]) {
-    it(`copies files where hard links are impossible (${code})`, async () => {
+    it(`a snapshot copies files where hard links are impossible (${code})`, async () => {
       const link: FileOperations["link"] = () => Promise.reject(Object.assign(new Error(code), { code }));
       const store = await openStore({ ...systemFiles, link });
       const { directory, count } = await store.snapshot();

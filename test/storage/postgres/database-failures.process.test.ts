@@ -52,7 +52,7 @@ describe("servers on a database that fails", function () {
     ["loses its connections", cut],
   ];
   for (const [name, fail] of faultNames) {
-    it(`lose nothing that was acknowledged when it ${name}, ${faults} times, and recover by themselves`, async () => {
+    it(`servers lose no acknowledged write when the database ${name}, ${faults} times, and then recover`, async () => {
       const servers = await startSharedServers(database(), 3);
       await mustInit(servers[0]);
       for (const server of servers.slice(1)) await mustUnlock(server);
@@ -72,7 +72,7 @@ describe("servers on a database that fails", function () {
     });
   }
 
-  it("return 503 for a write whose session cannot be ended, since the database is silent, and recover afterwards", async () => {
+  it("a write gets 503 when the silent database keeps its session, and the server recovers afterwards", async () => {
     const { proxy } = database();
     const [server] = await startSharedServers(database(), 1);
     await mustInit(server);
@@ -84,7 +84,7 @@ describe("servers on a database that fails", function () {
     expect((await mustGet(server, "app/key"))["value"]).to.equal("before");
   });
 
-  it("is never changed late by a write that was refused because its connection broke", async () => {
+  it("a write refused for its broken connection never takes effect later", async () => {
     const { proxy } = database();
     const [first, second = first] = await startSharedServers(database(), 2);
     await mustInit(first);

@@ -30,7 +30,7 @@ const settings = [
   "row_security = off",
 ] as const;
 
-describe("a vault in a database", () => {
+describe("vaults in databases with unusual settings", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -46,7 +46,7 @@ describe("a vault in a database", () => {
   }
 
   for (const setting of settings) {
-    it(`with ${setting} works as in any other one`, async () => {
+    it(`a database with ${setting} serves a vault as any other one`, async () => {
       const { server } = await startWith(setting);
       const post = async (path: string, body?: object) =>
         mustSucceed(await send(server, { method: "POST", path, ...(body && { body }) }));
@@ -68,7 +68,7 @@ describe("a vault in a database", () => {
     });
   }
 
-  it("that writes times as in India takes no write late that was refused", async () => {
+  it("a write refused by a database with Indian times and dates never takes effect later", async () => {
     const { server, url } = await startWith("TimeZone = 'Asia/Kolkata'", "DateStyle = 'SQL, DMY'");
     await mustPut(server, "a", "before");
     const holder = new Client({ connectionString: url });

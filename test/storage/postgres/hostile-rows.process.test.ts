@@ -237,7 +237,7 @@ describe("a database with rows edited by hand", () => {
     }
   });
 
-  it("is not opened with a schema version that no program writes", async () => {
+  it("a database with a schema version that no program writes is not opened", async () => {
     const loosened = "ALTER TABLE strongroom.schema_version ALTER version DROP NOT NULL";
     const { url, sql } = await startEditedDatabase(postgres(), { loosened });
     const open = () =>

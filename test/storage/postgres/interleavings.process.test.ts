@@ -89,7 +89,7 @@ describe("unlucky orders of several servers", () => {
     await mustUnlock(first);
   }
 
-  it("keep the history of a secret that one puts while another one seals it again", async () => {
+  it("a put on one server keeps the secret's history while another one seals it again", async () => {
     const [first, second] = await startWithHistory();
     const { etag } = await mustGet(first, "app/key");
     await besideSweep(first, second, () => put(second, "app/key", "three", { "if-match": `"${etag}"` }));
@@ -97,14 +97,14 @@ describe("unlucky orders of several servers", () => {
       expect(mustSucceed(await version(first, "app/key", i + 1))["value"]).to.equal(value);
   });
 
-  it("keep a secret whose earlier versions one deletes while another one seals it again", async () => {
+  it("a prune on one server keeps the current version while another one seals it again", async () => {
     const [first, second] = await startWithHistory();
     await besideSweep(first, second, () => prune(second, "app/key"));
     expect((await mustGet(first, "app/key"))["value"]).to.equal("two");
     mustRefuse(await version(first, "app/key", 1), 404, "NOT_FOUND");
   });
 
-  it("bring back no version that one deletes while another one puts or moves the secret", async () => {
+  it("a version pruned on one server stays gone while another one puts or moves the secret", async () => {
     const changes = [
       ["commit-one", "app/key", (server: TestServer) => put(server, "app/key", "three")],
       ["commit-spaces", "app/moved", (server: TestServer) => send(server, moving("app/key", "app/moved"))],
@@ -141,7 +141,7 @@ describe("unlucky orders of several servers", () => {
     for (let n = 0; n < 5; n++) expect((await mustGet(server, `app/${n}`))["value"]).to.equal(`value ${n}`);
   }
 
-  it("lose nothing when the database goes back in the middle of a sweep", async () => {
+  it("a database set back in the middle of a sweep loses no secret", async () => {
     const steps: Held[] = [];
     const server = await startRotating(() => steps.push(database().proxy.hold("app/3")));
     await steps[0]?.reached;
@@ -150,7 +150,7 @@ describe("unlucky orders of several servers", () => {
     await mustHaveAll(server);
   });
 
-  it("lose nothing when the database goes back from the end of a rotation to its begin", async () => {
+  it("a database set back from the end of a rotation to its start loses no secret", async () => {
     const server = await startRotating();
     await untilRotated(server);
     await goBackToCopy(database());
@@ -159,7 +159,7 @@ describe("unlucky orders of several servers", () => {
     await mustHaveAll(server);
   });
 
-  it("list all when the database goes back to before a rotation", async () => {
+  it("a database set back to before a rotation lists all secrets", async () => {
     const [server] = await startSharedServers(database(), 1);
     await mustInit(server);
     await mustPut(server, "app/key", "value");
@@ -197,7 +197,7 @@ describe("unlucky orders of several servers", () => {
     return answer;
   }
 
-  it("keep a passphrase that one changes while another one, with a key's text, makes a key", async () => {
+  it("a changed passphrase stays when another server, unlocked with a key, makes a key at the same time", async () => {
     const [first, second] = await startWithHistory();
     const { key } = await mustCreateKey(second);
     await mustUnlock(first);
@@ -209,7 +209,7 @@ describe("unlucky orders of several servers", () => {
     expect(await mustListKeys(first)).to.have.length(2);
   });
 
-  it("keep a vault that two of them create at the same time", async () => {
+  it("one of two simultaneous inits on two servers stays, and the other is refused", async () => {
     const [first, second = first] = await startSharedServers(database(), 2);
     const init = { method: "POST", path: "/v1/init", body: { passphrase: "another passphrase" } } as const;
     expect(refusals).to.include(outcomeOf(await besideChange(second, init, "init", () => mustInit(first))));

@@ -33,7 +33,7 @@ async function outcomeOf(url: string, passwordFile: string | null = null): Promi
   }
 }
 
-describe("the password of a database", () => {
+describe("the password of the database", () => {
   const target = { host: "db.example.org", port: 5432, database: "vault", user: "me", ssl: false } as const;
   const unixSocket = { ...target, host: "/run/postgresql" };
   const rows: readonly (readonly [
@@ -42,27 +42,32 @@ describe("the password of a database", () => {
     lines: string,
     want?: string,
   ])[] = [
-    ["is that of the line for host, port, database and user", target, "db.example.org:5432:vault:me:right", "right"],
-    ["is that of the first line that fits", target, "x:*:*:*:wrong\n*:*:*:me:right\n*:*:*:*:late", "right"],
-    ["may have colons and backslashes behind backslashes", target, "*:*:*:*:a\\:b\\\\c ü", password],
-    ["of a Unix socket is that of localhost, as with libpq", unixSocket, "localhost:*:*:*:right", "right"],
-    ["is none when no line fits, a comment least of all", target, "#*:*:*:*:x\ndb.example.org:1:*:*:x\n*:*:*\n"],
+    [
+      "the line for host, port, database and user gives the password",
+      target,
+      "db.example.org:5432:vault:me:right",
+      "right",
+    ],
+    ["the first line that fits gives the password", target, "x:*:*:*:wrong\n*:*:*:me:right\n*:*:*:*:late", "right"],
+    ["a password may contain escaped colons and backslashes", target, "*:*:*:*:a\\:b\\\\c ü", password],
+    ["the password of a Unix socket is that of localhost, as with libpq", unixSocket, "localhost:*:*:*:right", "right"],
+    ["no password is found when no line fits, nor in a comment", target, "#*:*:*:*:x\ndb.example.org:1:*:*:x\n*:*:*\n"],
   ];
   for (const [rule, of, lines, want] of rows) {
     it(rule, async () => expect(await findPassword(of, null, { PGPASSFILE: fileWith(lines) })).to.equal(want));
   }
 
-  it("is the whole of a file that a setting names, without its line feed", async () => {
+  it("the password file of the setting is the password, without its line feed", async () => {
     expect(await findPassword(target, fileWith(`${password}\n`), { PGPASSFILE: "unused" })).to.equal(password);
   });
 
-  it("is not read from a file that is missing or that other users can read", async () => {
+  it("a password file that is missing or readable by other users is refused", async () => {
     const refusal = (file: string) => findPassword(target, file, {}).catch((error: Error) => error.message);
     expect(await refusal(fileWith("x", 0o640))).to.match(/^other users can access .*: run {2}chmod 600 /);
     expect(await refusal(join(temporaryDirectory(), "none"))).to.match(/is missing: create it/);
   });
 
-  it("is refused in the URL, on every way to give one, and not repeated", async () => {
+  it("a password in the URL is refused on every way to give one, and not repeated", async () => {
     for (const url of ["postgres://me:s3cr3t@db/vault", "postgres://me@db/vault?password=s3cr3t"]) {
       const commands = [
         ["serve", "--store", url],
@@ -78,7 +83,7 @@ describe("the password of a database", () => {
   });
 });
 
-describe("the client for PostgreSQL", () => {
+describe("the PostgreSQL client", () => {
   /** The environment of a process that cannot load any of these. */
   const without = (...names: readonly string[]) => {
     const file = fileWith(`const Module = require("node:module"); const { _load } = Module;
@@ -91,14 +96,14 @@ describe("the client for PostgreSQL", () => {
   const engine = "./postgres-store.cjs";
   const onDatabase = ["serve", "--store", "postgres://me@127.0.0.1/vault"];
 
-  it("is not loaded for a vault of files, nor is the engine", async () => {
+  it("a vault of files loads neither the PostgreSQL client nor the engine", async () => {
     const server = await startProcess([], without(engine));
     expect((await run(["status"], { STRONGROOM_HOME: server.home })).code).to.equal(8);
     expect((await run(onDatabase, without(engine))).stderr).to.contain("Module._load");
   });
 });
 
-describe("a database", () => {
+describe("connections to the database", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -133,14 +138,14 @@ describe("a database", () => {
   ];
   for (const [host, mode, withRoot, want] of modes) {
     const root = withRoot ? "the right authority" : "no authority";
-    it(`by ${host} with sslmode=${mode} and ${root}: ${want.source}`, async () => {
+    it(`a connection to ${host} with sslmode=${mode} and ${root} gets ${want.source}`, async () => {
       const { root: file, file: passwordFile } = database();
       const query = `sslmode=${mode}${withRoot ? `&sslrootcert=${file}` : ""}`;
       expect(await outcomeOf(urlAt(host, query), passwordFile)).to.match(want);
     });
   }
 
-  it("is not opened under a foreign certificate, also with NODE_TLS_REJECT_UNAUTHORIZED=0", async () => {
+  it("a foreign certificate is refused, also with NODE_TLS_REJECT_UNAUTHORIZED=0", async () => {
     process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
     try {
       for (const query of ["sslmode=verify-full", "sslmode=verify-ca"])
@@ -150,7 +155,7 @@ describe("a database", () => {
     }
   });
 
-  it("that refuses the password, does not exist, listen or respond is named with what to do, without its URL", async () => {
+  it("an unusable database is reported with what to do, without its URL", async () => {
     const { port, file } = database();
     const unused = await freePort();
     const silent = createServer().listen(0, "127.0.0.1");
@@ -193,7 +198,7 @@ describe("a database", () => {
     }
   });
 
-  it("with the rights of docs/postgres.md is served by a user who can do nothing else", async () => {
+  it("a user with no more than the rights of docs/postgres.md serves a vault", async () => {
     const { sql, port, database: create } = database();
     const [roles = "", schema = ""] = [
       ...readFileSync("docs/postgres.md", "utf8").matchAll(/^```sql\n(.*?)^```/gms),

@@ -53,7 +53,7 @@ const traps: readonly (readonly [what: string, owner: "mallory" | "strongroom", 
   ["a function of another name in another role's schema", "strongroom", "GRANT ALL ON SCHEMA strongroom TO mallory; SET ROLE mallory; CREATE FUNCTION strongroom.commit_one(text, text, bytea, text) RETURNS text LANGUAGE sql AS 'SELECT public.run()::text'", /the function strongroom\.commit_one/],
 ];
 
-describe("the schema of a database", () => {
+describe("the owners of the database's schema", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -104,9 +104,9 @@ describe("the schema of a database", () => {
     return name;
   }
 
-  describe("that another role has made before", () => {
+  describe("a schema made by another role", () => {
     for (const creates of [true, false]) {
-      it(`is refused while there is no vault in it, ${creates ? "for a server" : "for reading"}`, async () => {
+      it(`another role's schema without a vault is refused, ${creates ? "for a server" : "for reading"}`, async () => {
         const name = await databaseOf("owner");
         await cluster().sql(name, "CREATE SCHEMA strongroom AUTHORIZATION mallory");
         const outcome = await open(name, { creates });
@@ -121,7 +121,7 @@ describe("the schema of a database", () => {
       });
     }
 
-    it("is refused with all tables in it, and no vault", async () => {
+    it("another role's schema with all tables and no vault is refused", async () => {
       const name = await databaseOf("owner");
       expect(await open(name)).to.equal("");
       await cluster().sql(name, givenTo("mallory"));
@@ -130,7 +130,7 @@ describe("the schema of a database", () => {
       );
     });
 
-    it("is refused when only a table in it belongs to another role", async () => {
+    it("a schema with one table of another role is refused", async () => {
       const name = await databaseOf("owner");
       await cluster().sql(
         name,
@@ -142,7 +142,7 @@ describe("the schema of a database", () => {
       );
     });
 
-    it("is refused when the role makes it at the same moment", async () => {
+    it("a schema that another role creates at the same moment is refused", async () => {
       const name = await databaseOf("owner");
       await cluster().sql(name, `GRANT CREATE ON DATABASE ${name} TO mallory`);
       const client = new Client({
@@ -159,7 +159,7 @@ describe("the schema of a database", () => {
       expect(await open(name)).to.match(/belongs to the role mallory/);
     });
 
-    it("runs none of its code before the refusal", async () => {
+    it("another role's schema runs none of its code before the refusal", async () => {
       const name = await vaultOf("owner");
       await cluster().sql(
         name,
@@ -172,7 +172,7 @@ describe("the schema of a database", () => {
     });
   });
 
-  describe("with a vault", () => {
+  describe("a schema with a vault", () => {
     const trusted: readonly (readonly [whose: string, of: string, role: string, user: string])[] = [
       ["the user's own", "owner", "server", "server"],
       ["the database owner's", "owner", "owner", "server"],
@@ -181,7 +181,7 @@ describe("the schema of a database", () => {
       ["the role's that stands for the database's owner", "owner", "pg_database_owner", "server"],
     ];
     for (const [whose, of, role, user] of trusted) {
-      it(`is opened without a warning when it is ${whose}`, async () => {
+      it(`a schema that is ${whose} is opened without a warning`, async () => {
         const name = await vaultOf(of, role);
         const rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA strongroom";
         await cluster().sql(name, `GRANT USAGE ON SCHEMA strongroom TO server; GRANT ${rights} TO server`);
@@ -193,7 +193,7 @@ describe("the schema of a database", () => {
       ["owner", "mallory"],
       ["owner", "team"], // the user is a superuser here, whom membership tells nothing
     ] as const) {
-      it(`is opened with one warning that names the owner ${role}, and doctor's`, async () => {
+      it(`the owner ${role} of a schema is named in one warning, and by doctor`, async () => {
         const name = await vaultOf(of, role);
         const logged = await open(name);
         expect(logged.match(/"event"/g)).to.have.length(1);
@@ -205,7 +205,7 @@ describe("the schema of a database", () => {
       });
     }
 
-    it("is opened with the warning where the database quotes all names", async () => {
+    it("a foreign owner is named in a warning where the database quotes all names", async () => {
       const name = await vaultOf("owner", "mallory");
       await cluster().sql(name, `ALTER DATABASE ${name} SET quote_all_identifiers = on`);
       expect(await open(name))
@@ -214,7 +214,7 @@ describe("the schema of a database", () => {
     });
 
     for (const [what, owner, edit, named] of traps) {
-      it(`is not opened with ${what} of another role, whoever owns the schema`, async () => {
+      it(`a schema with ${what} of another role is refused, whatever role owns the schema`, async () => {
         const name = await vaultOf("owner", owner);
         await cluster().sql(name, edit);
         for (const creates of [true, false]) {
@@ -230,7 +230,7 @@ describe("the schema of a database", () => {
       });
     }
 
-    it("is opened with a trigger of the database's owner", async () => {
+    it("a schema with a trigger of the database's owner is opened", async () => {
       const name = await vaultOf("owner");
       await cluster().sql(
         name,

@@ -43,7 +43,7 @@ describe("servers on one database", () => {
     return [first, second, ...others];
   }
 
-  it("make the schema once when they start together, and the second init is refused", async () => {
+  it("servers that start together make the schema once, and the second init is refused", async () => {
     const servers = await startSharedServers(database(), 3);
     const answers = await Promise.all(servers.map((server) => post(server, "/v1/init", { passphrase })));
     const refused = answers.filter(({ status }) => status !== 200);
@@ -55,7 +55,7 @@ describe("servers on one database", () => {
     }
   });
 
-  it("start once another one has updated the schema, however long that takes", async () => {
+  it("servers start once another one has updated the schema, however long that takes", async () => {
     const { cluster, name } = database();
     await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
     const longerThanAnAnswer = 6;
@@ -68,7 +68,7 @@ describe("servers on one database", () => {
     await mustInit(server);
   });
 
-  it("serve on while one that starts updates the schema of an earlier version", async () => {
+  it("a server continues to serve while one that starts updates the schema of an earlier version", async () => {
     const [first] = await startUnlocked(2);
     await mustPut(first, "app/key", "one");
     const { cluster, name } = database();
@@ -86,7 +86,7 @@ describe("servers on one database", () => {
     expect((await mustGet(first, "app/key"))["version"]).to.equal(3);
   });
 
-  it("read at once what another one has written, also with If-None-Match and in lists", async () => {
+  it("a server reads what another one has just written, also with If-None-Match and in lists", async () => {
     const [first, second] = await startUnlocked(2);
     for (let round = 0; round < 20; round++) {
       const { etag } = await mustPut(first, "app/key", `value ${round}`);
@@ -99,7 +99,7 @@ describe("servers on one database", () => {
     expect((await mustCount(second))["secretCount"]).to.equal(1);
   });
 
-  it("return 403 within one request after a forced init on another one, and then serve the new vault", async () => {
+  it("a server returns 403 within one request after a forced init on another one, then serves the new vault", async () => {
     const [first, second, third] = await startUnlocked(3);
     await mustPut(first, "app/key", "old");
     await mustInit(first, { passphrase: "another passphrase", force: true });
@@ -115,14 +115,14 @@ describe("servers on one database", () => {
     mustRefuse(await get(second, "app/key"), 404, "NOT_FOUND");
   });
 
-  it("open no vault with a passphrase that was changed on another one", async () => {
+  it("a server rejects a passphrase that was changed on another one", async () => {
     const [first, second] = await startUnlocked(2);
     mustSucceed(await post(first, "/v1/passphrase", { passphrase, newPassphrase: "changed" }));
     mustRefuse(await post(second, "/v1/unlock", { passphrase }), 401, "UNAUTHORIZED");
     await mustUnlock(second, "changed");
   });
 
-  it("rotate the master key together: what is written during it, and on every server, stays readable", async () => {
+  it("servers rotate the master key together: what is written during it, and on every server, stays readable", async () => {
     const [first, second] = await startUnlocked(2);
     for (let n = 0; n < 60; n++) await mustPut(first, `app/${n}`, `value ${n}`);
     await mustRotate(first);
@@ -142,7 +142,7 @@ describe("servers on one database", () => {
     }
   });
 
-  it("keep each other's client tokens through a rotation of the master key, and their names free once revoked", async () => {
+  it("client tokens of every server outlive a rotation of the master key, and revoked names become free", async () => {
     const [first, second] = await startUnlocked(2);
     await mustCreateToken(first, { name: "ci" });
     mustSucceed(await send(second, { method: "DELETE", path: "/v1/tokens/ci" }));
@@ -158,7 +158,7 @@ describe("servers on one database", () => {
     }
   });
 
-  it("list the client tokens of the vault that another one has just made", async () => {
+  it("a server lists the client tokens of the vault that another one has just made", async () => {
     const [first, second = first] = await startSharedServers(database(), 2);
     await mustInit(first);
     await mustCreateToken(first, { name: "ci" });
@@ -166,7 +166,7 @@ describe("servers on one database", () => {
     expect(tokens).to.have.nested.property("[0].name", "ci");
   });
 
-  it("remove no client token by a clock that is far ahead, since no server with one starts or connects", async () => {
+  it("a server with a clock far ahead neither starts nor connects, and so removes no client token", async () => {
     const [first] = await startUnlocked(2);
     const { token } = await mustCreateToken(first, { name: "ci" });
     let aheadMs = 0;
@@ -184,7 +184,7 @@ describe("servers on one database", () => {
     mustRefuse(await send(first, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
   });
 
-  it("accept client tokens that another server's rotation re-signed", async () => {
+  it("a server accepts client tokens that another server's rotation re-signed", async () => {
     const [first, second = first] = await startSharedServers(database(), 2);
     await mustInit(first);
     const { token } = await mustCreateToken(first, { name: "ci" });
@@ -196,7 +196,7 @@ describe("servers on one database", () => {
     expect(second.logged()).to.not.contain("tokens-refused");
   });
 
-  it("lose no update of 16 writers with If-Match, and keep every version of writers without a condition", async () => {
+  it("16 writers with If-Match lose no update, and writers without a condition lose no version", async () => {
     const servers = await startUnlocked(3);
     await mustPut(servers[0], "counter", "0");
     const serverOf = (writer: number) => servers[writer % servers.length] ?? servers[0];
@@ -220,7 +220,7 @@ describe("servers on one database", () => {
     expect(version).to.equal(16 * updates);
   });
 
-  it("return 503 while the database is silent, status 200 with the last number, and recover by themselves", async () => {
+  it("servers return 503 and the last secret count while the database is silent, and recover by themselves", async () => {
     const { proxy } = database();
     const [first] = await startUnlocked(2);
     await mustPut(first, "app/key", "value");
@@ -236,7 +236,7 @@ describe("servers on one database", () => {
     await mustCount(first);
   });
 
-  it("refuse a client token with 503 while the database is silent, but for a lock", async () => {
+  it("a client token gets 503 while the database is silent, except to lock", async () => {
     const [first, second] = await startUnlocked(2);
     const { token } = await mustCreateToken(first, { name: "locker", can: ["get", "lock"] });
     const lock = () => send(second, { method: "POST", path: "/v1/lock", token });
@@ -250,7 +250,7 @@ describe("servers on one database", () => {
     mustRefuse(await send(second, { path: secretTarget("app/key"), token }), 403, "VAULT_LOCKED");
   });
 
-  it("seal nothing under the old key when the response to a forced init is lost, but its effect is seen", async () => {
+  it("a server seals nothing under the old key when the response to a forced init is lost after its effect", async () => {
     const [server] = await startUnlocked(2);
     await mustPut(server, "app/key", "old");
     database().proxy.loseAnswerTo("start-vault");
@@ -264,7 +264,7 @@ describe("servers on one database", () => {
     mustRefuse(await get(server, "app/late"), 404, "NOT_FOUND");
   });
 
-  it("neither open nor seal anything under a header that they cannot read", async () => {
+  it("servers neither open nor seal anything under a header that they cannot read", async () => {
     const [first] = await startUnlocked(2);
     await mustPut(first, "app/key", "value");
     const { cluster, name } = database();
@@ -276,7 +276,7 @@ describe("servers on one database", () => {
     expect((await mustStatus(first))["locked"]).to.equal(true);
   });
 
-  it("take a snapshot of the vault that another one has made current", async () => {
+  it("a snapshot contains the vault that another server has made current", async () => {
     const [first, second] = await startSharedServers(database(), 2);
     await mustInit(first);
     await mustPut(first, "app/key", "value");

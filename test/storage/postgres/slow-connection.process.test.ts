@@ -27,7 +27,7 @@ async function startSlowProxy(to: number, bytesPerMs: number): Promise<number> {
   return (proxy.address() as AddressInfo).port;
 }
 
-describe("a snapshot over a connection of 120 Mbit/s", function () {
+describe("snapshots over a slow connection", function () {
   this.timeout(120_000);
   before(function () {
     needsPostgres(this);
@@ -38,7 +38,7 @@ describe("a snapshot over a connection of 120 Mbit/s", function () {
     ["many large secrets", 64, 900_000],
     ["one very large secret", 1, 60_000_000],
   ] as const) {
-    it(`of ${what} is complete`, async () => {
+    it(`a snapshot of ${what} over 120 Mbit/s is complete`, async () => {
       const name = await cluster().database();
       const port = await startSlowProxy(cluster().port, 15_000);
       const target = readConnectionUrl(databaseUrl(port, name));

@@ -9,7 +9,7 @@ import { later, shared } from "../../../tools/rig/clean-up.js";
 import { databaseUrl, needsPostgres, startPostgres } from "../../../tools/rig/postgres.js";
 import { bytes } from "../../support/bytes.js";
 
-describe("a store in PostgreSQL", () => {
+describe("databases that a store refuses or reports", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -29,14 +29,14 @@ describe("a store in PostgreSQL", () => {
     }
   }
 
-  it("is not opened when its schema is of a newer version", async () => {
+  it("a database whose schema is of a newer version is refused", async () => {
     const name = await cluster().database();
     expect(await open(name)).to.equal("");
     await cluster().sql(name, "UPDATE strongroom.schema_version SET version = version + 1");
     expect(await open(name)).to.match(/^StartError: the database belongs to a newer strongroom: /);
   });
 
-  it("is created, and updated, in a database that publishes all tables", async () => {
+  it("a database that publishes all tables gets its schema, and updates of it", async () => {
     const name = await cluster().database();
     await cluster().sql(name, "CREATE PUBLICATION everything FOR ALL TABLES");
     expect(await open(name)).to.equal("");
@@ -50,18 +50,18 @@ describe("a store in PostgreSQL", () => {
     expect(await cluster().sql(name, "SELECT version FROM strongroom.schema_version")).to.deep.equal([{ version: 4 }]);
   });
 
-  it("is not opened where its role may only read, before its tables are there", async () => {
+  it("a read-only database without the tables is refused", async () => {
     const name = await cluster().database();
     await cluster().sql("postgres", `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
     expect(await open(name)).to.match(/\(25006\): it is read-only: connect to the primary, or reset default_/);
   });
 
-  it("is not opened in another encoding than UTF8", async () => {
+  it("a database in another encoding than UTF8 is refused", async () => {
     await cluster().sql("postgres", "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0");
     expect(await open("ascii")).to.match(/^StartError: the database's encoding is not UTF8: /);
   });
 
-  it("is not opened through a pooler that drops the session's settings", async () => {
+  it("a connection pooler that drops the session's settings is refused", async () => {
     const name = await cluster().database();
     const port = await listening((client) => {
       const server = connect(cluster().port, "127.0.0.1");
@@ -78,7 +78,7 @@ describe("a store in PostgreSQL", () => {
     ["in clear", Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3])],
     ["as MD5", Buffer.from([0x52, 0, 0, 0, 12, 0, 0, 0, 5, 1, 2, 3, 4])],
   ] as const) {
-    it(`is not opened where the password is asked for ${method} without TLS, and sends none`, async () => {
+    it(`a server that asks for the password ${method} without TLS is refused, and gets none`, async () => {
       let received = "";
       const port = await listening((client) => {
         client.once("data", () => {
@@ -93,7 +93,7 @@ describe("a store in PostgreSQL", () => {
     });
   }
 
-  it("runs no function that another role has put into the schema public", async () => {
+  it("a store runs no function that another role has put into the schema public", async () => {
     const name = await cluster().database();
     const target = readConnectionUrl(databaseUrl(cluster().port, name));
     const log = createLog("error", () => {}, Date.now);
@@ -111,7 +111,7 @@ describe("a store in PostgreSQL", () => {
     expect(await cluster().sql(name, "SELECT * FROM public.ran")).to.deep.equal([]);
   });
 
-  it("is opened with a warning when its commits do not wait for the disk, and not at all without fsync", async () => {
+  it("a database whose commits do not wait for the disk is reported, and one without fsync is refused", async () => {
     const name = await cluster().database();
     for (const [setting, answer] of [
       ["synchronous_commit=off", /"event":"not-durable"/],

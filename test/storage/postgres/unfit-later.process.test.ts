@@ -18,7 +18,7 @@ async function untilStatus(server: TestServer, isAsWanted: (status: Json) => boo
   }
 }
 
-describe("a database that becomes unfit while a server runs", () => {
+describe("databases that become unfit while a server runs", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -48,7 +48,7 @@ describe("a database that becomes unfit while a server runs", () => {
   ] as const;
 
   for (const { what, begin, end, reason } of rows) {
-    it(`${what}: every request is refused with the reason, which status and log show once`, async () => {
+    it(`a database ${what} refuses every request with the reason, which status and log show once`, async () => {
       const store = databaseUrl(cluster().port, await cluster().database());
       const server = await startTestServer({ store, clock, idleTimeoutMs: 0 });
       await mustInit(server);
@@ -72,7 +72,7 @@ describe("a database that becomes unfit while a server runs", () => {
     });
   }
 
-  it("uses a new password without a restart, once the password file has it", async () => {
+  it("a new password in the password file takes effect without a restart", async () => {
     const [hba, file] = [fileWith("host all keeper all scram-sha-256\nhost all all all trust\n"), fileWith("first")];
     for (const path of [hba, dirname(hba)]) cluster().give(path);
     await cluster().kill();
@@ -98,7 +98,7 @@ describe("a database that becomes unfit while a server runs", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("v");
   });
 
-  describe("says why a request is refused:", () => {
+  describe("refusals of the database", () => {
     const server = shared(async () => {
       const name = await cluster().database();
       await (await databaseEngine.open(databaseUrl(cluster().port, name), null, { creates: true })).close();
@@ -133,7 +133,7 @@ describe("a database that becomes unfit while a server runs", () => {
     }
 
     for (const [what, edit, undo, error] of refusals) {
-      it(what, async () => {
+      it(`a put is refused with the reason when the database is ${what}`, async () => {
         await sql(edit);
         const refused = await send(server(), { method: "PUT", path: "/v1/secrets/a", body: { value: "w" } });
         await sql(undo);
