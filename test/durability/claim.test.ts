@@ -17,10 +17,10 @@ const starters = rounds > 1 ? 20 : 8;
 /** Milliseconds from spawn to exit of each refused server: printed, not asserted. */
 const refusalMs: number[] = [];
 
-describe(`${starters} servers started at once on one vault`, function () {
+describe(`${starters} simultaneous starts on one vault`, function () {
   this.timeout(0);
 
-  it(`one serves, all others name its pid and change nothing; after a kill the next one takes over (${rounds} rounds)`, async () => {
+  it(`one of ${starters} servers serves, the others name its pid and exit; a kill frees the vault (${rounds} rounds)`, async () => {
     const home = await homeOfKilledServer();
     for (let round = 1; round <= rounds; round++) {
       const mark = cleanUpMark();
@@ -96,12 +96,12 @@ function times(): string {
   return `refused after ${at(0)} ms at best, ${at(0.5)} median, ${at(1)} at worst, since all were started`;
 }
 
-describe("the claim on a vault", () => {
+describe("the claim on a vault in use", () => {
   before(function () {
     needs(this, process.platform === "linux", "Linux");
   });
 
-  it("holds against a server in another network and pid namespace", async function () {
+  it("a claim holds against a server in another network and pid namespace", async function () {
     const unshare = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
     needs(this, spawnSync("unshare", [...unshare, "true"]).status === 0, "root, and namespaces");
     const server = await startProcess();
@@ -115,7 +115,7 @@ describe("the claim on a vault", () => {
     await mustStatus(server);
   });
 
-  it("holds by an abstract socket where there is no flock command", async () => {
+  it("a claim holds by an abstract socket where there is no flock command", async () => {
     const empty = temporaryDirectory();
     const server = await startProcess([], { PATH: empty });
     const { code, stderr } = await run(["serve", "--port", "0"], { PATH: empty, STRONGROOM_HOME: server.home });
@@ -125,7 +125,7 @@ describe("the claim on a vault", () => {
     await startProcess([], { PATH: empty, STRONGROOM_HOME: server.home });
   });
 
-  it("is refused when the flock command was killed, since the claim's state is then unknown", async () => {
+  it("a start is refused when the flock command was killed, since the claim's state is then unknown", async () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "flock"), "#!/bin/sh\nkill -9 $$\n", { mode: 0o755 });
     const home = join(temporaryDirectory(), "home");
@@ -140,7 +140,7 @@ describe("the claim on a vault", () => {
     ["with", "without"],
     ["without", "with"],
   ]) {
-    it(`holds for a server ${first} the flock command against one ${second} it`, async () => {
+    it(`a claim of a server ${first} the flock command holds against one ${second} it`, async () => {
       const paths = { with: process.env["PATH"] ?? "", without: temporaryDirectory() };
       const path = (which = "") => ({ PATH: which === "with" ? paths.with : paths.without });
       const server = await startProcess([], path(first));
@@ -150,7 +150,7 @@ describe("the claim on a vault", () => {
     });
   }
 
-  it("cannot be blocked by a user who may not open the directory", async () => {
+  it("a user who may not open the directory cannot block the claim", async () => {
     const home = join(temporaryDirectory(), "home");
     mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
     const { dev, ino } = statSync(join(home, "vault"), { bigint: true });

@@ -139,10 +139,10 @@ function tell(done: number, { acknowledged, inits }: VaultModel): void {
 describe("kill -9 under all kinds of changes", function () {
   this.timeout(0);
 
-  it(`${kills} times, over ${acknowledgedChanges} acknowledged changes: none is lost, damaged or invented`, () =>
+  it(`${kills} kills of a server lose, damage or invent none of ${acknowledgedChanges} acknowledged changes`, () =>
     mustSurvive({ kills, changes: acknowledgedChanges, settings: {}, ages: true }));
 
-  it("is checked so that a vault that has lost its last change of any kind is found out", async () => {
+  it("the check detects a vault that has lost its last change, of each kind", async () => {
     const [random, model] = [new Random(runSeed), new VaultModel({ ...allChanges, writers: 1, longest: 100 })];
     let server = await startTestServer();
     await model.begin(server);
@@ -175,13 +175,13 @@ describe("kill -9 under all kinds of changes", function () {
   });
 });
 
-describe("kill -9 under all kinds of changes of a server on a database", function () {
+describe("kill -9 under all kinds of changes on a database", function () {
   this.timeout(0);
   before(function () {
     needsPostgres(this);
   });
 
-  it(`${sharedKills} times: no acknowledged change is lost, damaged or invented`, async () => {
+  it(`${sharedKills} kills of a server on a database lose, damage or invent no acknowledged change`, async () => {
     const STRONGROOM_STORE = storeOf(await startSharedDatabase());
     const changes = 100 * sharedKills;
     await mustSurvive({ kills: sharedKills, changes, settings: { STRONGROOM_STORE }, ages: false });

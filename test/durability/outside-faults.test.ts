@@ -101,14 +101,14 @@ async function mustBeWhole(server: ServerProcess, fault: Fault, seen: Map<string
   await mustSurviveRestart(again, new Map([["a", "last"]]), current);
 }
 
-describe("a system call that fails", function () {
+describe("failing system calls", function () {
   this.timeout(180_000);
   if (isMissing(whyNoStrace())) return;
 
   for (const { puts, deletes, ...fault } of faults) {
     const name = `${fault.call.replace("/^", "")} (${fault.error})`;
 
-    it(`${name}, every time: puts are ${puts}, deletes ${deletes}, and the server recovers; each single call: every change and forced init is complete or has no effect`, async () => {
+    it(`puts are ${puts} and deletes ${deletes} while ${name} persists; one such error leaves each change whole or undone`, async () => {
       const server = await start();
       await mustInit(server);
       const seen = await mustRecover(server, fault, statusOf[puts], statusOf[deletes]);
@@ -116,7 +116,7 @@ describe("a system call that fails", function () {
     });
   }
 
-  it("(openat, EMFILE) while a secret is read gets a 503, and the secret can be read afterwards", async () => {
+  it("a get gets 503 while openat fails with EMFILE, and returns the secret afterwards", async () => {
     const server = await start({ STRONGROOM_CACHE_BYTES: "0" }); // so that the get reads a file
     await mustInit(server);
     await mustPut(server, "a/b", "kept");

@@ -64,7 +64,7 @@ async function mustBeFound({ home }: ServerProcess, message: string): Promise<vo
   );
 }
 
-describe("a full disk", function () {
+describe("full disks", function () {
   this.timeout(180_000);
   if (isMissing(whyNoMounts())) return;
 
@@ -72,7 +72,7 @@ describe("a full disk", function () {
     ["no space", "size=1m", "x".repeat(30_000), "less than 256 KiB left"],
     ["no inodes", "nr_inodes=120", "small", "room for fewer than 16 more files"],
   ] as const) {
-    it(`(${what} left) is found by doctor and status, gets puts a 503, keeps every value, and accepts puts again after a delete`, async () => {
+    it(`a disk with ${what} left is reported, refuses puts, keeps every value, and takes puts after a delete`, async () => {
       const server = await startOnTmpfs(limit);
       const states = new Map<string, State>();
       await fill(server, value, states);
@@ -94,7 +94,7 @@ describe("a full disk", function () {
     });
   }
 
-  it("does not prevent a restart after a kill, with reads and deletes", async () => {
+  it("a server killed on a full disk restarts, and serves reads and deletes", async () => {
     const server = await startOnTmpfs("size=1m");
     const states = new Map<string, State>();
     for (const size of [30_000, 3_000, 10]) await fill(server, "x".repeat(size), states);
@@ -107,11 +107,11 @@ describe("a full disk", function () {
   });
 });
 
-describe("no file descriptors left", function () {
+describe("exhausted file descriptors", function () {
   this.timeout(180_000);
   if (isMissing(canRun("prlimit", "--nofile") ? null : "needs prlimit")) return;
 
-  it("gets puts, deletes and gets a 503, and the server recovers once descriptors are free", async () => {
+  it("puts, deletes and gets get 503 without file descriptors, and work again once some are free", async () => {
     const server = await startProcess();
     await mustInit(server);
     mustSucceed(await change(server, "a/b", "old"));
@@ -127,7 +127,7 @@ describe("no file descriptors left", function () {
     await mustSurviveRestart(server, new Map([["a/b", "new"]]));
   });
 
-  it("because of too many connections leaves open ones working, and accepts new ones once some have closed", async () => {
+  it("open connections work when too many use up the descriptors, and new ones once some have closed", async () => {
     const server = await startProcess();
     await mustInit(server);
     await limitDescriptors(server, 20, async () => {

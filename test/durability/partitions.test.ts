@@ -153,19 +153,19 @@ async function playMany(
   return { unexplained, uncertain };
 }
 
-describe("three servers on one database, each cut off from it now and then", function () {
+describe("servers that are now and then cut off from their database", function () {
   this.timeout(0);
   before(function () {
     needsPostgres(this);
   });
 
-  it(`show one order of operations (${histories} histories of ${clients} clients, seed ${runSeed})`, async () => {
+  it(`servers cut off now and then show one order (${histories} histories of ${clients} clients, seed ${runSeed})`, async () => {
     const { unexplained, uncertain } = await playMany(histories, get);
     expect(unexplained).to.deep.equal([]);
     if (histories >= 100) expect(uncertain, "changes without a result").to.be.above(histories / 10);
   });
 
-  it("are found out where a server returns what it has read before while it is cut off", async () => {
+  it("the check detects a server that returns earlier reads while it is cut off", async () => {
     const known = new Map<string, Awaited<ReturnType<Operation>>>();
     const stale: Operation = async (server, path, value) => {
       const place = `${server.url} ${path}`;

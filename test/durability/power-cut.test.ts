@@ -21,12 +21,12 @@ const longest = 9_000;
 
 const noSync = new URL("../support/no-sync.js", import.meta.url).href;
 
-describe("a power cut", function () {
+describe("power cuts", function () {
   this.timeout(0);
   if (isMissing(whyNoDisk())) return;
 
   for (const writers of [1, 6]) {
-    it(`loses no acknowledged change of ${writers} writing client(s), and leaves no part of one (${cuts} cuts, seed ${runSeed})`, async () => {
+    it(`${cuts} power cuts lose no acknowledged change of ${writers} writing client(s), nor keep a part of one (seed ${runSeed})`, async () => {
       const rig = await startRig(writers);
       for (let cut = 1; cut <= cuts; cut++) await rig.live(cut % 2 ? "writing" : "at rest");
       report(`${cuts} cuts, ${rig.model.acknowledged} acknowledged changes, 0 lost`);
@@ -34,7 +34,7 @@ describe("a power cut", function () {
     });
   }
 
-  it("keeps a forced init, the vault before it, the token and the certificate", async () => {
+  it("a power cut keeps a forced init, the vault before it, the token and the certificate", async () => {
     const disk = new Disk();
     const before = await startOn(disk);
     await mustInit(before);
@@ -51,7 +51,7 @@ describe("a power cut", function () {
 
   // One writer, and a cut at rest: the next put's fsync would commit all earlier names as well.
   for (const off of ["files", "directories", "files&directories"]) {
-    it(`is seen to lose data by this rig when the server does not sync ${off.replace("&", " or ")}`, async () => {
+    it(`the rig detects a server that does not sync ${off.replace("&", " or ")}`, async () => {
       const rig = await startRig(1, off);
       let loss: string | null = null;
       for (let cut = 1; cut <= 5 && loss === null; cut++) loss = await findLoss(rig.live("at rest"));

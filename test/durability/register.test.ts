@@ -136,12 +136,12 @@ describe("the linearizability checker", () => {
   for (const [name, events] of right) it(`accepts ${name}`, () => expect(isLinearizable(events)).to.equal(true));
   for (const [name, events] of wrong) it(`rejects ${name}`, () => expect(isLinearizable(events)).to.equal(false));
 
-  it("does not depend on the order of the events in the list", () => {
+  it("the checker's verdict does not depend on the order of the events in the list", () => {
     for (const [name, events] of right) expect(isLinearizable(events.toReversed()), name).to.equal(true);
     for (const [name, events] of wrong) expect(isLinearizable(events.toReversed()), name).to.equal(false);
   });
 
-  it("agrees with brute force on small histories", () => {
+  it("the checker agrees with brute force on small histories", () => {
     let allowed = 0;
     const agrees = (events: readonly Event[]) => {
       const expected = everyOrder(events).some(isOrderOf);

@@ -32,8 +32,8 @@ async function revokeAndKill(server: ServerProcess, name: string, random: Random
   return [next, (await answer)?.status === 200];
 }
 
-describe("a forced init and kill -9", () => {
-  it("right after it: programs with tokens of the old vault lock no one out", async () => {
+describe("kill -9 and client tokens", () => {
+  it("tokens of the old vault lock no client out after a forced init and a kill", async () => {
     const server = await startProcess();
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "ci" });
@@ -45,7 +45,7 @@ describe("a forced init and kill -9", () => {
 });
 
 describe("a revocation and kill -9", () => {
-  it(`before or after its response, ${kills} times: no acknowledged one is undone (seed ${runSeed})`, async function () {
+  it(`${kills} kills before or after a revocation's response undo no acknowledged revocation (seed ${runSeed})`, async function () {
     this.timeout(0);
     const random = new Random(runSeed);
     let server = await startProcess();

@@ -9,8 +9,8 @@ import { startTestServer } from "../../tools/rig/server.js";
 import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
 
-describe("a new home", () => {
-  it("is synced with its parents and contents, and again at the next start in case the first was killed", async () => {
+describe("new homes", () => {
+  it("a new home is synced with its parents and contents, and again at the next start", async () => {
     const { files, steps } = recordedFiles();
     const top = temporaryDirectory();
     const home = join(top, "a", "b");
@@ -27,7 +27,7 @@ describe("a new home", () => {
     expect(again).to.deep.equal([join(top, "a"), home, home].map((directory) => `sync ${directory}`));
   });
 
-  it("is removed again when its name could not be synced", async () => {
+  it("a new home is removed again when its name could not be synced", async () => {
     const { files, fail, repair } = failingFiles();
     const home = join(temporaryDirectory(), "home");
     fail("sync", "EIO");
@@ -39,8 +39,8 @@ describe("a new home", () => {
   });
 });
 
-describe("a home that cannot be made", () => {
-  it("is refused at once where the system reports its parent as missing", async function () {
+describe("homes that cannot be made", () => {
+  it("a home is refused where the system reports its parent as missing", async function () {
     needs(this, process.platform === "linux", "Linux");
     for (const home of ["/proc/strongroom", "/proc/strongroom/home"]) {
       const outcome = await openHome(home).catch((error: Error) => error.message);
@@ -48,7 +48,7 @@ describe("a home that cannot be made", () => {
     }
   });
 
-  it("is refused beneath a file", async () => {
+  it("a home beneath a file is refused", async () => {
     const home = join(process.execPath, "home");
     const outcome = await openHome(home).catch((error: Error) => error.message);
     expect(outcome).to.contain(`${home} cannot be made (ENOTDIR)`);

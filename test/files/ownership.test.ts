@@ -144,7 +144,7 @@ describe("where other users can write", () => {
     expect(readdirSync(parent)).to.deep.equal(["home", "own"]);
   });
 
-  it("a mark of allow counts only where nobody else could have made it", async () => {
+  it("a mark of allow counts only where no other user could have made it", async () => {
     const state = temporaryDirectory();
     const io = stringIo({ env: { XDG_STATE_HOME: state } });
     const files = [{ file: "/project", bytes: Buffer.from("use = []") }];
@@ -165,7 +165,7 @@ describe("where other users can write", () => {
     expect(await isAllowed(io, files)).to.equal(true);
   });
 
-  it("no service is installed there", async () => {
+  it("a service is not installed where other users can write", async () => {
     const place = temporaryDirectory();
     chmodSync(place, 0o777);
     const io = stringIo({ env: { XDG_CONFIG_HOME: place } });
@@ -174,7 +174,7 @@ describe("where other users can write", () => {
     expect(readdirSync(place)).to.deep.equal([]);
   });
 
-  it("a pipe or a link in the place of a file that is read delays nothing, and is not followed", async () => {
+  it("a pipe or a link in place of a file that is read delays nothing and is not followed", async () => {
     const home = temporaryDirectory();
     mkdirSync(join(home, "vault"));
     const result = { at: "2026-03-01T12:00:00.000Z", verdict: "holds", checks: 1, failed: 0 };
@@ -202,7 +202,7 @@ describe("where other users can write", () => {
   });
 });
 
-describe("in directories of another user, root", () => {
+describe("directories of another user", () => {
   before(function () {
     needsOtherUser(this);
   });
@@ -214,7 +214,7 @@ describe("in directories of another user, root", () => {
     return place;
   }
 
-  it("makes no directory of plaintext for an editor", () => {
+  it("root makes no directory of plaintext for an editor in another user's directory", () => {
     const scratch = Scratch.make(
       stringIo({ env: { XDG_RUNTIME_DIR: directoryOfAnother() } }),
       Buffer.from("a value"),
@@ -224,7 +224,7 @@ describe("in directories of another user, root", () => {
     expect(scratch.file).to.match(/^\/dev\/shm\//);
   });
 
-  it("makes no home, installs no service, and allows no project", async () => {
+  it("root makes no home, installs no service and allows no project in another user's directory", async () => {
     const place = directoryOfAnother();
     const io = stringIo({ env: { XDG_CONFIG_HOME: place, XDG_STATE_HOME: place } });
     const said = await openHome(join(place, "a", "home")).catch(failure); // as serve, restore and migrate do
@@ -237,7 +237,7 @@ describe("in directories of another user, root", () => {
     expect(readdirSync(place)).to.deep.equal([]);
   });
 
-  it("rewrites no file, and its output file is only root's", async () => {
+  it("root rewrites no file in another user's directory, and its output file is only root's", async () => {
     const place = directoryOfAnother();
     const server = await startTestServer();
     await mustInit(server);

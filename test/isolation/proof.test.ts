@@ -15,7 +15,7 @@ describe("the scanner", function () {
     needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
   });
 
-  it("counts copies in every form, and none of bytes that the process does not hold", async () => {
+  it("the scanner counts copies in every form, and none of bytes that the process does not hold", async () => {
     const script = `
       const secret = Buffer.from(process.argv[1], "hex");
       globalThis.kept = [secret, Buffer.from(secret), secret.toString("base64"), secret.subarray(0, 16).toString("latin1")];
@@ -37,7 +37,7 @@ describe("the scanner", function () {
     expect(found.get("absent")).to.deep.equal({ full: 0, half: 0 });
   });
 
-  it("finds passphrase and key in a naive server after its lock", async () => {
+  it("the scanner finds passphrase and key in a naive server after its lock", async () => {
     const { pid, call } = await startNaive();
     const passphrase = "the passphrase of a naive server";
     await call("POST", "/unlock", { passphrase });
@@ -53,7 +53,7 @@ describe("the scanner", function () {
     expect(found.get("key")?.full).to.be.above(0);
   });
 
-  it("of prove finds secrets in a naive server, and in ours the key alone, until a lock", async () => {
+  it("the scanner of prove finds secrets in a naive server, and in ours only the key, until a lock", async () => {
     const rows = await compareServers();
     expect(rows.map(({ expected, ours }) => [expected, ours])).to.deep.equal([
       [0, 0],

@@ -23,12 +23,12 @@ describe("the key worker's source", () => {
     (name) => name.endsWith(".ts") && name !== "memory.ts",
   );
   for (const [name, pattern] of makers) {
-    it(`has no ${name}`, () => {
+    it(`the key worker has no ${name}`, () => {
       expect(files.filter((file) => pattern.test(withoutComments(file)))).to.deep.equal([]);
     });
   }
 
-  it("holds asymmetric keys only for transit keys and apps of GitHub, whose thread ends with a lock", () => {
+  it("the key worker holds asymmetric keys only for transit keys and GitHub apps, whose thread ends with a lock", () => {
     const holding = files.filter((file) => keyObjects.test(withoutComments(file)));
     expect(holding.filter((file) => !holders.test(file))).to.deep.equal([]);
   });

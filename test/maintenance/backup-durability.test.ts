@@ -8,7 +8,7 @@ import { run } from "../../tools/rig/process.js";
 import { tracedCommand, whyNoStrace } from "../support/strace.js";
 import { backup, must, startFilled } from "./archives.js";
 
-describe("durable before it is named", () => {
+describe("the order of syncs and renames", () => {
   before(function () {
     skipFor(this, whyNoStrace());
   });
@@ -22,7 +22,7 @@ describe("durable before it is named", () => {
   const sync = (path: string) => new RegExp(`^f(?:data)?sync\\(\\d+<${path}>`);
   const named = (path: string) => new RegExp(`^(?:rename|link)\\w*\\(.*, "${path}"`);
 
-  it("is a backup's file, and then its name is", async () => {
+  it("a backup's file is durable before it gets its name, and then the name is", async () => {
     const server = await startFilled();
     await server.stop();
     const file = join(temporaryDirectory(), "b.tar");
@@ -32,7 +32,7 @@ describe("durable before it is named", () => {
     indexIn(calls, sync(dirname(file)), name);
   });
 
-  it("is every file and directory of a restored vault, and then current is", async () => {
+  it("a restored vault is durable before current names it, and then current is", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));

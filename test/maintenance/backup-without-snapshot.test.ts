@@ -51,12 +51,12 @@ function namesIn({ vaultPath }: TestServer): string[] {
     .sort();
 }
 
-describe("a backup of a vault on a disk that takes no snapshot", () => {
+describe("backups of a vault on a disk that takes no snapshot", () => {
   if (isMissing(whyNoMounts())) return;
 
   const disks = { full: fill, "read-only": (disk: string) => mustRun("mount", "-o", "remount,ro", disk) };
   for (const [kind, spoil] of Object.entries(disks)) {
-    it(`(${kind}) reads the vault itself, served or not, says so, and changes nothing in it`, async () => {
+    it(`a backup on a ${kind} disk reads the vault itself, served or not, says so, and changes nothing in it`, async () => {
       const { disk, server } = await startOnDisk();
       spoil(disk);
       const before = namesIn(server);
@@ -91,7 +91,7 @@ describe("POST /v1/snapshot with a reader", () => {
     return { method: "POST", path: `/v1/snapshot?reader=${encodeURIComponent(reader)}` };
   }
 
-  it("freezes a vault that takes no snapshot until the reader has ended; reads continue", async () => {
+  it("a vault that takes no snapshot is frozen until the reader has ended, and reads continue", async () => {
     const { server } = await startWithoutLinks();
     const reader = spawn("sleep", ["60"]);
     later(() => void reader.kill());
@@ -109,7 +109,7 @@ describe("POST /v1/snapshot with a reader", () => {
     mustSucceed(await put());
   });
 
-  it("refuses a reader that has ended, or runs elsewhere, and keeps accepting writes", async () => {
+  it("a reader that has ended or runs elsewhere is refused, and writes continue", async () => {
     const { server } = await startWithoutLinks();
     for (const reader of [`${process.pid}:another boot 1`, "4194304:"]) {
       mustRefuse(await send(server, request(reader)), 503, "UNAVAILABLE");
@@ -117,7 +117,7 @@ describe("POST /v1/snapshot with a reader", () => {
     await mustPut(server, "a/c", "2");
   });
 
-  it("copies as ever where the disk takes a snapshot", async () => {
+  it("a snapshot with a reader copies as ever where the disk takes one", async () => {
     const { server, repair } = await startWithoutLinks();
     repair();
     const taken = mustSucceed(await send(server, request(`${process.pid}:${startTime(process.pid)}`)));
@@ -126,15 +126,15 @@ describe("POST /v1/snapshot with a reader", () => {
   });
 
   for (const reader of ["", "0:", "x:1", "12", `1:${"x".repeat(101)}`, "1:\n"]) {
-    it(`refuses the reader ${JSON.stringify(reader).slice(0, 20)}`, async () => {
+    it(`a snapshot refuses the reader ${JSON.stringify(reader).slice(0, 20)}`, async () => {
       const { server } = await startWithoutLinks();
       mustRefuse(await send(server, request(reader)), 400, "BAD_REQUEST");
     });
   }
 });
 
-describe("the files of a vault that is read directly", () => {
-  it("are the blobs, with the changes of a batch that is still in the journal, and no others", async () => {
+describe("vaults that are read directly", () => {
+  it("a direct read finds the blobs, with the changes of a batch that is still in the journal, and no others", async () => {
     const vault = temporaryDirectory();
     const store = await FileStore.open(vault);
     await store.startNewVault(new Uint8Array(10));

@@ -27,8 +27,8 @@ import { start } from "../cli/run-command.js";
 import { run } from "../support/command-here.js";
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
 
-describe("a backup", () => {
-  it("restores every secret into an empty home, taken from an unlocked, locked or stopped server", async () => {
+describe("backups", () => {
+  it("a backup of an unlocked, locked or stopped server restores every secret into an empty home", async () => {
     const server = await startFilled();
     const files = temporaryDirectory();
     expect(must(await backup(server.home, join(files, "unlocked.tar")))).to.match(/^6 secrets saved in /);
@@ -45,7 +45,7 @@ describe("a backup", () => {
     }
   });
 
-  it("is a private tar file of ciphertext whose checksums sha256sum confirms", async () => {
+  it("a backup is a private tar file of ciphertext whose checksums sha256sum confirms", async () => {
     const server = await startFilled();
     const directory = temporaryDirectory();
     const file = join(directory, "b.tar");
@@ -59,7 +59,7 @@ describe("a backup", () => {
     expect(files.length).to.equal(Object.keys(secrets).length + 3);
   });
 
-  it("has its files in the order of their names, the checksums last, so that constant memory suffices", async () => {
+  it("a backup has its files in the order of their names, the checksums last, so that constant memory suffices", async () => {
     const server = await startFilled();
     for (const path of ["a", "a/b", "a-b", "a.b/c", "A"]) await mustPut(server, path, "v");
     const file = join(temporaryDirectory(), "b.tar");
@@ -69,7 +69,7 @@ describe("a backup", () => {
     expect(names).to.deep.equal([...names].sort().reverse());
   });
 
-  it("is a point in time: of two secrets written in turn, the second is never ahead of the first", async () => {
+  it("a backup is a point in time: of two secrets written in turn, the second is never ahead of the first", async () => {
     const server = await startFilled();
     for (const path of ["first", "second"]) await mustPut(server, path, "0");
     const file = join(temporaryDirectory(), "b.tar");
@@ -90,7 +90,7 @@ describe("a backup", () => {
     expect((await numberAt("first")) - (await numberAt("second"))).to.be.oneOf([0, 1]);
   });
 
-  it("saves a damaged secret as it is, reports it, and exits 12", async () => {
+  it("a backup saves a damaged secret as it is, reports it, and exits 12", async () => {
     const server = await startFilled();
     const damagedFile = join(server.vaultPath, "gen-1", "secrets", "large.sealed");
     truncateSync(damagedFile, 20);
@@ -102,7 +102,7 @@ describe("a backup", () => {
     expect(kept.equals(readFileSync(damagedFile))).to.equal(true);
   });
 
-  it("prints one JSON object with --json, and nothing with --quiet", async () => {
+  it("a backup prints one JSON object with --json, and nothing with --quiet", async () => {
     const server = await startFilled();
     const files = temporaryDirectory();
     const saved: unknown = JSON.parse(must(await backup(server.home, join(files, "a.tar"), "--json")));
@@ -114,13 +114,13 @@ describe("a backup", () => {
   });
 });
 
-describe("an interrupted backup exits 13 and leaves nothing behind", () => {
+describe("interrupted backups", () => {
   const rows = [
     ["SIGINT", "the snapshot is read", /^snapshot-/],
     ["SIGTERM", "the archive is written", /\.tmp-/],
   ] as const;
   for (const [signal, moment, name] of rows) {
-    it(`on ${signal} while ${moment}`, async () => {
+    it(`a backup interrupted by ${signal} while ${moment} exits 13 and leaves nothing behind`, async () => {
       const server = await startFilled();
       await server.stop();
       const vault = join(server.home, "vault");
@@ -138,8 +138,8 @@ describe("an interrupted backup exits 13 and leaves nothing behind", () => {
   }
 });
 
-describe("a backup after a killed one", () => {
-  it("removes its snapshot and its temp file, and no other file", async () => {
+describe("backups after a killed one", () => {
+  it("a backup removes the snapshot and the temp file of a killed one, and no other file", async () => {
     const server = await startFilled();
     const files = temporaryDirectory();
     const { pid: dead } = spawnSync(process.execPath, ["-e", ""]);
@@ -162,8 +162,8 @@ describe("a backup after a killed one", () => {
   });
 });
 
-describe("a backup is refused and leaves nothing behind", () => {
-  it("when STRONGROOM_ADDRESS names a server that does not respond, although the files are here: exit 10", async () => {
+describe("refused backups", () => {
+  it("a backup exits 10 when STRONGROOM_ADDRESS names a server that does not respond, although the files are here", async () => {
     const server = await startFilled();
     await server.stop();
     const file = join(temporaryDirectory(), "b.tar");
@@ -172,7 +172,7 @@ describe("a backup is refused and leaves nothing behind", () => {
     expect(existsSync(file)).to.equal(false);
   });
 
-  it("when it would overwrite a file: exit 7", async () => {
+  it("a backup that would overwrite a file exits 7", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "mine");
     writeFileSync(file, "mine");
@@ -182,7 +182,7 @@ describe("a backup is refused and leaves nothing behind", () => {
     expect(readFileSync(file, "utf8")).to.equal("mine");
   });
 
-  it("of a stopped vault whose header no restore would accept: exit 12; a server backs up the one it holds", async () => {
+  it("a backup of a stopped vault with an unusable header exits 12; a server backs up the header it holds", async () => {
     const server = await startFilled();
     writeFileSync(join(server.vaultPath, "gen-1", "header.json"), "{}");
     must(await backup(server.home, join(temporaryDirectory(), "b.tar")));
@@ -193,7 +193,7 @@ describe("a backup is refused and leaves nothing behind", () => {
     expect(stderr).to.contain("header cannot be used");
   });
 
-  it("of a stopped vault without its directory of secrets: exit 12", async () => {
+  it("a backup of a stopped vault without its directory of secrets exits 12", async () => {
     const server = await startFilled();
     await server.stop();
     rmSync(join(server.vaultPath, "gen-1", "secrets"), { recursive: true });
@@ -205,7 +205,7 @@ describe("a backup is refused and leaves nothing behind", () => {
     }
   });
 
-  it("while another backup reads its snapshot: exit 1, and works once that has ended", async () => {
+  it("a backup exits 1 while another one reads its snapshot, and works once that has ended", async () => {
     const server = await startFilled();
     const taken = mustSucceed(await send(server, { method: "POST", path: "/v1/snapshot" }));
     await enterHolder(String(taken["directory"])); // as a backup does
@@ -218,7 +218,7 @@ describe("a backup is refused and leaves nothing behind", () => {
     expect(leftovers(server.home)).to.deep.equal([]);
   });
 
-  it("into the vault itself: exit 2", async () => {
+  it("a backup into the vault itself exits 2", async () => {
     const server = await startFilled();
     const file = join(server.home, "vault", "..b.tar");
     const { code, stderr } = await backup(server.home, file);
@@ -227,19 +227,19 @@ describe("a backup is refused and leaves nothing behind", () => {
     must(await backup(server.home, join(server.home, "b.tar")));
   });
 
-  it("without a vault: exit 8, and no home is created", async () => {
+  it("a backup without a vault exits 8 and creates no home", async () => {
     const home = join(temporaryDirectory(), "nowhere");
     const { code, stderr } = await backup(home, join(temporaryDirectory(), "b.tar"));
     expect([code, existsSync(home)]).to.deep.equal([8, false]);
     expect(stderr).to.match(/there is no vault/);
   });
 
-  it("while a server runs that has no vault yet: exit 8", async () => {
+  it("a backup of a server that has no vault yet exits 8", async () => {
     const { home } = await startTestServer();
     expect((await backup(home, join(temporaryDirectory(), "b.tar"))).code).to.equal(8);
   });
 
-  it("with a wrong token: exit 5", async () => {
+  it("a backup with a wrong token exits 5", async () => {
     const server = await startFilled();
     const token = join(temporaryDirectory(), "token");
     writeFileSync(token, "srt_wrong");
@@ -248,7 +248,7 @@ describe("a backup is refused and leaves nothing behind", () => {
     expect(code).to.equal(5);
   });
 
-  it("where the file cannot be written: exit 1", async () => {
+  it("a backup whose file cannot be written exits 1", async () => {
     const server = await startFilled();
     const { code, stderr } = await backup(server.home, join(temporaryDirectory(), "no", "such", "directory", "b.tar"));
     expect(code).to.equal(1);
@@ -257,7 +257,7 @@ describe("a backup is refused and leaves nothing behind", () => {
   });
 });
 
-describe("a wrong backup is not kept", () => {
+describe("the check of a written backup", () => {
   /** Backs up a snapshot of four files, one of them large; returns the outcome. */
   async function backUpOf(secretCount: number, verifying: (temp: string) => void): Promise<string> {
     const directory = join(temporaryDirectory(), "snapshot");
@@ -284,7 +284,7 @@ describe("a wrong backup is not kept", () => {
     return outcome;
   }
 
-  it("when the disk does not return what was written", async () => {
+  it("a backup is not kept when the disk does not return what was written", async () => {
     const change = (temp: string) => {
       const handle = openSync(temp, "r+");
       writeSync(handle, "x", 2 * 2 ** 20);
@@ -294,7 +294,7 @@ describe("a wrong backup is not kept", () => {
     expect(await backUpOf(3, change)).to.match(/truncated or changed/);
   });
 
-  it("when the snapshot has fewer files than announced", async () => {
+  it("a backup is not kept when the snapshot has fewer files than announced", async () => {
     expect(await backUpOf(4, () => {})).to.match(/has lost files/);
   });
 });

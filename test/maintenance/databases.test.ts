@@ -38,7 +38,7 @@ function must({ code, stdout, stderr }: Ended): string {
   return stdout;
 }
 
-describe("a vault in a database", () => {
+describe("vaults in databases", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -96,7 +96,7 @@ describe("a vault in a database", () => {
     }
   });
 
-  describe("served by two", () => {
+  describe("two servers on one database", () => {
     const served = shared(async () => {
       const { name, url } = await emptyDatabase();
       const first = await startTestServer({ ...realScryptCost, store: url });
@@ -109,7 +109,7 @@ describe("a vault in a database", () => {
     });
     const environment = (server: TestServer) => ({ STRONGROOM_HOME: server.home, STRONGROOM_STORE: served().url });
 
-    it("is the same vault: what one has stored, the other returns", async () => {
+    it("a secret stored by one server is returned by the other one", async () => {
       const { first, second } = served();
       await mustPut(second, "app/new", "from the second");
       expect((await mustGet(first, "app/new"))["value"]).to.equal("from the second");
@@ -118,7 +118,7 @@ describe("a vault in a database", () => {
       expect(await mustCount(second)).to.include({ secretCount: 3, vaultPath: servedPath() });
     });
 
-    it("has client tokens that every server knows at once, from their creation to their end", async () => {
+    it("a client token is known to both servers, from its creation to its revocation", async () => {
       const { first, second } = served();
       const { token } = await mustCreateToken(first, { name: "both", paths: ["app/"] });
       const get = (server: TestServer, text = token) => send(server, { path: "/v1/secrets/app%2Fkey", token: text });
@@ -135,13 +135,13 @@ describe("a vault in a database", () => {
       expect((await send(second, { path: "/v1/tokens" })).json["tokens"]).to.have.length(0);
     });
 
-    it("writes neither URL nor user into the log, and only host and database into the status", async () => {
+    it("a server writes neither URL nor user into the log, and only host and database into the status", async () => {
       const { url, first } = served();
       expect(first.vaultPath).to.equal(servedPath());
       for (const part of [url, "strongroom@"]) expect(first.logged()).not.to.contain(part);
     });
 
-    it("is backed up by a server and without one, and restored into an empty database", async () => {
+    it("a backup by a server or without one is restored into an empty database", async () => {
       const { first, second } = served();
       const files = ["served.tar", "unserved.tar"].map((name) => join(temporaryDirectory(), name));
       const [byServer = "", without = ""] = files;
@@ -182,7 +182,7 @@ describe("a vault in a database", () => {
       }
     }
 
-    it("is not migrated while it is served: exit 1, and nothing is written", async () => {
+    it("a migration of a served database exits 1 and writes nothing", async () => {
       const to = join(temporaryDirectory(), "home");
       const { code, stderr } = await run(["migrate", "--from", served().url, "--to", to]);
       expect([code, stderr]).to.deep.equal([
@@ -191,13 +191,13 @@ describe("a vault in a database", () => {
       ]);
     });
 
-    it("refuses a second server on one home, and names the first one's pid", async () => {
+    it("a second server on one home is refused with the first one's pid", async () => {
       const { first, url } = served();
       const refused = await startTestServer({ home: first.home, store: url }).catch((error: Error) => error.message);
       expect(refused).to.match(/another server \(pid \d+\) already serves/);
     });
 
-    it("has the header with which audit verify --open checks a server's log", async () => {
+    it("audit verify --open checks a server's log with the header in the database", async () => {
       const { first, url } = served();
       const verify = (...flags: string[]) => run(["audit", "verify", ...flags], { STRONGROOM_HOME: first.home });
       const open = ["--passphrase-file", passphraseFile()];
@@ -214,7 +214,7 @@ describe("a vault in a database", () => {
       expect(outcomes.map(({ code }) => code)).to.deep.equal([8, 8, 9, 2]);
     });
 
-    it("is named by a doctor of its server's home, which has no vault of its own", async () => {
+    it("doctor of a server's home without a vault of its own names the database", async () => {
       const { first } = served();
       const doctor = (...flags: string[]) => run(["doctor", "--home", first.home, ...flags]);
       const text = must(await doctor());
@@ -227,7 +227,7 @@ describe("a vault in a database", () => {
       expect(found).to.deep.include({ ok: true, vault: null, served: vault, findings: [] });
     });
 
-    it("is checked by doctor: no findings, then one for everything that was changed by hand", async () => {
+    it("doctor finds nothing in a sound database, then each change made by hand", async () => {
       const { first, name } = served();
       const doctor = async () => run(["doctor", "--json", "--passphrase-file", passphraseFile()], environment(first));
       const sound = JSON.parse(must(await doctor()));
@@ -269,7 +269,7 @@ describe("a vault in a database", () => {
     expect(stderr).to.match(/ and postgres:.* are the same database: choose another target/);
   });
 
-  it("that does not respond is the reason that a doctor of its server's home gives, and status", async () => {
+  it("doctor and status of a server's home report a database that does not respond", async () => {
     const cluster = await startPostgres();
     const store = databaseUrl(cluster.port, await cluster.database());
     const server = await startTestServer({ ...realScryptCost, store });
@@ -284,7 +284,7 @@ describe("a vault in a database", () => {
     expect(status.stdout).to.contain(`the storage does not respond: ${problem}\n`);
   });
 
-  describe("when it is empty", () => {
+  describe("an empty database", () => {
     const backedUp = shared(async () => {
       const source = await startTestServer(realScryptCost);
       await mustInit(source);
@@ -300,7 +300,7 @@ describe("a vault in a database", () => {
       ["backup HOME.tar --store URL --home HOME", 8, /there is no vault in .*: nothing to save/],
     ];
     for (const [line, code, says] of commands) {
-      it(`stays without tables after ${line}`, async () => {
+      it(`an empty database stays without tables after ${line}`, async () => {
         const { name, url } = await emptyDatabase();
         const home = join(temporaryDirectory(), "home");
         const given = line.replaceAll("URL", url).replaceAll("HOME", home).replace("FILE", backedUp());
@@ -312,7 +312,7 @@ describe("a vault in a database", () => {
       });
     }
 
-    it("gets its tables from doctor --fix", async () => {
+    it("doctor --fix gives an empty database its tables", async () => {
       const { name, url } = await emptyDatabase();
       const made = await doctor(url, "--fix");
       expect(made).to.include({ code: 8, stderr: "" });
@@ -320,7 +320,7 @@ describe("a vault in a database", () => {
       expect(await hasTables(name)).to.equal(true);
     });
 
-    it("with tables of an earlier version is refused by a plain doctor", async () => {
+    it("doctor refuses a database with tables of an earlier version", async () => {
       const { name, url } = await emptyDatabase();
       await (await databaseEngine.open(url, null, { creates: true })).close();
       await postgres().sql(name, "UPDATE strongroom.schema_version SET version = version - 1");

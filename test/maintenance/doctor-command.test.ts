@@ -31,7 +31,7 @@ describe("strongroom doctor", () => {
   });
   after(() => cleanUpTo(mark));
 
-  describe("doctor's report", () => {
+  describe("the report", () => {
     const members = [
       "ok",
       "home",
@@ -47,7 +47,7 @@ describe("strongroom doctor", () => {
       "vaultPort",
     ];
 
-    it("is one JSON object of a stable shape with --json", async () => {
+    it("doctor --json prints one object of a stable shape", async () => {
       const damaged = copyOf(home);
       writeFileSync(join(damaged, stray), "half", { mode: 0o600 });
       const { code, stdout, stderr } = await run(["doctor", "--json"], { STRONGROOM_HOME: damaged });
@@ -64,13 +64,13 @@ describe("strongroom doctor", () => {
       expect(finding).to.have.all.keys("code", "path", "message", "remedy", "fixable", "fixed", "did");
     });
 
-    it("names the vaults kept by a forced init, without findings", async () => {
+    it("doctor names the vaults kept by a forced init, without findings", async () => {
       const { exit, json } = await inspect(await makeHome(true));
       expect(exit).to.equal(0);
       expect(json).to.deep.include({ vault: "gen-2", kept: ["gen-1"], secrets: 4 });
     });
 
-    it("names the clock for a certificate that is not valid yet, which a restart replaces as it says", async () => {
+    it("doctor names the clock for a certificate that is not valid yet, which a restart replaces", async () => {
       const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
       await early.stop();
       const [finding] = (await inspect(early.home)).json["findings"] as { code: string; remedy: string }[];
@@ -80,7 +80,7 @@ describe("strongroom doctor", () => {
       expect((await inspect(early.home)).json["findings"]).to.deep.equal([]);
     });
 
-    it("says of each finding what is wrong, what to do and what was done, and contains no value", async () => {
+    it("doctor says of each finding what is wrong, what to do and what was done, and shows no value", async () => {
       const damaged = copyOf(home);
       writeFileSync(join(damaged, stray), "half", { mode: 0o600 });
       writeFileSync(join(damaged, "vault", "odd\u001b[31m\n"), "?", { mode: 0o600 });
@@ -96,7 +96,7 @@ describe("strongroom doctor", () => {
       expect(first.stdout + second.stdout).not.to.match(/canary|correct horse/);
     });
 
-    it("is not printed with -q, and the exit code is unchanged", async () => {
+    it("doctor -q prints nothing and exits as without it", async () => {
       expect(await run(["doctor", "-q", "--home", home])).to.deep.equal({ code: 0, stdout: "", stderr: "" });
     });
 
@@ -104,7 +104,7 @@ describe("strongroom doctor", () => {
       ["a home that is not there", () => undefined],
       ["a home without a vault", (at: string) => void mkdirSync(join(at, "vault"), { recursive: true, mode: 0o700 })],
     ] as const) {
-      it(`of ${what} says that there is no vault, exits 8, and creates nothing`, async () => {
+      it(`doctor of ${what} says that there is no vault, exits 8, and creates nothing`, async () => {
         const empty = join(temporaryDirectory(), "home");
         make(empty);
         const there = existsSync(empty);
@@ -126,7 +126,7 @@ describe("strongroom doctor", () => {
     }
   });
 
-  describe("doctor's passphrase", () => {
+  describe("the passphrase", () => {
     const texts: readonly (readonly [string, string | Uint8Array, number, string])[] = [
       ["with a newline", `${passphrase}\n`, 0, ""],
       ["without a newline", passphrase, 0, ""],
@@ -140,7 +140,7 @@ describe("strongroom doctor", () => {
       ["that is not UTF-8", Uint8Array.of(0xff, 0xfe), 2, "UTF-8"],
     ];
     for (const [what, text, want, says] of texts) {
-      it(`from a file ${what} exits ${want}`, async () => {
+      it(`doctor exits ${want} for a passphrase file ${what}`, async () => {
         const { code, stdout, stderr } = await run(["doctor", "--home", home, "--passphrase-file", fileWith(text)]);
         expect(code).to.equal(want);
         expect(stderr).to.contain(says).and.not.to.contain("canary");
@@ -149,7 +149,7 @@ describe("strongroom doctor", () => {
       });
     }
 
-    it("may have every character that JSON escapes", async () => {
+    it("a passphrase may have every character that JSON escapes", async () => {
       const odd = '"\\\t\u0001\u001f/ä😀\u007f';
       const server = await startTestServer(realScryptCost);
       await mustInit(server, { passphrase: odd });
@@ -158,7 +158,7 @@ describe("strongroom doctor", () => {
       expect(exit).to.equal(0);
     });
 
-    it("comes from standard input or from any descriptor", async () => {
+    it("a passphrase comes from standard input or from any descriptor", async () => {
       for (const [flags, inputs] of [
         [["--passphrase-file", "-"], [`${passphrase}\n`]],
         [["--passphrase-fd", "0"], [passphrase]],
@@ -181,7 +181,7 @@ describe("strongroom doctor", () => {
       [["--open"], "--passphrase-file"],
     ];
     for (const [flags, says] of refused) {
-      it(`${flags.join(" ")} without a terminal exits 2 and says what to do`, async () => {
+      it(`doctor ${flags.join(" ")} without a terminal exits 2 and says what to do`, async () => {
         const { code, stderr } = await run(["doctor", "--home", home, ...flags]);
         expect(code).to.equal(2);
         expect(stderr).to.contain(says);
@@ -189,7 +189,7 @@ describe("strongroom doctor", () => {
     }
   });
 
-  describe("doctor on a terminal", () => {
+  describe("the terminal", () => {
     before(function () {
       needs(this, hasPython(), "Python");
     });
@@ -211,7 +211,7 @@ describe("strongroom doctor", () => {
       ["Ctrl-D alone", "\u0004", 13],
     ];
     for (const [what, keys, want] of typed) {
-      it(`accepts ${what}: exit ${want}, nothing shown, terminal restored`, async () => {
+      it(`doctor on a terminal accepts ${what}: exit ${want}, nothing shown, terminal restored`, async () => {
         const { code, shown, echoedWhileAsking, echoesAfter } = await ask({ keys });
         expect(code, shown).to.equal(want);
         expect({ echoedWhileAsking, echoesAfter }).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
@@ -219,7 +219,7 @@ describe("strongroom doctor", () => {
       });
     }
 
-    it("takes three wrong ones: exit 9, nothing shown, terminal restored", async () => {
+    it("doctor on a terminal exits 9 after three wrong passphrases, shows none, and restores the terminal", async () => {
       const tries = Array.from({ length: 3 }, () => ({ question, keys: "nonsense\r" }));
       const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(
         ["doctor", "--home", home, "--open"],
@@ -236,19 +236,19 @@ describe("strongroom doctor", () => {
       ["SIGQUIT", 3],
       ["SIGTERM", 15],
     ] as const) {
-      it(`restores the terminal when ${name} ends it`, async () => {
+      it(`doctor restores the terminal when ${name} ends it`, async () => {
         const { code, echoedWhileAsking, echoesAfter } = await ask({ signal });
         expect(Math.abs(code)).to.be.oneOf([signal, 128 + signal]);
         expect({ echoedWhileAsking, echoesAfter }).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
       });
     }
 
-    it("asks nothing with --non-interactive", async () => {
+    it("doctor --non-interactive asks nothing on a terminal", async () => {
       const { code, echoedWhileAsking } = await ask({}, ["--open", "--non-interactive"]);
       expect({ code, echoedWhileAsking }).to.deep.equal({ code: 2, echoedWhileAsking: null });
     });
 
-    it("shows colours unless NO_COLOR is set, and a progress bar that disappears", async () => {
+    it("doctor on a terminal shows colours unless NO_COLOR is set, and a progress bar that disappears", async () => {
       const [args, silent] = [["doctor", "--home", home], { question: "never asked" }];
       const coloured = await runOnTerminal(args, silent);
       expect(coloured.shown)
@@ -260,8 +260,8 @@ describe("strongroom doctor", () => {
     });
   });
 
-  describe("doctor beside a server", () => {
-    it("checks a running vault, unlocked and locked, without disturbing it", async () => {
+  describe("running servers", () => {
+    it("doctor checks a running vault, unlocked and locked, without disturbing it", async () => {
       const server = await startProcess();
       await mustInit(server);
       await mustPut(server, "a/b", "v");
@@ -274,7 +274,7 @@ describe("strongroom doctor", () => {
       expect(await inspect(server.home, { fix: true, open: true })).to.deep.include({ exit: 0, findings: [] });
     });
 
-    it("finds nothing wrong with concurrent writes and deletes of a server", async () => {
+    it("doctor finds nothing wrong with concurrent writes and deletes of a server", async () => {
       const server = await startProcess();
       await mustInit(server);
       let over = false;
@@ -296,7 +296,7 @@ describe("strongroom doctor", () => {
       }
     });
 
-    it("finds nothing wrong with secrets that a server re-seals at the same time", async () => {
+    it("doctor finds nothing wrong with secrets that a server re-seals at the same time", async () => {
       const server = await startProcess();
       await mustInit(server);
       for (const path of ["a", "b"]) await mustPut(server, path, "v");
@@ -311,7 +311,7 @@ describe("strongroom doctor", () => {
       expect(rotations).to.be.above(0);
     });
 
-    it("fixes modes while a server runs, and leaves the rest until it is stopped", async () => {
+    it("doctor fixes modes while a server runs, and leaves the rest until it is stopped", async () => {
       const server = await startProcess();
       await mustInit(server);
       await mustPut(server, "a", "v");
@@ -330,7 +330,7 @@ describe("strongroom doctor", () => {
       expect(existsSync(join(server.home, "vault/server.pid"))).to.equal(false);
     });
 
-    it("finds after a kill only leftovers that --fix removes", async () => {
+    it("doctor finds after a kill only leftovers that --fix removes", async () => {
       const server = await startProcess();
       await mustInit(server);
       const puts = Array.from({ length: 40 }, (_, n) =>
@@ -346,7 +346,7 @@ describe("strongroom doctor", () => {
       for (const { code } of findings) expect(code).to.be.oneOf(["stray-temp", "stray-directory"]);
     });
 
-    it("ignores an interrupted init", async () => {
+    it("doctor ignores an interrupted init", async () => {
       const server = await startTestServer(realScryptCost);
       await mustInit(server);
       await server.stop();
@@ -354,7 +354,7 @@ describe("strongroom doctor", () => {
       expect(await inspect(server.home, { fix: true })).to.deep.include({ exit: 8, findings: [] });
     });
 
-    it("leaves a home that a server can start on after --fix", async () => {
+    it("doctor --fix leaves a home that a server can start on", async () => {
       const damaged = copyOf(home);
       rmSync(join(damaged, "vault/current"));
       chmodSync(join(damaged, "token"), 0o644);

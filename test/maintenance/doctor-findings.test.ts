@@ -281,9 +281,9 @@ const rows: readonly Row[] = [
     },
     fixed: false,
   },
-  { name: "no current", code: "current-missing", at: "vault/current", damage: remove, fixed: true },
+  { name: "a missing current", code: "current-missing", at: "vault/current", damage: remove, fixed: true },
   {
-    name: "no current, and two vaults to choose from",
+    name: "a missing current with two vaults to choose from",
     code: "current-missing",
     at: "vault/current",
     damage: remove,
@@ -291,7 +291,7 @@ const rows: readonly Row[] = [
     kept: true,
   },
   {
-    name: "no current, and of two vaults the later with a truncated header",
+    name: "a missing current with two vaults, the later with a truncated header",
     code: "current-missing",
     at: "vault/current",
     damage: (at, home) => {
@@ -302,7 +302,7 @@ const rows: readonly Row[] = [
     kept: true,
   },
   {
-    name: "no current, and no header",
+    name: "a missing current and a missing header",
     code: "current-missing",
     at: "vault/current",
     damage: (at, home) => {
@@ -378,9 +378,9 @@ const rows: readonly Row[] = [
     },
     fixed: false,
   },
-  { name: "no header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, fixed: false },
+  { name: "a missing header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, fixed: false },
   {
-    name: "no header in a kept vault",
+    name: "a missing header of a kept vault",
     code: "header-missing",
     at: "vault/gen-1/header.json",
     damage: remove,
@@ -414,7 +414,7 @@ const rows: readonly Row[] = [
     damage: write("half"),
     fixed: false,
   },
-  { name: "no directory of secrets", code: "secrets-missing", at: secrets, damage: remove, fixed: true },
+  { name: "a missing directory of secrets", code: "secrets-missing", at: secrets, damage: remove, fixed: true },
   ...[
     ["that is empty", (at: string) => truncateSync(at, 0)] as const,
     ["that is truncated in its metadata", (at: string) => truncateSync(at, 60)] as const,
@@ -456,8 +456,8 @@ const rows: readonly Row[] = [
     deep: true,
   },
   { name: "a token of two words", code: "token-damaged", at: "token", damage: write("two words\n"), fixed: false },
-  { name: "no key", code: "certificate-damaged", at: "tls/key.pem", damage: remove, fixed: false },
-  { name: "no certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: remove, fixed: false },
+  { name: "a missing key", code: "certificate-damaged", at: "tls/key.pem", damage: remove, fixed: false },
+  { name: "a missing certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: remove, fixed: false },
   { name: "a damaged certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: write("?"), fixed: false },
   {
     name: "the key of another certificate",
@@ -488,7 +488,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-describe("doctor finds", () => {
+describe("doctor's findings", () => {
   const homes = { plain: "", kept: "" };
   let mark = 0;
   before(async () => {
@@ -507,7 +507,7 @@ describe("doctor finds", () => {
     findings.find((finding) => finding.code === code && finding.path === path);
 
   for (const row of rows.filter(({ fixed }) => fixed)) {
-    it(`${row.name}: ${row.code}, which --fix repairs`, async () => {
+    it(`doctor --fix repairs ${row.name} (${row.code})`, async () => {
       const { home, path, before } = await damagedHome(row);
       const found = await inspect(home);
       expect(found.exit).to.equal(12);
@@ -520,7 +520,7 @@ describe("doctor finds", () => {
   }
 
   for (const row of rows.filter(({ fixed }) => !fixed)) {
-    it(`${row.name}: ${row.code}, which --fix leaves alone`, async () => {
+    it(`doctor --fix reports and leaves alone ${row.name} (${row.code})`, async () => {
       const { home, path, before } = await damagedHome(row);
       const { exit, findings } = await inspect(home, { fix: true, ...(row.deep && { open: true }) });
       expect(exit).to.equal(12);
@@ -529,7 +529,7 @@ describe("doctor finds", () => {
     });
   }
 
-  it("nothing in a sound home, with and without the passphrase, and with a kept vault", async () => {
+  it("doctor finds nothing in a sound home, with and without the passphrase, and with a kept vault", async () => {
     for (const home of [homes.plain, homes.kept]) {
       expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
       const opened = await inspect(home, { open: true });
@@ -538,7 +538,7 @@ describe("doctor finds", () => {
     }
   });
 
-  it("the key of another certificate, and suggests a restart only for a pair that the server made", async () => {
+  it("doctor reports another certificate's key, and suggests a restart only for a pair that the server made", async () => {
     const [ours, foreign] = [copyOf(homes.plain), copyOf(homes.plain)];
     await certificate(both, -24, 1000)(join(foreign, "tls/cert.pem"), foreign);
     for (const [home, remedy] of [
@@ -551,7 +551,7 @@ describe("doctor finds", () => {
     }
   });
 
-  it("no young snapshot directory beside a server, as it may be in use; without one it is removed", async () => {
+  it("doctor --fix keeps a young snapshot directory beside a server, and removes it without one", async () => {
     const home = copyOf(homes.plain);
     const server = await startTestServer({ home });
     const path = join(home, "vault", "snapshot-0123456789abcdef");
@@ -564,14 +564,14 @@ describe("doctor finds", () => {
     expect(existsSync(path)).to.equal(false);
   });
 
-  it("nothing wrong with the journal of a batch, or with a document", async () => {
+  it("doctor finds nothing wrong with the journal of a batch, or with a document", async () => {
     const home = copyOf(homes.plain);
     writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal([]), { mode: 0o600 });
     writeFileSync(join(home, "vault/gen-1/other.document"), "{}", { mode: 0o600 });
     expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
   });
 
-  it("a pipe in the tree, without waiting for its writer", async function () {
+  it("doctor finds a pipe in the tree, without waiting for its writer", async function () {
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "pipe.sealed");
     needs(this, spawnSync("mkfifo", ["-m", "600", path]).status === 0, "mkfifo");
@@ -580,7 +580,7 @@ describe("doctor finds", () => {
     expect(findings.map(({ code, path }) => [code, path])).to.deep.equal([["wrong-kind", path]]);
   });
 
-  it("all damage at once, fixes what it can, and reports the rest", async () => {
+  it("doctor --fix finds all damage at once, fixes what it can, and reports the rest", async () => {
     const home = copyOf(homes.plain);
     rmSync(join(home, "vault/current"));
     chmodSync(join(home, secrets, "a"), 0o755);
@@ -593,7 +593,7 @@ describe("doctor finds", () => {
     expect(findings.filter(({ fixed }) => fixed)).to.have.lengthOf(6);
   });
 
-  it("files of another user", async function () {
+  it("doctor finds files of another user", async function () {
     needs(this, isRoot, "root");
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a.sealed");
@@ -605,7 +605,7 @@ describe("doctor finds", () => {
     ]);
   });
 
-  it("nothing wrong in another user's home inspected by root, and leaves --fix to its owner", async function () {
+  it("doctor run by root finds nothing wrong in another user's home, and leaves --fix to its owner", async function () {
     needs(this, isRoot, "root");
     const home = copyOf(homes.plain);
     for (const path of [home, ...Object.keys(contentsOf(home))]) chownSync(path, 12345, 12345);
@@ -615,7 +615,7 @@ describe("doctor finds", () => {
     expect(stderr).to.contain("12345");
   });
 
-  it("files that their owner may not read", async function () {
+  it("doctor finds files that their owner may not read", async function () {
     needs(this, !isRoot, "another user than root");
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a");
@@ -625,12 +625,12 @@ describe("doctor finds", () => {
     expect(await inspect(home, { fix: true })).to.include({ exit: 0 });
   });
 
-  it("only codes of the list, and each code has a row", () => {
+  it("every finding code has a row, and every row a known code", () => {
     const elsewhere: FindingCode[] = ["foreign-owner", "unreadable", "count-wrong", "foreign-row", "disk-full"];
     expect([...new Set([...rows.map(({ code }) => code), ...elsewhere])]).to.have.members(Object.keys(findingCodes));
   });
 
-  it("the same in a copy of the home under another name", async () => {
+  it("doctor finds nothing in a copy of the home under another name", async () => {
     const copy = join(temporaryDirectory(), "restored");
     copyTree(homes.plain, copy);
     expect(await inspect(copy, { open: true })).to.deep.include({ exit: 0, findings: [] });

@@ -75,8 +75,8 @@ const lostReply: FileOperations = {
   },
 };
 
-describe("what a kill leaves", () => {
-  it("of a migration at any step is finished by the same migration, and then nothing is left", async () => {
+describe("leftovers of a kill", () => {
+  it("a migration killed at any step is finished by the same migration, and nothing is left", async () => {
     const home = emptyHome();
     const { files, copies } = copyingFiles(home);
     await migrateInto(home, files);
@@ -91,7 +91,7 @@ describe("what a kill leaves", () => {
     }
   });
 
-  it("of a forced init at any step is removed by the next start, which keeps the vault in use", async () => {
+  it("leftovers of a forced init killed at any step are removed by the next start, which keeps the vault in use", async () => {
     const home = emptyHome();
     const { files, copies } = copyingFiles(home);
     await openedAndClosed(home, files, async (store) => {
@@ -111,7 +111,7 @@ describe("what a kill leaves", () => {
     }
   });
 
-  it("of a restore is removed when it is repeated, and the restored vault is in use", async () => {
+  it("leftovers of a killed restore are removed by its repetition, and the restored vault is in use", async () => {
     const home = await makeHome();
     const archive = join(temporaryDirectory(), "backup.tar");
     expect((await run(["backup", archive], { STRONGROOM_HOME: home })).code).to.equal(0);
@@ -124,7 +124,7 @@ describe("what a kill leaves", () => {
     expect((await inspect(to)).json["secrets"]).to.equal(4);
   });
 
-  it("of nothing: a stop removes a snapshot that no backup reads, and leaves one that is being read", async () => {
+  it("a stop removes a snapshot that no backup reads, and keeps one that is being read", async () => {
     for (const isRead of [false, true]) {
       const server = await startTestServer(realScryptCost);
       await mustInit(server);
@@ -138,8 +138,8 @@ describe("what a kill leaves", () => {
   });
 });
 
-describe("a rename that reports an error although it took effect", () => {
-  it("has replaced a command's output file", async () => {
+describe("renames that report an error although they took effect", () => {
+  it("a command's output file is replaced although rename reports an error after its effect", async () => {
     const output = join(temporaryDirectory(), "out");
     writeFileSync(output, "old");
     await writeNewFile(["new"], output, true, lostReply);
@@ -147,7 +147,7 @@ describe("a rename that reports an error although it took effect", () => {
     expect(readdirSync(dirname(output))).to.deep.equal(["out"]);
   });
 
-  it("has not replaced it when the output is refused", async () => {
+  it("a command's output file stays when its rename fails without effect", async () => {
     const output = join(temporaryDirectory(), "out");
     writeFileSync(output, "old");
     const rename = async () => {
@@ -161,7 +161,7 @@ describe("a rename that reports an error although it took effect", () => {
     expect(readdirSync(dirname(output))).to.deep.equal(["out"]);
   });
 
-  it("has placed a restored audit log", async () => {
+  it("a restored audit log is in place although rename reports an error after its effect", async () => {
     const vault = join(emptyHome(), "vault");
     const restored = join(vault, "restore-0123456789abcdef");
     for (const directory of ["secrets", "audit"])

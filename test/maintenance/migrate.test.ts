@@ -45,8 +45,8 @@ async function problemOf(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-describe("a migration", () => {
-  it("copies header, secrets and client tokens byte for byte, and changes nothing when it is repeated", async () => {
+describe("migrations", () => {
+  it("a migration copies header, secrets and client tokens byte for byte, and its repetition changes nothing", async () => {
     const [source, target] = [filled(), nothingKept()];
     expect(await move(new MemoryStore(source), new MemoryStore(target))).to.deep.equal({ secrets: 250, copied: 253 });
     expect(target).to.deep.equal(filled());
@@ -55,7 +55,7 @@ describe("a migration", () => {
     expect(target).to.deep.equal(filled());
   });
 
-  it("that is interrupted at any step leaves no vault that could be used, and continues when it is repeated", async () => {
+  it("a migration interrupted at any step leaves no usable vault, and its repetition continues", async () => {
     let steps = 1;
     for (let failing = 1; failing <= steps; failing++) {
       const target = nothingKept();
@@ -74,7 +74,7 @@ describe("a migration", () => {
     expect(steps).to.be.above(5);
   });
 
-  it("that was killed before a sync syncs what it finds when it is repeated", async () => {
+  it("a repeated migration syncs what a killed one left unsynced", async () => {
     const source = new MemoryStore({
       ...filled(),
       blobs: new Map([["app/a", bytes("sealed app/a")]]),
@@ -97,7 +97,7 @@ describe("a migration", () => {
     await again.close();
   });
 
-  it("continues with the source as it is now, when that was used after the interruption", async () => {
+  it("a repeated migration copies the source as it is now, when that was used after the interruption", async () => {
     const [source, target] = [filled(), nothingKept()];
     let step = 0;
     const stop = () => {
@@ -111,7 +111,7 @@ describe("a migration", () => {
     expect(target).to.deep.equal(source);
   });
 
-  it("stops when it is cancelled, before the copy is a vault", async () => {
+  it("a cancelled migration stops before the copy is a vault", async () => {
     const target = nothingKept();
     const signal = AbortSignal.abort();
     expect(await problemOf(move(new MemoryStore(filled()), new MemoryStore(target), { signal }))).to.equal("aborted");
@@ -127,14 +127,14 @@ describe("a migration", () => {
     ["refuses a target that was used after its migration", filled(), used, {}, "exists"],
   ];
   for (const [rule, from, to, moving, problem] of refusals) {
-    it(`${rule}, and changes nothing`, async () => {
+    it(`a migration ${rule}, and changes nothing`, async () => {
       const before = structuredClone(to);
       expect(await problemOf(move(new MemoryStore(from), new MemoryStore(to), moving))).to.equal(problem);
       expect(to).to.deep.equal(before);
     });
   }
 
-  it("refuses to finish when a copy is not what was written", async () => {
+  it("a migration refuses to finish when a copy is not what was written", async () => {
     const target = nothingKept();
     let step = 0;
     const damage = () => {
@@ -144,7 +144,7 @@ describe("a migration", () => {
     expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
   });
 
-  it("does not finish when a server of either store has started in between", async () => {
+  it("a migration does not finish when a server of either store has started in between", async () => {
     for (const at of [0, 1]) {
       const stores = [new MemoryStore(filled()), new MemoryStore(nothingKept())] as const;
       const [from, to] = stores;
@@ -154,7 +154,7 @@ describe("a migration", () => {
     }
   });
 
-  it("by the command: refuses a served home, then moves the vault whole", async () => {
+  it("strongroom migrate refuses a served home, then moves the vault whole", async () => {
     const server = await startTestServer(realScryptCost);
     await mustInit(server);
     for (const value of ["first", "second"]) await mustPut(server, "app/db/password", value);

@@ -55,7 +55,7 @@ async function mustRefuse(file: string, exit: number, message: RegExp): Promise<
   expect(existsSync(home)).to.equal(false);
 }
 
-describe("a restore", () => {
+describe("restores", () => {
   /** A server whose vault has the secrets, and its backup. */
   const original = shared(async () => {
     const server = await startFilled();
@@ -64,7 +64,7 @@ describe("a restore", () => {
     return { server, file };
   });
 
-  it("reads nothing behind the end of the archive, however much there is", async () => {
+  it("a restore reads nothing beyond the end of the archive, however much there is", async () => {
     const file = join(temporaryDirectory(), "b.tar");
     copyFileSync(original().file, file);
     truncateSync(file, 2 ** 31); // sparse
@@ -73,7 +73,7 @@ describe("a restore", () => {
     expect(existsSync(join(home, "vault", "current"))).to.equal(true);
   });
 
-  it("into a home with a vault is refused: exit 7", async () => {
+  it("a restore into a home with a vault exits 7", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));
@@ -83,7 +83,7 @@ describe("a restore", () => {
     expect(stderr).to.match(/already holds a vault and is not overwritten: choose an empty home/);
   });
 
-  it("restores every secret into a home that an interrupted init left without a current vault", async () => {
+  it("a restore succeeds in a home that an interrupted init left without a current vault", async () => {
     const { file } = original();
     const home = join(temporaryDirectory(), "home");
     const begun = join(home, "vault", "gen-1");
@@ -94,7 +94,7 @@ describe("a restore", () => {
     await mustHold(home, secrets);
   });
 
-  it("into a home without current that has secrets is refused: exit 7", async () => {
+  it("a restore into a home without current that has secrets exits 7", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));
@@ -103,7 +103,7 @@ describe("a restore", () => {
     expect((await restore(server.home, file)).code).to.equal(7);
   });
 
-  it("with --dry-run verifies the archive and the home, and writes nothing", async () => {
+  it("restore --dry-run verifies the archive and the home, and writes nothing", async () => {
     const { server, file } = original();
     const home = join(temporaryDirectory(), "home");
     expect(must(await restore(home, file, "--dry-run"))).to.match(
@@ -118,7 +118,7 @@ describe("a restore", () => {
     ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, check the spelling"],
     ["a directory", "/", "(EISDIR): it is a directory, name a file"],
   ] as const) {
-    it(`of ${what} exits 2 and creates no home`, async () => {
+    it(`a restore of ${what} exits 2 and creates no home`, async () => {
       const home = join(temporaryDirectory(), "home");
       const { code, stderr } = await restore(home, file);
       expect(code).to.equal(2);
@@ -128,11 +128,11 @@ describe("a restore", () => {
   }
 
   for (const [what, bytes] of [
-    ["no tar file", Buffer.from("not a tar file")],
-    ["zeros alone", Buffer.alloc(10_240)],
+    ["a file that is no tar file", Buffer.from("not a tar file")],
+    ["a file of zeros", Buffer.alloc(10_240)],
     ["a truncated backup", null],
   ] as const) {
-    it(`of ${what} exits 12, and leaves no home behind, but one that was there`, async () => {
+    it(`a restore of ${what} exits 12 and leaves no new home behind`, async () => {
       const bad = join(temporaryDirectory(), "bad.tar");
       writeFileSync(bad, bytes ?? readFileSync(original().file).subarray(0, -4_096));
       const home = join(temporaryDirectory(), "home");
@@ -148,7 +148,7 @@ describe("a restore", () => {
     ["any one operation", failingOnce],
     ["every fsync from one", failingSyncsFrom],
   ] as const) {
-    it(`that cannot make its vault durable leaves none, wherever ${what} fails`, async () => {
+    it(`a restore leaves no vault that it cannot make durable, wherever ${what} fails`, async () => {
       for (let k = 1; k <= 40; k++) {
         const vault = temporaryDirectory();
         const building = join(vault, "restore-0123456789abcdef");
@@ -161,7 +161,7 @@ describe("a restore", () => {
     });
   }
 
-  it("into a home that is a file is refused, also with --dry-run", async () => {
+  it("a restore into a home that is a file is refused, also with --dry-run", async () => {
     const file = archiveOf([]);
     for (const flags of [[], ["--dry-run"]]) {
       const { code, stderr } = await restore(file, file, ...flags);
@@ -170,14 +170,14 @@ describe("a restore", () => {
     }
   });
 
-  it("into a home with a running server is refused with its pid", async () => {
+  it("a restore into a home with a running server is refused with its pid", async () => {
     const { home } = await startTestServer();
     const { code, stderr } = await restore(home, archiveOf([]));
     expect(code).to.equal(1);
     expect(stderr).to.contain(`(pid ${process.pid})`);
   });
 
-  it("of a truncated or changed archive is refused", async () => {
+  it("a restore of a truncated or changed archive is refused", async () => {
     const whole = readFileSync(original().file);
     const file = join(temporaryDirectory(), "b.tar");
     for (const length of [0, 1, 511, 512, 1000, 4096, 20_000, whole.length - 310_000, whole.length - 2048]) {
@@ -199,7 +199,7 @@ describe("a restore", () => {
     }
   });
 
-  it("interrupted by a crash leaves no vault, and can be repeated", async () => {
+  it("a restore interrupted by a crash leaves no vault, and can be repeated", async () => {
     const { file } = original();
     const home = join(temporaryDirectory(), "home");
     mkdirSync(join(home, "vault", "restore-0123456789abcdef", "secrets"), { recursive: true, mode: 0o700 });
@@ -224,7 +224,7 @@ function failingSyncsFrom(k: number): FileOperations {
   return { ...systemFiles, open };
 }
 
-describe("a restore killed after its vault was complete, before that was current", () => {
+describe("restores killed after the vault was complete and before it was current", () => {
   type Killed = { readonly home: string; readonly file: string };
 
   /** As the kill leaves it, and the archive. */
@@ -247,20 +247,20 @@ describe("a restore killed after its vault was complete, before that was current
   };
   const marks = (home: string) => readdirSync(join(home, "vault/gen-1")).sort();
 
-  it("is finished by the next start", async () => {
+  it("a start finishes a killed restore", async () => {
     const { home } = killed();
     await mustHold(home, secrets);
     expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
   });
 
-  it("leaves no mark, even when killed after current was written", async () => {
+  it("a start removes the mark of a restore killed after current was written", async () => {
     const { home } = killed();
     writeFileSync(join(home, "vault/current"), "gen-1\n", { mode: 0o600 });
     await mustHold(home, secrets);
     expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
   });
 
-  it("is finished by the next restore of the same archive", async () => {
+  it("a restore of the same archive finishes a killed one", async () => {
     const { home, file } = killed();
     must(await restore(home, file, "--dry-run"));
     expect(existsSync(join(home, "vault/current"))).to.equal(false);
@@ -269,7 +269,7 @@ describe("a restore killed after its vault was complete, before that was current
     await mustHold(home, secrets);
   });
 
-  it("is kept by a restore of another archive: exit 7", async () => {
+  it("a restore of another archive exits 7 and keeps the vault of the killed one", async () => {
     const { home } = killed();
     const another = await makeKilled();
     const { code, stderr } = await restore(home, another.file);
@@ -278,7 +278,7 @@ describe("a restore killed after its vault was complete, before that was current
     await mustHold(home, secrets);
   });
 
-  it("is finished by doctor --fix, and can be backed up", async () => {
+  it("doctor --fix finishes a killed restore, which can also be backed up", async () => {
     const { home } = killed();
     must(await backup(home, join(temporaryDirectory(), "b.tar")));
     const again = killed();
@@ -288,7 +288,7 @@ describe("a restore killed after its vault was complete, before that was current
   });
 });
 
-describe("a restore with an audit log, killed at any step of becoming current", () => {
+describe("restores with an audit log, killed at any step of becoming current", () => {
   type Saved = { readonly file: string; readonly header: string; readonly log: string };
   const logOf = (home: string) =>
     readFileSync(join(home, "audit", "audit-000001.jsonl"), "latin1").split("\n", 1)[0] ?? "";
@@ -334,7 +334,7 @@ describe("a restore with an audit log, killed at any step of becoming current", 
     return which;
   }
 
-  it("leaves no log beside the vault of another backup", async () => {
+  it("a killed restore leaves no audit log beside the vault of another backup", async () => {
     const outcomes = new Set<string>();
     for (let step = 0; step < 14; step++) outcomes.add(await restoredAfterKill(step));
     expect([...outcomes].sort()).to.deep.equal(["first", "second"]);
@@ -358,7 +358,7 @@ function dyingFiles(after: number): FileOperations {
   };
 }
 
-describe("an interrupted restore exits 13 and leaves nothing behind", () => {
+describe("interrupted restores", () => {
   let file: string;
   let mark = 0;
   before(() => {
@@ -369,7 +369,7 @@ describe("an interrupted restore exits 13 and leaves nothing behind", () => {
   after(() => cleanUpTo(mark));
 
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    it(`on ${signal} while secrets are written`, async () => {
+    it(`a restore interrupted by ${signal} while secrets are written exits 13 and leaves nothing behind`, async () => {
       const home = join(temporaryDirectory(), "home");
       const vault = join(home, "vault");
       const { child, finished } = start({ home }, ["restore", file]);
@@ -382,11 +382,11 @@ describe("an interrupted restore exits 13 and leaves nothing behind", () => {
   }
 });
 
-describe("a restore refuses an archive", () => {
+describe("refused archives", () => {
   const blob = "SRVB";
   const rows: readonly (readonly [string, readonly Entry[], RegExp])[] = [
     [
-      "whose name climbs out of the tree",
+      "with a name that climbs out of the tree",
       [{ name: "secrets/../../../evil.sealed", content: blob }],
       /no secret's file/,
     ],
@@ -397,7 +397,7 @@ describe("a restore refuses an archive", () => {
     ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is not a plain file/],
     ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is not a plain file/],
     [
-      "whose name could control a terminal",
+      "with a name that could control a terminal",
       [{ name: "secrets/\u009b31m\u202e.sealed", content: blob }],
       /"secrets\/\\u\{9b\}31m\\u\{202e\}/,
     ],
@@ -405,12 +405,12 @@ describe("a restore refuses an archive", () => {
     ["with two files of one name", [1, 2].map(() => ({ name: "secrets/a.sealed", content: blob })), /two files/],
   ];
   for (const [what, entries, message] of rows) {
-    it(`${what}: exit 12`, async () => {
+    it(`an archive ${what} is refused with exit 12`, async () => {
       await mustRefuse(summedArchiveOf([{ name: "header.json", content: await headerOf() }, ...entries]), 12, message);
     });
   }
 
-  it("with a name of 50,000 characters, and shows its beginning", async () => {
+  it("an archive with a name of 50,000 characters is refused with the name's beginning", async () => {
     const long = `secrets/${"n".repeat(50_000)}`;
     const file = archiveOf([
       { name: "././@LongLink", type: "NextFileHasLongPath", content: `${long}\0` },
@@ -419,11 +419,11 @@ describe("a restore refuses an archive", () => {
     await mustRefuse(file, 12, /^strongroom: .{1,900}\n$/);
   });
 
-  it("without checksums: exit 12", async () => {
+  it("an archive without checksums is refused with exit 12", async () => {
     await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no valid SHA256SUMS/);
   });
 
-  it("without a header, or with one from a later version: exit 12", async () => {
+  it("an archive without a header, or with one of a later version, is refused with exit 12", async () => {
     await mustRefuse(summedArchiveOf([{ name: "secrets/a.sealed", content: blob }]), 12, /no header that can be used/);
     const later = (await headerOf()).replace(/"version": ?2/, '"version":3');
     await mustRefuse(summedArchiveOf([{ name: "header.json", content: later }]), 12, /no header that can be used/);
@@ -435,7 +435,7 @@ describe("a restore refuses an archive", () => {
     ["a pax header of 200 MB", { name: "PaxHeader/a", size: 200e6, type: "ExtendedHeader" }],
     ["a secret larger than the archive", { name: "secrets/a.sealed", size: 2 ** 40 }],
   ] as const) {
-    it(`with ${what} before it reads any of it: exit 12`, async () => {
+    it(`an archive with ${what} is refused with exit 12 before any of it is read`, async () => {
       const file = join(temporaryDirectory(), "sparse.tar");
       const header = new Header({ path: entry.name, size: entry.size, type: "type" in entry ? entry.type : "File" });
       header.encode();
@@ -447,7 +447,7 @@ describe("a restore refuses an archive", () => {
     });
   }
 
-  it("that is no archive: exit 12", async () => {
+  it("a file that is no archive, or is compressed, is refused with what to do", async () => {
     const text = join(temporaryDirectory(), "text");
     writeFileSync(text, "not an archive, and longer than one block ".repeat(50));
     await mustRefuse(text, 12, /is not a tar file/);

@@ -61,7 +61,7 @@ function passphraseFile(): string {
   return file;
 }
 
-describe("deleted secrets and transit keys of a vault in files", () => {
+describe("deleted secrets and transit keys in files", () => {
   const newHome = () => join(temporaryDirectory(), "home");
 
   async function startFilled() {
@@ -69,7 +69,7 @@ describe("deleted secrets and transit keys of a vault in files", () => {
     return { server, ciphertext: await fill(server) };
   }
 
-  it("are in a backup, and in what it is restored to", async () => {
+  it("deleted secrets and transit keys are in a backup, and in the restored vault", async () => {
     const { server, ciphertext } = await startFilled();
     const [archive, home] = [join(temporaryDirectory(), "backup.tar"), newHome()];
     succeeded(await run(["backup", archive], { STRONGROOM_HOME: server.home }));
@@ -77,7 +77,7 @@ describe("deleted secrets and transit keys of a vault in files", () => {
     await mustHaveAll(await startTestServer({ ...realScryptCost, home }), ciphertext);
   });
 
-  it("are found sound by doctor, and damaged ones by name", async () => {
+  it("doctor finds deleted secrets and transit keys sound, and names damaged ones", async () => {
     const { server } = await startFilled();
     await server.stop();
     const open = ["doctor", "--json", "--home", server.home, "--passphrase-file", passphraseFile()];
@@ -103,7 +103,7 @@ describe("deleted secrets and transit keys of a vault in files", () => {
     }
   });
 
-  it("stay with the vault that a forced init replaces", async () => {
+  it("deleted secrets and transit keys stay with the vault that a forced init replaces", async () => {
     const { server } = await startFilled();
     await mustInit(server, { passphrase, force: true });
     expect((await must(server, { path: "/v1/trash" }))["entries"]).to.deep.equal([]);
@@ -112,7 +112,7 @@ describe("deleted secrets and transit keys of a vault in files", () => {
       expect(readFileSync(join(server.home, "vault", "gen-1", file)).length).to.be.above(0);
   });
 
-  it("open after a change of the passphrase and a restart", async () => {
+  it("deleted secrets and transit keys open after a change of the passphrase and a restart", async () => {
     const { server, ciphertext } = await startFilled();
     await must(server, changing(passphrase, "another passphrase"));
     await server.stop();
@@ -124,14 +124,14 @@ describe("deleted secrets and transit keys of a vault in files", () => {
   });
 });
 
-describe("deleted secrets and transit keys of a vault in PostgreSQL", () => {
+describe("deleted secrets and transit keys in PostgreSQL", () => {
   before(function () {
     needsPostgres(this);
   });
   const postgres = shared(startPostgres);
   const newDatabase = async () => databaseUrl(postgres().port, await postgres().database());
 
-  it("are migrated to it and back, backed up and restored, and found sound by doctor", async () => {
+  it("deleted secrets and transit keys are migrated, backed up, restored and checked with their database", async () => {
     const server = await startTestServer(realScryptCost);
     const ciphertext = await fill(server);
     await server.stop();
@@ -147,7 +147,7 @@ describe("deleted secrets and transit keys of a vault in PostgreSQL", () => {
     await mustHaveAll(await startTestServer({ ...realScryptCost, store: url }), ciphertext);
   });
 
-  it("stay with the vault that a forced init replaces", async () => {
+  it("deleted secrets and transit keys in a database stay with the vault that a forced init replaces", async () => {
     const server = await startTestServer({ ...realScryptCost, store: await newDatabase() });
     await fill(server);
     await mustInit(server, { passphrase, force: true });

@@ -56,9 +56,9 @@ async function mustHoldAll(server: TestServer, { versions, spaces }: FrozenHome)
   expect(await post("verify/sign", { input, signature: spaces.signature })).to.include({ valid: true });
 }
 
-describe("a home of", () => {
+describe("homes of earlier versions", () => {
   for (const frozen of frozenHomes) {
-    it(`${frozen.made} opens, serves, and opens again after changes`, async () => {
+    it(`a home of ${frozen.made} opens, serves, and opens again after changes`, async () => {
       const home = homeOf(frozen);
       const server = await startTestServer({ home });
       await mustUnlock(server);
@@ -80,10 +80,10 @@ describe("a home of", () => {
   }
 });
 
-describe("what a later version wrote", () => {
+describe("files of a later version", () => {
   const [, frozen] = frozenHomes;
 
-  it("stops the start if it is the header, which stays as it is", async () => {
+  it("a header of a later version stops the start and stays as it is", async () => {
     const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
     const header = join(home, "vault", "gen-1", "header.json");
     const later = readFileSync(header, "utf8").replace('"version":2', '"version":3');
@@ -94,7 +94,7 @@ describe("what a later version wrote", () => {
     expect(readFileSync(header, "utf8")).to.equal(later);
   });
 
-  it("does not open the vault if the header names other spaces than its MAC covers", async () => {
+  it("a header that names other spaces than its MAC covers does not open the vault", async () => {
     const home = homeOf(frozenHomes[2] ?? { made: "", key: null, versions: false, files: {} });
     const header = join(home, "vault", "gen-1", "header.json");
     const before = readFileSync(header, "utf8");
@@ -111,7 +111,7 @@ describe("what a later version wrote", () => {
     }
   });
 
-  it("is refused by its name if it is a secret, and the others are served", async () => {
+  it("a secret of a later version is refused by its name, and the others are served", async () => {
     const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
     const file = join(home, "vault/gen-1/secrets/app/db/password.sealed");
     const blob = readFileSync(file);
@@ -141,7 +141,7 @@ describe("what a later version wrote", () => {
     ["the journal of a batch", "vault/gen-1/journal-1", laterJournal, "journal-damaged"],
     ["the audit log", "audit/audit-000001.jsonl", audit(9), "audit-changed"],
   ] as const) {
-    it(`is named by doctor, which leaves it as it is, if it is ${what}`, async () => {
+    it(`doctor names ${what} of a later version and leaves it as it is`, async () => {
       const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
       const file = join(home, name);
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
@@ -155,7 +155,7 @@ describe("what a later version wrote", () => {
     });
   }
 
-  it("stops the start with the file's name if it is the journal of a batch", async () => {
+  it("a batch's journal of a later version stops the start with the file's name", async () => {
     const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
     writeFileSync(join(home, "vault/gen-1/journal-1"), laterJournal, { mode: 0o600 });
     const failed = await startProcess([], { STRONGROOM_HOME: home }).catch((error: unknown) => error);

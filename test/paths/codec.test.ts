@@ -68,7 +68,7 @@ const foldings: readonly (readonly [string, (name: string) => string])[] = [
 ];
 
 describe("the path codec", () => {
-  it(`is injective over ${pairs} random pairs, also after case folding and NFC or NFD`, function () {
+  it(`the codec is injective over ${pairs} random pairs, also after case folding and NFC or NFD`, function () {
     this.timeout(300_000);
     fc.assert(
       fc.property(pairOfPaths, ([a, b]) => {
@@ -87,7 +87,7 @@ describe("the path codec", () => {
     );
   });
 
-  it("returns lower-case ASCII names that no file system treats specially, never outside the tree", () => {
+  it("the codec returns lower-case ASCII names that no file system treats specially, never outside the tree", () => {
     fc.assert(
       fc.property(secretPath, (path) => {
         const file = fileOf(path);
@@ -101,7 +101,7 @@ describe("the path codec", () => {
     );
   });
 
-  it("decodes every name to its segment, and rejects all other names", () => {
+  it("the codec decodes every name to its segment, and rejects all other names", () => {
     fc.assert(
       fc.property(secretPath, fc.string(), (path, stranger) => {
         const last = path.split("/").at(-1) ?? "";
@@ -114,7 +114,7 @@ describe("the path codec", () => {
     );
   });
 
-  it("rejects a name with an escaped slash, which would stand for a secret with another file", () => {
+  it("the codec rejects a name with an escaped slash, which would stand for a secret with another file", () => {
     expect([segmentOfDirectory("a%2fb"), segmentOfFile("a%2fb.sealed")]).to.deep.equal([null, null]);
   });
 
@@ -129,12 +129,12 @@ describe("the path codec", () => {
     ["nul.txt", "%6eul.txt.sealed"],
     ["100%", "100%25.sealed"],
   ] as const) {
-    it(`encodes ${path} as ${file}`, () => expect(fileOf(path)).to.equal(file));
+    it(`the codec encodes ${path} as ${file}`, () => expect(fileOf(path)).to.equal(file));
   }
 });
 
 describe("the order of paths", () => {
-  it("is that of their UTF-8 bytes", () => {
+  it("paths sort by their UTF-8 bytes", () => {
     fc.assert(
       fc.property(fc.string({ unit: codePoint }), fc.string({ unit: codePoint }), (a, b) => {
         expect(Math.sign(compareUtf8(a, b))).to.equal(Buffer.compare(Buffer.from(a), Buffer.from(b)));

@@ -89,7 +89,7 @@ describe(`${count} binary values`, function () {
     return { client, values };
   };
 
-  it("come back as they were put: one by one, in batches, through files and pipes of the command line", async () => {
+  it("binary values return as they were put: one by one, in batches, through files and pipes of commands", async () => {
     const { client, values } = await stored("put");
     await mustHold(client, values);
     for (const [path, value] of values) {
@@ -107,7 +107,7 @@ describe(`${count} binary values`, function () {
     }
   });
 
-  it("come back from their history, by number and by undo", async () => {
+  it("binary values return from their history, by number and by undo", async () => {
     const { client, values } = await stored("history");
     await putAll(client, new Map([...values.keys()].map((path) => [path, randomBytes(100)])));
     for (const [path, value] of values) {
@@ -117,7 +117,7 @@ describe(`${count} binary values`, function () {
     await mustHold(client, values);
   });
 
-  it("survive being moved, copied, deleted and brought back, and given other metadata", async () => {
+  it("binary values survive a move, a copy, the trash and new metadata", async () => {
     const { client, values } = await stored("moved");
     const moved = under("to", values);
     await batch(
@@ -138,7 +138,7 @@ describe(`${count} binary values`, function () {
     await mustHold(client, under("copy", moved));
   });
 
-  it("survive a rotation of the master key, with their history", async () => {
+  it("binary values survive a rotation of the master key, with their history", async () => {
     const { client, values } = await stored("rotated");
     await putAll(client, new Map([...values.keys()].map((path) => [path, randomBytes(100)])));
     await client.rotate(passphrase);
@@ -146,7 +146,7 @@ describe(`${count} binary values`, function () {
     for (const [path, value] of values) mustBe((await client.version(path, 1)).revealBytes(), value, path);
   });
 
-  it("are what clients of Vault read and write", async () => {
+  it("binary values are read and written by clients of Vault", async () => {
     const { client, values } = await stored("vault");
     const port: VaultServer = { ...server(), vaultPort: Number((await mustStatus(server()))["vaultPort"]) };
     for (const [path, value] of values) {
@@ -159,7 +159,7 @@ describe(`${count} binary values`, function () {
     await mustHold(client, under("kv", values));
   });
 
-  it("are exported as JSON and imported into another vault", async () => {
+  it("binary values are exported as JSON and imported into another vault", async () => {
     const { values } = await stored("exported");
     const file = join(temporaryDirectory(), "export.json");
     const exporting = ["export", "--format", "json", "--plaintext", "--prefix", "exported", "-o", file, "-q"];
@@ -170,7 +170,7 @@ describe(`${count} binary values`, function () {
     await mustHold(clientOf(other), values);
   });
 
-  it("come back from a backup, restored into another home", async () => {
+  it("binary values return from a backup restored into another home", async () => {
     const saved = await startTestServer(realScryptCost);
     await mustInit(saved);
     const values = randomValues();
@@ -182,7 +182,7 @@ describe(`${count} binary values`, function () {
     await mustHoldIn(await startTestServer({ home }), values);
   });
 
-  it("survive the way into PostgreSQL, changes there, and the way back", async function () {
+  it("binary values survive the way into PostgreSQL, changes there, and the way back", async function () {
     needs(this, postgresPrograms !== null, "PostgreSQL");
     const postgres = await startPostgres();
     const store = databaseUrl(postgres.port, await postgres.database());

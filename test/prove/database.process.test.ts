@@ -9,7 +9,7 @@ import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
 
-describe("strongroom prove of a vault in PostgreSQL", function () {
+describe("strongroom prove on PostgreSQL", function () {
   this.timeout(0);
   let postgres: TestPostgres;
   let server: ServerProcess;
@@ -26,7 +26,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     mustSucceed(await send(server, { method: "POST", path: "/v1/transit/keys/app/key", body }));
   });
 
-  it("opens secrets and keys, finds nothing elsewhere, and ends with 0", async () => {
+  it("prove opens secrets and keys of a database, finds nothing elsewhere, and exits 0", async () => {
     const proven = await prove(server.home, "--store", store);
     expect([failuresOf(proven), proven.code]).to.deep.equal([[], 0]);
     const found = Object.fromEntries(proven.report.checks.map((check) => [check.what, check.found]));
@@ -36,7 +36,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     expect(found["rows of the database that hold a value"]).to.equal("no row");
   });
 
-  it("names the row that holds a value", async () => {
+  it("prove names the row that holds a value", async () => {
     const name = new URL(store).pathname.slice(1);
     const stored = "value number 1, long enough";
     await postgres.sql(name, `INSERT INTO strongroom.document VALUES (1, 'note', 'the ${stored} to search for', 'x')`);
@@ -53,7 +53,7 @@ describe("strongroom prove of a vault in PostgreSQL", function () {
     ]);
   });
 
-  it("cannot look into a database that is not there", async () => {
+  it("prove of a missing database exits 13 with the reason", async () => {
     const { code, report } = await prove(server.home, "--store", `${store}-missing`, "--as-attacker");
     expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
     expect(report.reason).to.match(/^the database cannot be read: /);

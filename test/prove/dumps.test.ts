@@ -43,7 +43,7 @@ describe("dumps", function () {
   type Row = readonly [what: string, plant: (memory: Buffer) => void, attacker: number, known: readonly number[]];
   const plain = (name: string) => Buffer.from(name);
   const rows: readonly Row[] = [
-    ["nothing", () => {}, 0, [0, 0, 0]],
+    ["no secret", () => {}, 0, [0, 0, 0]],
     ["the master key as it is", (memory) => masterKey.copy(memory, 4096), 1, [1, 0, 0]],
     [
       "the master key at an odd address, and a piece of it",
@@ -76,7 +76,7 @@ describe("dumps", function () {
     ["UTF-16", (memory) => memory.write(masterKey.toString("base64url"), 99, "utf16le"), 0, [1, 0, 0]],
   ];
   for (const [what, plant, attacker, [master = 0, kekCount = 0, text = 0]] of rows) {
-    it(`of ${what} are judged the same by both programs`, async function () {
+    it(`both programs judge a dump with ${what} the same`, async function () {
       needs(this, hasPython, "Python");
       const memory = randomBytes(32 * 1024);
       vaultId.copy(memory, 30_001); // as a server of the vault has it
@@ -90,7 +90,7 @@ describe("dumps", function () {
     });
   }
 
-  it("of a real server are judged the same by both programs, and fail if it was locked", async function () {
+  it("both programs judge a real server's dump the same, and fail it if the server was locked", async function () {
     needsForeignMemory.call(this);
     needs(this, hasPython, "Python");
     const server = await startProcess();
@@ -105,7 +105,7 @@ describe("dumps", function () {
   });
 });
 
-describe("a dump that is not the whole memory of a server of the vault", function () {
+describe("dumps of something else than a server of the vault", function () {
   this.timeout(0);
   const { masterKey } = keysOfFrozen;
   const { vaultId } = parseHeader(Buffer.from(headerOfVersion2.text));
@@ -133,7 +133,7 @@ describe("a dump that is not the whole memory of a server of the vault", functio
   ];
   const states = [[], ["--state", "locked"], ["--state", "unlocked"]] as const;
   for (const [i, [what, bytes, code]] of rows.entries()) {
-    it(`gets no verdict from either program, or fails: ${what}`, async function () {
+    it(`a dump that is ${what} gets no verdict from either program, or fails`, async function () {
       needs(this, hasPython, "Python");
       const [header, dump] = [file("header.json", headerOfVersion2.text), file("dump", bytes)];
       const state = states[i % states.length] ?? [];
@@ -142,7 +142,7 @@ describe("a dump that is not the whole memory of a server of the vault", functio
     });
   }
 
-  it("has no row that holds in prove's report, and a reason with the command that makes a dump", async () => {
+  it("prove's report on a foreign dump has no check, and a reason with the command that makes a dump", async () => {
     const [header, dump] = [file("header.json", headerOfVersion2.text), file("dump", Buffer.alloc(8192))];
     const flags = ["--as-attacker", "--state", "unlocked", "--header", header, "--dump", dump];
     const { report } = await prove("/nonexistent", ...flags);
@@ -200,7 +200,7 @@ describe("dumps with private transit keys", function () {
   });
 
   for (const [what, planted, code] of rows) {
-    it(`find ${what}: the vault's own keys, and keys that prove.py is given`, async function () {
+    it(`both programs find keys in a dump with ${what}`, async function () {
       needs(this, hasPython, "Python");
       const memory = randomBytes(40 * 1024);
       for (const [i, bytes] of planted.entries()) Buffer.from(bytes).copy(memory, 4099 + 8192 * i);
@@ -216,7 +216,7 @@ describe("dumps with private transit keys", function () {
 });
 
 describe("the independent decoder", () => {
-  it("opens headers of both versions, and keys", () => {
+  it("the decoder opens headers of both versions, and keys", () => {
     for (const { text, keys } of [headerOfVersion1, headerOfVersion2]) {
       const parsed = parseHeader(Buffer.from(text));
       for (const opener of [passphrase, ...keys, ...keys.map((key) => key.toLowerCase().replaceAll("-", ""))]) {
@@ -227,7 +227,7 @@ describe("the independent decoder", () => {
     }
   });
 
-  it("refuses a header of which a byte of a slot was changed", () => {
+  it("the decoder refuses a header of which a byte of a slot was changed", () => {
     const changed = parseHeader(Buffer.from(headerOfVersion2.text.replace('"recovery"', '"recovers"')));
     const { kek, masterKey } = keysOfFrozen;
     const [first, second] = changed.slots;
@@ -236,7 +236,7 @@ describe("the independent decoder", () => {
     expect(isSigned(changed, masterKey)).to.equal(false);
   });
 
-  it("computes AES-256 and HMAC-SHA-256 in lanes as Node does", () => {
+  it("the decoder computes AES-256 and HMAC-SHA-256 in lanes as Node does", () => {
     const key = randomBytes(32);
     const schedule = new Uint32Array(scheduleWords);
     for (let i = 0; i < 8; i++) schedule[i] = key.readUInt32BE(4 * i);

@@ -149,7 +149,7 @@ function hardLinkToAnothers(path: string): void {
   rmSync(file);
 }
 
-describe("a home", function () {
+describe("homes in the hands of other users", function () {
   this.timeout(0);
   before(needsForeignMemory);
   const server = shared(async () => {
@@ -161,7 +161,7 @@ describe("a home", function () {
   for (const [what, change, needsRoot, but] of rows) {
     for (const judge of Object.keys(judges) as (keyof typeof judges)[]) {
       if (but.includes(judge)) continue;
-      it(`${what} is refused by ${judge}`, async function () {
+      it(`a home ${what} is refused by ${judge}`, async function () {
         if (needsRoot) needsOtherUser(this);
         const { undo, path } = change(server().home);
         const said = await judges[judge](path ?? server().home).finally(undo);
@@ -170,7 +170,7 @@ describe("a home", function () {
     }
   }
 
-  it("that others can write sends no token and no passphrase of prove to another user's socket", async function () {
+  it("a home that others can write sends no token and no passphrase of prove to another user's socket", async function () {
     needsOtherUser(this);
     const home = join(temporaryDirectory(), "home");
     chmodSync(join(home, ".."), 0o755);
@@ -191,7 +191,7 @@ describe("a home", function () {
     expect(readFileSync(received, "utf8")).to.equal("listening");
   });
 
-  it("of another user is proven by root as that user, who owns what that leaves", async function () {
+  it("a home of another user is proven by root as that user, who owns what that leaves", async function () {
     needsOtherUser(this);
     const place = temporaryDirectory();
     chmodSync(place, 0o1777);
@@ -213,7 +213,7 @@ describe("a home", function () {
     child.kill("SIGKILL");
   });
 
-  it("whose pid file names a process of another user is not looked at", async function () {
+  it("a home whose pid file names a process of another user is not looked at", async function () {
     needsOtherUser(this);
     const home = join(temporaryDirectory(), "home");
     for (const path of [home, join(home, "vault")]) mkdirSync(path, { mode: 0o700 });
@@ -228,7 +228,7 @@ describe("a home", function () {
     expect(report.reason).to.match(/does not belong to the home's owner: nothing was sent/);
   });
 
-  it("of another user gets no file of root's, whatever its owner puts in the place of what root writes", async function () {
+  it("a home of another user gets no file of root's, whatever its owner puts in the place of root's output", async function () {
     needsOtherUser(this);
     const [place, safe] = [temporaryDirectory(), temporaryDirectory()];
     chmodSync(place, 0o755);

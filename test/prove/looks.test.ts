@@ -25,20 +25,20 @@ describe("checks of two copies of the memory", () => {
     ["between which a rotation began", [], [rotated]],
     ["between which a rotation ended", [rotated], []],
   ] as const) {
-    it(`${when} fail where both failed, and have the names of the second`, () => {
+    it(`checks of copies ${when} fail where both failed, and have the names of the second`, () => {
       const both = lastingChecks(copyWith(ed25519, before), copyWith(ed25519, after));
       expect(failures(both)).to.deep.equal(ed25519);
       expect(both.map(({ what }) => what)).to.deep.equal(copyWith([], after).map(({ what }) => what));
     });
 
-    it(`${when} hold where one held`, () => {
+    it(`checks of copies ${when} hold where one held`, () => {
       expect(failures(lastingChecks(copyWith(ed25519, before), copyWith([], after)))).to.deep.equal([]);
       expect(failures(lastingChecks(copyWith([], before), copyWith(ed25519, after)))).to.deep.equal([]);
       expect(failures(lastingChecks(copyWith(ed25519, before), copyWith(["private hmac keys"], after)))).to.be.empty;
     });
   }
 
-  it("fail where only the second has a check that fails", () => {
+  it("checks fail where only the second copy has a check that fails", () => {
     const failing = check(rotated.what, 1);
     expect(failures(lastingChecks(copyWith([]), copyWith([], [failing])))).to.deep.equal([rotated.what]);
   });

@@ -80,7 +80,7 @@ describe("strongroom prove", function () {
   before(needsForeignMemory);
   const server = shared(startVault);
 
-  it("needs no passphrase as an attacker, and has a control of its own while the vault is locked", async () => {
+  it("prove needs no passphrase as an attacker, and has a control of its own while the vault is locked", async () => {
     const { report, code } = await prove(server().home, "--as-attacker");
     expect(attackerFound({ report, code })).to.deep.equal(["unlocked 1"]);
     const page = mustSucceed(await send(server(), { path: "/v1/review" }));
@@ -96,7 +96,7 @@ describe("strongroom prove", function () {
   });
 
   for (let round = 1; round <= rounds; round++) {
-    it(`finds the key once, then not at all, then once, and loses no request of a busy server (round ${round})`, async () => {
+    it(`prove finds the key once, then not at all, then once, and loses no request of a busy server (round ${round})`, async () => {
       const load = startLoad(server());
       const proven = await prove(server().home, "--lock", "--with-canary");
       const { lost, count } = await load.end();
@@ -123,7 +123,7 @@ describe("strongroom prove", function () {
 
   for (let run = 1; run <= runs; run++) {
     const isBusy = run % 2 === 0;
-    it(`raises no false alarm on ${isBusy ? "a busy" : "an idle"} server (run ${run})`, async () => {
+    it(`prove raises no false alarm on ${isBusy ? "a busy" : "an idle"} server (run ${run})`, async () => {
       const load = isBusy ? startLoad(server()) : null;
       const { code, report } = await prove(server().home, "--with-canary");
       await load?.end();
@@ -131,7 +131,7 @@ describe("strongroom prove", function () {
     });
   }
 
-  it("leaves a locked vault locked after --lock, with each state looked at", async function () {
+  it("prove --lock leaves a locked vault locked, with each state looked at", async function () {
     needs(this, rounds > 1, "STRONGROOM_PROVE_ROUNDS");
     await mustLock(server());
     const proven = await prove(server().home, "--lock");
@@ -139,7 +139,7 @@ describe("strongroom prove", function () {
     expect((await mustStatus(server()))["locked"]).to.equal(true);
   });
 
-  describe("with --challenge", () => {
+  describe("--challenge", () => {
     const run = async (given: StringIoOptions) => {
       const env = environment({ STRONGROOM_HOME: server().home });
       const io = stringIo({ env, sleep: () => new Promise(() => {}), ...given });
@@ -150,7 +150,7 @@ describe("strongroom prove", function () {
       return mustSucceed(await send(server(), { path: "/v1/secrets?prefix=strongroom-prove/" }))["entries"];
     };
 
-    it("shows after Enter a value that the control holds and the server does not, and deletes it", async () => {
+    it("prove --challenge shows after Enter a value that only the control holds, and deletes it", async () => {
       const { code, stdout, stderr } = await run({ input: Buffer.from("\n") });
       const { checks } = JSON.parse(stdout) as Report;
       const followed = checks.filter(({ step }) => step === "canary").map(({ state, holds }) => [state, holds]);
@@ -169,7 +169,7 @@ describe("strongroom prove", function () {
       expect(await left()).to.deep.equal([]);
     });
 
-    it("ends after ten minutes, and names the value that a locked vault keeps", async () => {
+    it("prove --challenge ends after ten minutes, and names the value that a locked vault keeps", async () => {
       const sleep = async (ms: number) => {
         expect(ms).to.equal(600_000);
         await mustLock(server());
@@ -183,7 +183,7 @@ describe("strongroom prove", function () {
       mustSucceed(await send(server(), { method: "DELETE", path: secretTarget(path) }));
     });
 
-    it("deletes the value after an interruption, and ends with 13", async () => {
+    it("prove --challenge deletes the value after an interruption, and exits 13", async () => {
       const events = new EventEmitter();
       const sleep = () => new Promise<void>(() => setImmediate(() => events.emit("SIGINT")));
       const { code, stderr } = await run({ events, sleep });
@@ -191,7 +191,7 @@ describe("strongroom prove", function () {
       expect(stderr).to.contain("the challenge was interrupted: its value was deleted");
     });
 
-    it("needs an unlocked vault", async () => {
+    it("prove --challenge needs an unlocked vault", async () => {
       await mustLock(server());
       const { code, report } = await prove(server().home, "--challenge", "--as-attacker");
       expect([code, report.reason]).to.deep.equal([
@@ -202,23 +202,23 @@ describe("strongroom prove", function () {
     });
   });
 
-  describe("cannot look, and ends with 13 and the reason", () => {
+  describe("reasons not to look", () => {
     type Row = readonly [what: string, reason: RegExp, run: () => ReturnType<typeof prove>];
     const rows: readonly Row[] = [
       ["without a server", /start it with {2}strongroom up/, () => prove("/nonexistent-home", "--as-attacker")],
       ["with a wrong passphrase", /the passphrase does not open/, () => prove(server().home, ...wrongPassphrase())],
       ["without a header", /no such file/, () => prove(server().home, "--as-attacker", "--header", "/nonexistent")],
-      ["into a dump that is missing", /no such file/, () => prove(server().home, "--dump", "/nonexistent")],
+      ["for a missing dump", /no such file/, () => prove(server().home, "--dump", "/nonexistent")],
     ];
     for (const [what, reason, attempt] of rows) {
-      it(what, async () => {
+      it(`prove exits 13 with the reason ${what}`, async () => {
         const { code, report } = await attempt();
         expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
         expect(report.reason).to.match(reason);
       });
     }
 
-    it("into a process of another user, with the command that could", async function () {
+    it("prove exits 13 for a process of another user, with the command that could look", async function () {
       needsOtherUser(this);
       const { code, report } = await proveAsOther(server());
       expect([code, report.verdict]).to.deep.equal([13, "unknown"]);

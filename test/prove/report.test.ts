@@ -58,8 +58,8 @@ function positions(text: string): number[] {
   return titles.map((title) => text.indexOf(title));
 }
 
-describe("evidence", () => {
-  it("begins with the keys in the front end, in the key worker and after a lock", () => {
+describe("reports", () => {
+  it("the evidence begins with the keys in the front end, in the key worker and after a lock", () => {
     const expected = [
       ["front end", 0, true],
       ["key worker", 1, true],
@@ -68,7 +68,7 @@ describe("evidence", () => {
     expect(numbers(held)).to.deep.equal(expected);
   });
 
-  it("counts each stray copy once in the front end, however many looks found it", () => {
+  it("the evidence counts each stray copy once in the front end, however many looks found it", () => {
     const stray = [
       copies("unlocked", "passphrase", 3),
       copies("unlocked", "KEK", 1),
@@ -78,7 +78,7 @@ describe("evidence", () => {
     expect(numbers([attacker("unlocked", 3, 1)])[0]).to.deep.equal(["front end", 2, false]);
   });
 
-  it("says of a state that was not looked at that it was not", () => {
+  it("the evidence says of a state that was not looked at that it was not", () => {
     const rows = [
       ["front end", "not looked at", null],
       ["key worker", "not looked at", null],
@@ -87,7 +87,7 @@ describe("evidence", () => {
     expect(numbers([attacker("locked", 0, 0)])).to.deep.equal(rows);
   });
 
-  it("fails the key worker's number for a scan that finds no key", () => {
+  it("the evidence fails the key worker's number for a scan that finds no key", () => {
     expect(numbers([attacker("unlocked", 0, 1)])[1]).to.deep.equal(["key worker", 0, false]);
   });
 
@@ -96,7 +96,7 @@ describe("evidence", () => {
     ["Markdown", asMarkdown(evidence(reportWith([...held, damaged])))],
     ["HTML", asHtml(evidence(reportWith([...held, damaged])))],
   ] as const) {
-    it(`has verdict, numbers, failures, checks, limits and ticket in this order in ${form}`, () => {
+    it(`a report has verdict, numbers, failures, checks, limits and ticket in this order in ${form}`, () => {
       const found = [text.indexOf("At least one promise does not hold"), ...positions(text)];
       expect(found)
         .to.deep.equal([...found].sort((a, b) => a - b))
@@ -106,7 +106,7 @@ describe("evidence", () => {
   }
 
   for (const columns of [120, 80, 64, 40, 24]) {
-    it(`fits a terminal of ${columns} columns and loses no word`, () => {
+    it(`a report fits a terminal of ${columns} columns and loses no word`, () => {
       const page = evidence(reportWith([...held, damaged]));
       const text = asText(page, plain, columns);
       expect(Math.max(...text.split("\n").map(({ length }) => length))).to.be.at.most(columns);
@@ -116,32 +116,32 @@ describe("evidence", () => {
     });
   }
 
-  it("has expected and found side by side, with a mark, from 64 columns on", () => {
+  it("a report has expected and found side by side, with a mark, from 64 columns on", () => {
     const text = asText(evidence(reportWith([...held, damaged])), plain, 80);
     expect(text).to.match(/^ {2}holds {2}unlocked: places that open the vault +1 +1$/m);
     expect(text).to.match(/^ {2}FAILS {2}files \| <b> +no file +<script>: a_b$/m);
   });
 
-  it("has expected and found below the check on a narrow terminal", () => {
+  it("a report has expected and found below the check on a narrow terminal", () => {
     const text = asText(evidence(reportWith(held)), plain, 40);
     expect(text).to.match(/^ {2}holds {2}locked: places that open the\n {9}vault\n {9}expected 0, found 0$/m);
   });
 
-  it("colours the verdict and the marks", () => {
+  it("a report colours the verdict and the marks", () => {
     const text = asText(evidence(reportWith([...held, damaged])), (colour, part) => `<${colour}>${part}</>`, 80);
     expect(text).to.match(/^<red>At least one promise does not hold\.<\/>/);
     expect(text).to.match(/<red>FAILS<\/> {2}files/);
     expect(text).to.match(/<green>holds<\/> {2}locked/);
   });
 
-  it("is Markdown in which nothing that was found is markup", () => {
+  it("a report in Markdown contains no finding as markup", () => {
     const markdown = asMarkdown(evidence(reportWith([...held, damaged])));
     expect(markdown).to.match(/^# Strongroom: evidence\n/);
     expect(markdown).to.contain("- memory may be \\<swapped\\> out");
     expect(markdown).to.contain("| FAILS | files \\| \\<b\\> | no file | \\<script\\>: a\\_b |");
   });
 
-  it("is one HTML file without scripts, links or other origins", () => {
+  it("a report in HTML is one file without scripts, links or other origins", () => {
     const html = asHtml(evidence(reportWith([...held, damaged])));
     expect(html)
       .to.match(/^<!doctype html>/)

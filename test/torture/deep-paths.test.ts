@@ -30,7 +30,7 @@ const paths = [
 ];
 
 describe("paths of 1,024 bytes and 32 segments", () => {
-  it("are stored, listed, backed up, restored, examined and deleted as all others", async () => {
+  it("the deepest paths are stored, listed, backed up, restored, examined and deleted as all others", async () => {
     const server = await startTestServer(realScryptCost);
     await mustInit(server);
     for (const path of paths) await mustPut(server, path, path.slice(0, 5));
@@ -48,7 +48,7 @@ describe("paths of 1,024 bytes and 32 segments", () => {
     expect(await mustList(again)).to.deep.equal([]);
   });
 
-  it("in a home whose own path leaves no room for them are refused, and change nothing", async () => {
+  it("the deepest paths are refused, and change nothing, in a home whose own path leaves no room for them", async () => {
     const home = join(temporaryDirectory(), ...Array.from({ length: 6 }, () => "h".repeat(200)));
     mkdirSync(home, { recursive: true, mode: 0o700 });
     const server: TestServer = await startTestServer({ home, socket: "off" });

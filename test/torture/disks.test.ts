@@ -28,7 +28,7 @@ describe("a slow disk", function () {
   this.timeout(180_000);
   if (isMissing(whyNoStrace())) return;
 
-  it("delays puts only: status and gets from memory come before them, and all puts succeed", async () => {
+  it("a slow disk delays puts only: status and gets from memory come before them, and all puts succeed", async () => {
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "known", "v");
@@ -100,7 +100,7 @@ describe("a small ext4", function () {
   )
     return;
 
-  it("with 64 inodes gets a 503 for the first secret that does not fit, and takes one again after a delete", async () => {
+  it("a disk with 64 inodes refuses the first secret that does not fit, and takes one again after a delete", async () => {
     const server = await startProcess([], { STRONGROOM_HOME: join(ext4("-N", "64"), "home") });
     await mustInit(server);
     const states = new Map<string, State>();
@@ -117,7 +117,7 @@ describe("a small ext4", function () {
   });
 
   if (isMissing(whyNoCasefold())) return;
-  it("that ignores case keeps names apart that differ only in case", async () => {
+  it("a disk that ignores case keeps names apart that differ only in case", async () => {
     const directory = join(ext4("-O", "casefold", "-E", "encoding=utf8"), "folded");
     mkdirSync(directory);
     mustRun("chattr", "+F", directory);

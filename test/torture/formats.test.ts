@@ -53,7 +53,7 @@ const rows: readonly Row[] = [
   { file: "strongroom.sock", content: noise, start: /is not a socket: move it away/, doctor: 12 },
 ];
 
-describe("a file of a foreign or later format", function () {
+describe("files of a foreign or later format", function () {
   this.timeout(180_000);
   let home = "";
   before(async () => {
@@ -66,7 +66,7 @@ describe("a file of a foreign or later format", function () {
   });
 
   for (const [n, { file, content, start, doctor }] of rows.entries()) {
-    it(`${file} (${n}): ${start instanceof RegExp ? "stops the start with a message" : "the rest is served"}, doctor exits ${doctor}, and it stays as it is`, async () => {
+    it(`${file} (${n}) ${start instanceof RegExp ? "stops the start" : "leaves the rest served"}, doctor exits ${doctor}, and the file stays`, async () => {
       const copy = join(temporaryDirectory(), "home");
       copyTree(home, copy);
       const path = join(copy, file);

@@ -23,10 +23,10 @@ async function killed(server: TestServer, command: readonly string[], within: nu
   return (await finished).code !== null;
 }
 
-describe(`an import that is killed (${kills} times)`, function () {
+describe(`a killed import (${kills} times)`, function () {
   this.timeout(0);
 
-  it("has stored whole secrets or none, and is finished by the same import", async () => {
+  it("a killed import has stored whole secrets or none, and the same import finishes it", async () => {
     const server = await startTestServer(realScryptCost);
     await mustInit(server);
     const wanted = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`name-${n}`, `value ${n} `.repeat(20)]));
@@ -50,10 +50,10 @@ describe(`an import that is killed (${kills} times)`, function () {
   });
 });
 
-describe(`a doctor --fix that is killed (${kills} times)`, function () {
+describe(`a killed doctor --fix (${kills} times)`, function () {
   this.timeout(0);
 
-  it("leaves a home that the next one repairs, with every secret", async () => {
+  it("a killed doctor --fix leaves a home that the next one repairs, with every secret", async () => {
     const server = await startTestServer(realScryptCost);
     await mustInit(server);
     for (let n = 0; n < 20; n++) await mustPut(server, `d${n}/s`, "v");

@@ -36,10 +36,10 @@ const expensively = onlyWith("STRONGROOM_TORTURE");
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `torture/${n % 7}/${n}`);
 
-describe("a server with 64 descriptors", () => {
+describe("few file descriptors", () => {
   if (isMissing(canRun("prlimit", "--nofile") ? null : "needs prlimit")) return;
 
-  it("takes 64 puts at once, lists them, and is backed up; or refuses with 503, and nothing is lost", async () => {
+  it("a server with 64 descriptors takes 64 puts at once, or refuses them with 503 and loses nothing", async () => {
     const server = await startProcess();
     await mustInit(server);
     mustRun("prlimit", "--pid", String(server.child.pid), "--nofile=64:64");
@@ -60,7 +60,7 @@ describe("a server with 64 descriptors", () => {
     expect([code, stderr]).to.deep.equal([0, ""]);
   });
 
-  it("starts and runs its commands within them", async () => {
+  it("a server starts and runs its commands within 64 descriptors", async () => {
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "a/b", "v");
@@ -94,8 +94,8 @@ async function limited(limits: readonly string[], command: readonly string[], ho
   return { code, stderr };
 }
 
-describe("a server without standard streams", () => {
-  it("serves and stops; nothing of the vault gets the output's descriptors", async () => {
+describe("missing standard streams", () => {
+  it("a server without standard streams serves and stops, and no file of the vault gets their descriptors", async () => {
     const home = preparedHome();
     const env = environment({ STRONGROOM_HOME: home, STRONGROOM_PORT: "0" });
     const closed = `exec ${JSON.stringify(node)} ${JSON.stringify(mainFile)} serve <&- >&- 2>&-`;
@@ -113,7 +113,7 @@ describe("a server without standard streams", () => {
     expect((await strongroom("doctor")).code).to.equal(0);
   });
 
-  it("keeps running when its output is no longer read", async () => {
+  it("a server whose output is no longer read keeps running", async () => {
     const server = await startProcess(["--log-level", "debug"]);
     await mustInit(server);
     server.child.stdout?.destroy();
@@ -123,8 +123,8 @@ describe("a server without standard streams", () => {
   });
 });
 
-describe("a server that is stopped by SIGSTOP across its idle deadline", () => {
-  it(`(${stoppedMs} ms) is locked for the first request after it`, async () => {
+describe("SIGSTOP across the idle deadline", () => {
+  it(`a server stopped for ${stoppedMs} ms across its idle deadline is locked for the next request`, async () => {
     const server = await startProcess(["--idle-timeout-ms", String(stoppedMs - 200)]);
     await mustInit(server);
     await mustPut(server, "a", "v");
