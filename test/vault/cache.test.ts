@@ -25,7 +25,7 @@ const ofBytes = (length: number) => cachedBlob(new Uint8Array(length));
 const [old, renewed] = [ofBytes(1), ofBytes(2)];
 
 describe("the vault's cache", () => {
-  it("serves a get whose file was removed, until the secret is deleted", async () => {
+  it("a cached get is served after its file was removed, until the secret is deleted", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -36,7 +36,7 @@ describe("the vault's cache", () => {
     mustRefuse(await send(server, get), 404, "NOT_FOUND");
   });
 
-  it("keeps what a list has read, but for a value that does not open: once its file is repaired, a get finds it", async () => {
+  it("a list fills the cache, but for a value that does not open: once its file is repaired, a get finds it", async () => {
     const first = await startTestServer();
     await mustInit(first);
     for (const path of ["a", "b"]) await mustPut(first, path, "v");
@@ -53,7 +53,7 @@ describe("the vault's cache", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("v");
   });
 
-  it("does not keep a blob that does not open: once its file is repaired, the next get finds it", async () => {
+  it("a blob that does not open is not cached: once its file is repaired, the next get finds it", async () => {
     const first = await startTestServer();
     await mustInit(first);
     await mustPut(first, "a", "v");
@@ -67,7 +67,7 @@ describe("the vault's cache", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("v");
   });
 
-  it("is emptied by a forced init", async () => {
+  it("a forced init empties the cache", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -84,7 +84,7 @@ describe("the vault's cache", () => {
     ["in the same slice", "s-001.sealed"],
     ["in another slice", "s-150.sealed"],
   ] as const) {
-    it(`is not filled by a failed list: its response waits for the reads ${where}`, async () => {
+    it(`a failed list does not fill the cache: its response waits for the reads ${where}`, async () => {
       let armed = false;
       const [reading, released] = [closedGate(), closedGate()];
       const open: typeof systemFiles.open = async (...args) => {
@@ -116,7 +116,7 @@ describe("the vault's cache", () => {
     });
   }
 
-  it("does not keep what a get read that began before a put", async () => {
+  it("a get that began before a put does not fill the cache", async () => {
     const [opened, released] = [closedGate(), closedGate()];
     let slow = false;
     const open: typeof systemFiles.open = async (...args) => {
@@ -142,7 +142,7 @@ describe("the vault's cache", () => {
     for (let reading = 0; reading < 3; reading++) expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
-  it("does not keep what a reader reads while the path is being changed", async () => {
+  it("a read does not fill the cache while its path is being changed", async () => {
     const cache = new BlobCache(10_000);
     cache.beginChange(["a"]);
     await cache.reading(async (keep) => keep("a", old));
@@ -152,7 +152,7 @@ describe("the vault's cache", () => {
     expect(cache.get("a")).to.equal(renewed);
   });
 
-  it("does not keep what a reader read that began during a change, even after the change", async () => {
+  it("a read that began during a change does not fill the cache, even after the change", async () => {
     const cache = new BlobCache(10_000);
     const ended = closedGate();
     cache.beginChange(["a"]);
@@ -166,7 +166,7 @@ describe("the vault's cache", () => {
     expect(cache.get("a")).to.equal(undefined);
   });
 
-  it("forgets a deleted secret: a later one at its path has a new createdAt", async () => {
+  it("a secret put at the path of a deleted one has a new createdAt", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await mustInit(server);
@@ -178,7 +178,7 @@ describe("the vault's cache", () => {
     expect(await mustGet(server, "a")).to.include({ createdAt: now, updatedAt: now });
   });
 
-  it("does not list a secret that was deleted while the list was read", async () => {
+  it("a secret that is deleted while the list is read is not listed", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ ...uncached, files });
     await mustInit(server);
@@ -192,7 +192,7 @@ describe("the vault's cache", () => {
     expect([(entries as { path: string }[]).map(({ path }) => path), damaged ?? []]).to.deep.equal([["a", "c"], []]);
   });
 
-  it("never lists an older state, whatever changes between two lists", async () => {
+  it("a list never shows an older state, whatever changes between two lists", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const random = new Random(20261121);
@@ -213,7 +213,7 @@ describe("the vault's cache", () => {
     }
   });
 
-  it("repeats a list unchanged, and never one of another vault", async () => {
+  it("a repeated list is unchanged, and never that of another vault", async () => {
     const server = await startTestServer();
     await mustInit(server);
     for (let n = 0; n < 150; n++) await mustPut(server, `secret-${n}`, "v");
@@ -224,7 +224,7 @@ describe("the vault's cache", () => {
     expect(await mustList(server)).to.deep.equal([]);
   });
 
-  it("keeps the most recently used entries within its limit, and no entry larger than an eighth of it", () => {
+  it("the cache keeps the most recently used entries within its limit, and none larger than an eighth of it", () => {
     const cache = new BlobCache(10_000);
     for (let i = 0; i < 100; i++) {
       cache.keep(`${i}`, ofBytes(200));
@@ -240,7 +240,7 @@ describe("the vault's cache", () => {
     expect(none.get("a")).to.equal(undefined);
   });
 
-  it("is only filled by one look at everything, which evicts nothing", async () => {
+  it("a read of all blobs fills only the free part of the cache, and evicts nothing", async () => {
     const cache = new BlobCache(10_000);
     cache.keep("used", ofBytes(200));
     await cache.reading(async (keep) => {

@@ -21,13 +21,13 @@ import { allPaths, kinds, mustRefuseGet, prepare, put, startPrepared, witness } 
 /** The normal suite gets some of the damaged secrets, the long form all. */
 const getEvery = process.env["STRONGROOM_SLOW"] ? 1 : 32;
 
-describe("a damaged blob", function () {
+describe("damaged blobs", function () {
   this.timeout(0);
   const server = shareTestServer(uncached, prepare);
 
   for (const [kind, { path, body }] of Object.entries(kinds)) {
     // Only the key worker judges a blob, so each damage goes to its real thread; a get of each would take 20 s.
-    it(`(${kind}) with one bit of any byte flipped, of any shorter length, or longer by a byte is refused`, async () => {
+    it(`a blob (${kind}) with a flipped bit in any byte, of any shorter length, or longer by a byte is refused`, async () => {
       const file = blobFile(server(), path);
       const blob = readFileSync(file);
       expect(blob.length).to.be.below(400);
@@ -48,7 +48,7 @@ describe("a damaged blob", function () {
     });
   }
 
-  it("of any other format version is refused", async () => {
+  it("a blob of any other format version is refused", async () => {
     const { path } = kinds["a longer value"] as { path: string };
     const file = blobFile(server(), path);
     const blob = readFileSync(file);
@@ -65,7 +65,7 @@ describe("a damaged blob", function () {
     await mustGet(server(), path);
   });
 
-  it("does not disturb lock, unlock, status, list and restart", async () => {
+  it("lock, unlock, status, list and restart work beside a damaged blob", async () => {
     const own = await startPrepared();
     const file = blobFile(own, "empty");
     const blob = readFileSync(file);
@@ -93,7 +93,7 @@ describe("the remedy for a damaged secret", () => {
     return { server, file, blob, bytes };
   }
 
-  it("with damaged metadata: get and put are refused, a list names it, and a delete allows a new put", async () => {
+  it("damaged metadata: get and put are refused, a list names the secret, and a delete allows a new put", async () => {
     const { server, file, bytes } = await damagedServer(() => 8 * 40);
     await mustRefuseGet(server, "empty", "metadata");
     const refused = await put(server, "empty");
@@ -108,7 +108,7 @@ describe("the remedy for a damaged secret", () => {
     expect((await mustGet(server, "empty"))["value"]).to.equal("a new one");
   });
 
-  it("with a damaged value: get is refused, a list still shows it, and a put replaces it and keeps createdAt", async () => {
+  it("a damaged value: get is refused, a list shows the secret, and a put replaces it and keeps createdAt", async () => {
     const { server, file, blob, bytes } = await damagedServer((whole) => 8 * (whole.length - 1));
     await mustRefuseGet(server, "empty", "value");
     const [entry] = await mustList(server, "?prefix=empty");
@@ -121,7 +121,7 @@ describe("the remedy for a damaged secret", () => {
     expect(await mustGet(server, "empty")).to.deep.include({ value: "a new one", createdAt });
   });
 
-  it("with its file restored from a backup: it is readable at once, without a restart", async () => {
+  it("a file restored from a backup is readable without a restart", async () => {
     const { server, file, blob } = await damagedServer(() => 0);
     await mustRefuseGet(server, "empty", "magic");
     damage(file, blob);

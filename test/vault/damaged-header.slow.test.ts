@@ -42,7 +42,7 @@ function edited(text: string, edit: (header: Members & { slots: Members[] }) => 
   return Buffer.from(`${JSON.stringify(header)}\n`);
 }
 
-describe("a damaged header", function () {
+describe("damaged headers", function () {
   this.timeout(0);
 
   // Only the key worker judges a header, so each damage goes to its real thread; a server start for each would take
@@ -57,7 +57,7 @@ describe("a damaged header", function () {
     ["of version 2", withKey, ["UNAUTHORIZED", "INTEGRITY"]],
   ];
   for (const [what, written, refusals] of rows) {
-    it(`${what}, with one bit of any byte flipped, of any shorter length, or longer by a byte never opens`, async () => {
+    it(`a header ${what} with a flipped bit in any byte, of any shorter length, or longer by a byte never unlocks`, async () => {
       const { text, keys } = await written();
       const header = Buffer.from(text);
       const worker = await startKeyWorker();
@@ -69,7 +69,7 @@ describe("a damaged header", function () {
     });
   }
 
-  it("with its slots in another order, dropped, doubled or from another vault never opens", async () => {
+  it("a header with its slots reordered, dropped, doubled or from another vault never unlocks", async () => {
     const [mine, other] = [await stoppedVault(), await stoppedVault()];
     const text = mine.header.toString("utf8");
     const foreign = JSON.parse(other.header.toString("utf8")) as { slots: Members[]; mac: string };
@@ -118,7 +118,7 @@ describe("a damaged header", function () {
     }
   });
 
-  it("that is invalid stops the start with a message that names the vault, and is left unchanged", async () => {
+  it("an invalid header stops the start with a message that names the vault, and stays unchanged", async () => {
     const { home, header } = await stoppedVault();
     const text = header.toString("utf8");
     const damaged: readonly Uint8Array[] = [
@@ -147,7 +147,7 @@ describe("a damaged header", function () {
     await opensAgain(home, header);
   });
 
-  it("that is valid except for a check or its MAC refuses the unlock, and is left unchanged", async () => {
+  it("a header with a wrong check or MAC refuses the unlock, and stays unchanged", async () => {
     const { home, header } = await stoppedVault();
     const text = header.toString("utf8");
     const other = (member: string) =>
@@ -173,7 +173,7 @@ describe("a damaged header", function () {
     await opensAgain(home, header);
   });
 
-  it("of another vault opens no secret of this one, and all are left unchanged", async () => {
+  it("the header of another vault opens no secret of this one, and both stay unchanged", async () => {
     const { home, header } = await stoppedVault();
     const { server } = await startWith(home, (await stoppedVault()).header);
     if (server === null) throw new Error("a whole header is understood");
@@ -192,7 +192,7 @@ describe("a damaged header", function () {
     await opensAgain(home, header);
   });
 
-  it("that is missing stops the start, and so does a pointer to no vault", async () => {
+  it("a missing header or a pointer to no vault stops the start", async () => {
     const { home, header } = await stoppedVault();
     const file = headerFile({ home });
     rmSync(file);

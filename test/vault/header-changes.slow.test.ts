@@ -74,11 +74,11 @@ async function sameAfterRestart(server: TestServer, opener: string): Promise<voi
   expect(left.sort()).to.deep.equal(["header.json", "secrets"]);
 }
 
-describe("a change of the header with a fault at its k-th file operation", function () {
+describe("changes of the header with a fault at the k-th file operation", function () {
   this.timeout(0);
 
   for (const fault of ["EIO", "SHORT"] as const) {
-    it(`(${fault}): a passphrase is the old one or the new one, and after a success the new one`, async () => {
+    it(`a failed change (${fault}) leaves the old passphrase or the new one, a successful one the new one`, async () => {
       const { server, faults, clock } = await startFailing();
       let current = passphrase;
       const occurred = [];
@@ -100,7 +100,7 @@ describe("a change of the header with a fault at its k-th file operation", funct
     });
   }
 
-  it("leaves a key that was created, or none, and the passphrase", async () => {
+  it("a failed creation leaves the new key or none, and the passphrase", async () => {
     const { server, faults } = await startFailing();
     const texts = [passphrase];
     const occurred = [];
@@ -119,7 +119,7 @@ describe("a change of the header with a fault at its k-th file operation", funct
     for (const text of texts.slice(-1)) await sameAfterRestart(server, text);
   });
 
-  it("leaves a key that was to be deleted, or deletes it, and leaves the passphrase", async () => {
+  it("a failed deletion leaves the key or deletes it, and leaves the passphrase", async () => {
     const { server, faults, clock } = await startFailing();
     const occurred = [];
     for (let k = 1; k <= mostSteps; k++) {
@@ -137,7 +137,7 @@ describe("a change of the header with a fault at its k-th file operation", funct
   });
 });
 
-describe("a change of the header for which the key worker crashes before it is written", () => {
+describe("a change of the header with a crash of the key worker before the write", () => {
   /** A put holds the change up until `release`; `derived` resolves once the key worker has proposed so many. */
   async function startHeld() {
     const { files, hold } = heldFiles();
@@ -160,7 +160,7 @@ describe("a change of the header for which the key worker crashes before it is w
     return { server, put, release, derived, crash };
   }
 
-  it("leaves every key that was created, also when another is created at the same time", async () => {
+  it("every key whose creation succeeded stays, also when another is created at the same time", async () => {
     const { server, put, release, derived, crash } = await startHeld();
     const first = send(server, creating("first"));
     await derived(1);
@@ -176,7 +176,7 @@ describe("a change of the header for which the key worker crashes before it is w
     await sameAfterRestart(server, passphrase);
   });
 
-  it("seals nothing of the new vault under the key of another", async () => {
+  it("nothing of the new vault is sealed under the key of another", async () => {
     const { server, put, release, derived, crash } = await startHeld();
     const init = send(server, { method: "POST", path: "/v1/init", body: { passphrase: another, force: true } });
     await derived(1);
@@ -196,8 +196,8 @@ describe("a change of the header for which the key worker crashes before it is w
   });
 });
 
-describe("a change of the passphrase", () => {
-  it("holds when the key worker crashes while the header is written, and leaves the vault locked", async () => {
+describe("changes of the passphrase", () => {
+  it("a new passphrase holds when the key worker crashes during the write, which leaves the vault locked", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -213,7 +213,7 @@ describe("a change of the passphrase", () => {
     expect(await opening(server, [passphrase, another])).to.deep.equal([another]);
   });
 
-  it("holds when a lock comes while the header is written, and the vault is locked", async () => {
+  it("a new passphrase holds when a lock comes during the write, and the vault is locked", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -229,7 +229,7 @@ describe("a change of the passphrase", () => {
     expect(await opening(server, [passphrase, another])).to.deep.equal([another]);
   });
 
-  it("and nine others at the same time leave exactly one passphrase", async () => {
+  it("ten concurrent changes of the passphrase leave exactly one", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "kept");
@@ -240,7 +240,7 @@ describe("a change of the passphrase", () => {
     expect(answers.filter(({ status }) => status !== 200).every(({ status }) => status === 401)).to.equal(true);
   });
 
-  it("while secrets are written and read disturbs none of them", async () => {
+  it("a change of the passphrase disturbs no reads and writes of secrets", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const writes = Array.from({ length: 40 }, (_, n) => mustPut(server, `w${n}`, "v"));

@@ -43,11 +43,11 @@ async function putAll(server: TestServer, path: string, values: readonly string[
   for (const value of values) await mustPut(server, path, value);
 }
 
-describe("the history of a secret", () => {
+describe("histories of secrets", () => {
   const clock = new FakeClock();
   const server = shareTestServer({ ...uncached, clock, idleTimeoutMs: 0 }, mustInit);
 
-  it("has every version with its own metadata, tag and times, newest first, without values", async () => {
+  it("a history lists each version's own metadata, etag and times, newest first, without values", async () => {
     const times: string[] = [];
     const tags: unknown[] = [];
     for (const description of ["one", "two", "three"]) {
@@ -73,7 +73,7 @@ describe("the history of a secret", () => {
     expect(mustSucceed(await readVersion(server(), "all", 3))).to.deep.equal(await mustGet(server(), "all"));
   });
 
-  it("does not grow by a put of the same value and metadata, which renews the time and the tag", async () => {
+  it("a put of the same value and metadata adds no version, and renews the time and the etag", async () => {
     const body = { value: "v", type: "password", description: "d" };
     await mustPut(server(), "same", "first");
     const before = await mustPut(server(), "same", body);
@@ -116,7 +116,7 @@ describe("the history of a secret", () => {
     expect((await mustPut(server(), "pruned", "four"))["version"]).to.equal(4);
   });
 
-  it("a delete removes it: the next secret at the path has the version 1 and no past", async () => {
+  it("a delete removes the history: the next secret at the path has the version 1 and no past", async () => {
     await putAll(server(), "deleted", ["one", "two"]);
     mustSucceed(await send(server(), { method: "DELETE", path: secretTarget("deleted") }));
     expect((await mustPut(server(), "deleted", "new"))["version"]).to.equal(1);
@@ -195,7 +195,7 @@ describe("damaged earlier versions", () => {
     return { file, blob: readFileSync(file) };
   }
 
-  it("with a flipped bit in a version: the current and the other versions stay readable, it is refused", async () => {
+  it("a version with a flipped bit is refused, while the current and the other versions stay readable", async () => {
     const { file, blob } = await withPast("flipped", "aa", "bb", "cc");
     damage(file, flipped(blob, 8 * (blob.length - 1)));
     expect((await mustGet(server(), "flipped"))["value"]).to.equal("cc");
@@ -206,7 +206,7 @@ describe("damaged earlier versions", () => {
     expect(mustSucceed(await readVersion(server(), "flipped", 3))["value"]).to.equal("cc");
   });
 
-  it("with damaged metadata: the list counts it, and a version that may be the one is not said to be missing", async () => {
+  it("damaged metadata is counted by the list, and a version that it may belong to is not said to be missing", async () => {
     const { file, blob } = await withPast("metadata", "aa", "bb");
     damage(file, flipped(blob, 8 * (blob.length - 60))); // in the tag of the metadata of version 1
     expect(mustSucceed(await send(server(), { path: target("metadata") }))).to.deep.include({ damaged: 1 });
@@ -215,7 +215,7 @@ describe("damaged earlier versions", () => {
     mustRefuse(await readVersion(server(), "metadata", 3), 404, "NOT_FOUND");
   });
 
-  it("of any damage to one bit, any shorter length: a get or a version returns what was stored or is refused, a put works", async function () {
+  it("a get of a history with any damage returns the stored value or is refused, and a put still works", async function () {
     this.timeout(0);
     const { file, blob } = await withPast("any", "a", "b");
     const present = (blob.length + 5) / 2; // two versions of equal length behind magic and format version
@@ -235,7 +235,7 @@ describe("damaged earlier versions", () => {
     }
   });
 
-  it("keeps a damaged current version as it is, and the earlier ones survive an undo", async () => {
+  it("a damaged current version stays as it is, and the earlier ones survive an undo", async () => {
     await putAll(server(), "present", ["aa", "bb"]);
     const file = blobFile(server(), "present");
     const blob = readFileSync(file);
@@ -248,7 +248,7 @@ describe("damaged earlier versions", () => {
   });
 });
 
-describe("a version that is misread once", () => {
+describe("misread versions", () => {
   const { files, misreadOnce, misread } = misreadingFiles();
   const server = shareTestServer({ ...uncached, files }, mustInit);
   const changes: Readonly<Record<string, (path: string) => Promise<ApiResponse>>> = {
@@ -265,7 +265,7 @@ describe("a version that is misread once", () => {
 
   for (const [what, change] of Object.entries(changes)) {
     for (const part of ["value", "metadata"]) {
-      it(`is still kept after a ${what} whose first read had a wrong bit in its ${part}`, async () => {
+      it(`a version stays after a ${what} whose first read had a wrong bit in its ${part}`, async () => {
         const path = `${what.replaceAll(" ", "-")}-${part}`;
         await putAll(server(), path, ["first", "other"]);
         const file = blobFile(server(), path);
@@ -280,7 +280,7 @@ describe("a version that is misread once", () => {
     }
   }
 
-  it("is not written as it was misread when earlier versions are pruned", async () => {
+  it("a misread byte is not written when earlier versions are pruned", async () => {
     await putAll(server(), "pruned", ["first", "other"]);
     const file = blobFile(server(), "pruned");
     misreadOnce(file, (readFileSync(file).length - 5) / 2);

@@ -25,7 +25,7 @@ async function startUnlocked(clock: FakeClock, timeout = idleTimeoutMs): Promise
 const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"];
 
 describe("idle lock", () => {
-  it("locks by a timer when the deadline has passed", async () => {
+  it("the vault locks by a timer when the deadline has passed", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.advance(idleTimeoutMs - 1);
@@ -35,7 +35,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("holds across sleep, when timers stand still: the first request finds the vault locked", async () => {
+  it("the first request after a sleep finds the vault locked, although timers stood still", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(idleTimeoutMs);
@@ -43,21 +43,21 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("is checked by status, which is no activity itself", async () => {
+  it("status reports the vault as locked after the deadline, and is no activity itself", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(idleTimeoutMs);
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("is off when the timeout is 0", async () => {
+  it("a timeout of 0 turns the idle lock off", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock, 0);
     clock.advance(365 * 24 * 3600 * 1000);
     expect(await isLocked(server)).to.equal(false);
   });
 
-  it("is not delayed when the clock is set back", async () => {
+  it("a clock that is set back does not delay the idle lock", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(-3_600_000);
@@ -66,7 +66,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("restarts with each unlock", async () => {
+  it("each unlock restarts the idle timeout", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.advance(idleTimeoutMs);
@@ -108,7 +108,7 @@ describe("idle lock", () => {
     });
   }
 
-  it("does not count a path that the token may not reach as activity", async () => {
+  it("a path that the token may not reach is no activity", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     const { token } = await mustCreateToken(server, { name: "ci", can: ["get"], paths: ["app/"] });
@@ -118,7 +118,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("counts a get refused by a locked vault as activity", async () => {
+  it("a get refused by a locked vault is activity", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     await mustLock(server);
@@ -127,7 +127,7 @@ describe("idle lock", () => {
     expect((await mustStatus(server))["lastActivity"]).to.equal(new Date(clock.now()).toISOString());
   });
 
-  it("holds across sleep when the first request is an unlock with a wrong passphrase", async () => {
+  it("the idle lock holds across sleep when the first request is an unlock with a wrong passphrase", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(idleTimeoutMs);
@@ -136,7 +136,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("does not count lock as activity", async () => {
+  it("a lock is no activity", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     const { lastActivity } = await mustStatus(server);
@@ -145,7 +145,7 @@ describe("idle lock", () => {
     expect((await mustStatus(server))["lastActivity"]).to.equal(lastActivity);
   });
 
-  it("reports the server's start as lastActivity before any activity", async () => {
+  it("lastActivity is the server's start before any activity", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     clock.jump(5000);

@@ -14,7 +14,7 @@ const count = 17_000;
 const inSecondPart = pathOf(12_000);
 const list = { path: "/v1/secrets" };
 
-describe("a list of 17,000 secrets", function () {
+describe("lists of 17,000 secrets", function () {
   this.timeout(180_000);
   let home = "";
   let mark = 0;
@@ -49,7 +49,7 @@ describe("a list of 17,000 secrets", function () {
     return opened.length;
   }
 
-  it("is complete and in order, and reads no file the second time where the cache holds it", async () => {
+  it("a long list is complete and in order, and its repetition reads no file where the cache holds it", async () => {
     const { server, opened, counts } = await startHeld(128 * 2 ** 20);
     expect(await mustListAll(server, opened)).to.equal(count);
     expect(counts.at(-1), "told to observers").to.equal(count);
@@ -59,13 +59,13 @@ describe("a list of 17,000 secrets", function () {
     expect(server.logged()).not.to.contain("warning");
   });
 
-  it("finds as much the second time as a smaller cache holds", async () => {
+  it("a repeated list takes from a smaller cache as much as that holds", async () => {
     const { server, opened } = await startHeld(8 * 2 ** 20);
     expect(await mustListAll(server, opened)).to.equal(count);
     expect(await mustListAll(server, opened)).to.be.within(count / 4, (count * 3) / 4);
   });
 
-  it("ends between two parts for a token that is revoked", async () => {
+  it("a list ends between two parts when its token is revoked", async () => {
     const { server, hold } = await startHeld(0);
     const { token } = await mustCreateToken(server, { name: "reader", can: ["list"] });
     const { reached, release } = hold(`/${inSecondPart}.`);
@@ -86,7 +86,7 @@ describe("a list of 17,000 secrets", function () {
     },
   };
   for (const [what, end] of Object.entries(ends)) {
-    it(`is cut off visibly by ${what}, which waits for one part at most`, async () => {
+    it(`a list is cut off visibly by ${what}, which waits for one part at most`, async () => {
       const { server, hold } = await startHeld(0);
       const { reached, release } = hold(`/${inSecondPart}.`);
       const listing = send(server, list).then(

@@ -40,8 +40,8 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 
 const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"] === true;
 
-describe("a forced init", () => {
-  it("leaves the new vault, locked, under only the new passphrase, when the key worker crashes while it is written", async () => {
+describe("races of a forced init", () => {
+  it("a key worker crash during the write of a forced init leaves the new vault, locked, under the new passphrase alone", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -59,7 +59,7 @@ describe("a forced init", () => {
     expect(await mustList(server)).to.deep.equal([]);
   });
 
-  it("leaves the new vault locked, and says so, when a lock comes while it is written", async () => {
+  it("a lock during the write of a forced init leaves the new vault locked, and the response says so", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -75,7 +75,7 @@ describe("a forced init", () => {
     await mustUnlock(server, second);
   });
 
-  it("is refused, and the old vault stays, when a lock comes while its key is derived", async () => {
+  it("a forced init is refused, and the old vault stays, when a lock comes while its key is derived", async () => {
     const server = await startTestServer(slow);
     await mustInit(server);
     await mustPut(server, "a", "kept");
@@ -90,8 +90,8 @@ describe("a forced init", () => {
   });
 });
 
-describe("an unlock", () => {
-  it("is refused, and the vault stays locked, when a lock comes while its key is derived", async () => {
+describe("races of an unlock", () => {
+  it("an unlock is refused, and the vault stays locked, when a lock comes while its key is derived", async () => {
     const server = await startTestServer(slow);
     await mustInit(server);
     const deriving = keyWorkerAsked("unlock");
@@ -102,7 +102,7 @@ describe("an unlock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("delays a lock for a limited time; it ends unused, and the next unlock waits for that", async () => {
+  it("an unlock delays a lock for a limited time; it ends unused, and the next unlock waits for that", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock, scryptLogN: 17, idleTimeoutMs: 0 });
     await mustInit(server);
@@ -126,7 +126,7 @@ describe("an unlock", () => {
     expect(threadsAlive()).to.equal(before);
   });
 
-  it("waits for a lock right before it, and succeeds", async () => {
+  it("an unlock waits for a lock right before it, and succeeds", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const head = (path: string) =>
@@ -140,7 +140,7 @@ describe("an unlock", () => {
     }
   });
 
-  it("does not delay a get right before it", async () => {
+  it("an unlock does not delay a get right before it", async () => {
     const server = await startTestServer({ scryptLogN: 17 });
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -164,7 +164,7 @@ describe("an unlock", () => {
 });
 
 describe("key derivation overload", () => {
-  it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
+  it("one derivation runs and 16 wait: a further one gets 429 RATE_LIMITED with Retry-After: 1", async () => {
     const server = await startTestServer({ scryptLogN: 15, clock: new FakeClock() });
     await mustInit(server);
     await Promise.all(Array.from({ length: 40 }, () => mustStatus(server))); // so that 40 connections are open
@@ -178,8 +178,8 @@ describe("key derivation overload", () => {
   });
 });
 
-describe("a lock", () => {
-  it("responds when the thread that had the key is gone, with its stack and all that OpenSSL held", async () => {
+describe("races of a lock", () => {
+  it("a lock responds when the thread that had the key is gone, with its stack and all that OpenSSL held", async () => {
     const server = await startTestServer();
     await mustInit(server);
     for (let round = 0; round < 3; round++) {
@@ -194,8 +194,8 @@ describe("a lock", () => {
   });
 });
 
-describe("a delete", () => {
-  it("is refused when the vault was locked while it waited for a forced init", async () => {
+describe("races of a delete", () => {
+  it("a delete is refused when the vault was locked while it waited for a forced init", async () => {
     const { files, hold } = heldFiles();
     let derivations = 0;
     const observer = { derivationEnded: () => derivations++ };
@@ -219,8 +219,8 @@ describe("a delete", () => {
   });
 });
 
-describe("concurrent puts of one path", () => {
-  it("are independent: a refused one does not fail the next", async () => {
+describe("races of puts", () => {
+  it("concurrent puts of one path are independent: a refused one does not fail the next", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const put = (body: object): Promise<ApiResponse> => send(server, { method: "PUT", path: "/v1/secrets/a", body });
@@ -229,8 +229,8 @@ describe("concurrent puts of one path", () => {
   });
 });
 
-describe("a key worker that ends before its first response", () => {
-  it("is restarted a second later; until then requests get 503", async () => {
+describe("restarts of the key worker", () => {
+  it("a key worker that ends before its first response is restarted a second later; until then requests get 503", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await mustInit(server);
@@ -254,7 +254,7 @@ describe("a key worker that ends before its first response", () => {
 });
 
 describe("the read-write lock", () => {
-  it("runs exclusive work alone, whatever waits", async () => {
+  it("the read-write lock runs exclusive work alone, whatever waits", async () => {
     const lock = new ReadWriteLock();
     const holding: string[] = [];
     const holder = (kind: string) => async () => {

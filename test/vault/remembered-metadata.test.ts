@@ -6,8 +6,8 @@ import { startTestServer, uncached } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../../tools/rig/test-client.js";
 import { mustRotate } from "../support/key-requests.js";
 
-describe("remembered metadata and values", () => {
-  it("are not those of another path, another space or an earlier key", async () => {
+describe("remembered metadata", () => {
+  it("remembered metadata and values are never those of another path, another space or an earlier key", async () => {
     const server = await startTestServer(uncached);
     await mustInit(server);
     for (const path of ["a", "b"]) await mustPut(server, path, { value: path, description: `of ${path}` });

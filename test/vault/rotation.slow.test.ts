@@ -84,7 +84,7 @@ function sealedBytes(server: TestServer): Buffer[] {
   return paths.map((path) => readFileSync(blobFile(server, path)));
 }
 
-describe("a rotation of the master key", () => {
+describe("rotations of the master key", () => {
   it("seals every version of every secret under a new key, with its tag, and drops the old key", async () => {
     const server = await startFilled();
     const [before, oldBytes] = [await contents(server), sealedBytes(server)];
@@ -139,7 +139,7 @@ describe("a rotation of the master key", () => {
     expect((await mustGet(again, "a"))["value"]).to.equal("a 3");
   });
 
-  it("of a locked vault leaves it locked, and continues once it is unlocked", async () => {
+  it("a rotation of a locked vault leaves it locked, and continues once it is unlocked", async () => {
     const server = await startFilled();
     await mustLock(server);
     await mustRotate(server);
@@ -149,7 +149,7 @@ describe("a rotation of the master key", () => {
     expect((await mustGet(server, "z"))["value"]).to.equal("z 3");
   });
 
-  it("of a vault that has a key only is allowed by that key", async () => {
+  it("a rotation of a vault that has only a key is allowed by that key", async () => {
     const server = await startFilled();
     const { key } = await mustCreateKey(server);
     mustRefuse(await send(server, rotating([], key)), 400, "BAD_REQUEST");
@@ -160,7 +160,7 @@ describe("a rotation of the master key", () => {
     await mustUnlock(server, key);
   });
 
-  it("is refused with a wrong passphrase, a mistyped or unknown key, or another body, and changes nothing", async () => {
+  it("a rotation with a wrong passphrase, a mistyped or unknown key, or another body changes nothing", async () => {
     const server = await startFilled();
     const { key } = await mustCreateKey(server);
     const { id, key: gone } = await mustCreateKey(server, "gone");
@@ -361,7 +361,7 @@ describe("during a rotation", () => {
   });
 });
 
-describe("a rotation on a disk that fails", function () {
+describe("rotations on a failing disk", function () {
   this.timeout(0);
   const few = ["a", "b/c"];
 
@@ -373,7 +373,7 @@ describe("a rotation on a disk that fails", function () {
     return { server, faults, clock };
   }
 
-  it("at the k-th file operation, whichever it is, loses nothing and finishes", async () => {
+  it("a rotation that fails once, at any file operation, loses nothing and finishes", async () => {
     const { server, faults, clock } = await startFailing();
     const before = await contents(server, few);
     let occurred = true;
@@ -394,7 +394,7 @@ describe("a rotation on a disk that fails", function () {
     expect(left.sort()).to.deep.equal(["header.json", "secrets"]);
   });
 
-  it("from the k-th file operation on, until a restart, loses nothing and finishes", async () => {
+  it("a rotation that fails from any file operation on, until a restart, loses nothing and finishes", async () => {
     const { server: first, faults, clock } = await startFailing();
     const before = await contents(first, few);
     let server = first;
@@ -410,7 +410,7 @@ describe("a rotation on a disk that fails", function () {
     }
   });
 
-  it("and refuses to put the old header back locks the vault, which opens once the disk works again", async () => {
+  it("a disk that refuses to put the old header back locks the vault, which unlocks once the disk works again", async () => {
     const { server, faults, clock } = await startFailing();
     const before = await contents(server, few);
     const lockedAt: number[] = [];
@@ -476,10 +476,10 @@ class Writer {
   }
 }
 
-describe("a rotation under load", function () {
+describe("rotations under load", function () {
   this.timeout(0);
 
-  it("of clients that put, get, move and delete leaves what they wrote", async () => {
+  it("a rotation while clients put, get, move and delete leaves what they wrote", async () => {
     const server = await startFilled();
     const random = new Random(runSeed);
     const writers = ["0", "k", "y"].map((root) => new Writer(server, root, new Random(random.below(2 ** 32))));

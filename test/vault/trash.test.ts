@@ -60,7 +60,7 @@ async function contentsOf(server: TestServer, path: string): Promise<unknown[]> 
 }
 
 function rulesOfTrash(server: () => TestServer): void {
-  it("holds a secret with its history, which is missing for everything else until it is back", async () => {
+  it("a secret in the trash keeps its history, and is missing for everything else until it is restored", async () => {
     await putAll(server(), "app/key", ["one", "two", "three"]);
     await mustPut(server(), "app/other", "v");
     const before = await contentsOf(server(), "app/key");
@@ -89,7 +89,7 @@ function rulesOfTrash(server: () => TestServer): void {
       mustRefuse(await send(server(), request), 404, "NOT_FOUND");
   });
 
-  it("keeps the last of two secrets of one path", async () => {
+  it("the trash keeps the later of two secrets of one path", async () => {
     for (const value of ["first", "second"]) {
       expect((await mustPut(server(), "twice", value))["version"]).to.equal(1);
       await must(server(), trashing("twice"));
@@ -98,7 +98,7 @@ function rulesOfTrash(server: () => TestServer): void {
     expect((await mustGet(server(), "twice"))["value"]).to.equal("second");
   });
 
-  it("gives nothing back where there is a secret again, which stays as it is", async () => {
+  it("a restore from the trash is refused where there is a secret again, which stays as it is", async () => {
     await mustPut(server(), "again", "old");
     await must(server(), trashing("again"));
     await mustPut(server(), "again", "new");
@@ -109,7 +109,7 @@ function rulesOfTrash(server: () => TestServer): void {
     expect((await mustGet(server(), "again"))["value"]).to.equal("old");
   });
 
-  it("is left for good by a destruction", async () => {
+  it("a destroyed secret does not come back from the trash", async () => {
     await mustPut(server(), "gone", "v");
     await must(server(), trashing("gone"));
     expect((await must(server(), destroying("gone")))["message"]).to.equal("the secret is destroyed");
@@ -154,7 +154,7 @@ function rulesOfTrash(server: () => TestServer): void {
     expect(await contentsOf(server(), "batch/to")).to.deep.equal(before);
   });
 
-  it("keeps binary values", async () => {
+  it("a binary value comes back from the trash", async () => {
     const value = Buffer.from([0, 1, 2, 255]).toString("base64");
     await mustPut(server(), "binary", { value, encoding: "base64" });
     await must(server(), trashing("binary"));
@@ -163,7 +163,7 @@ function rulesOfTrash(server: () => TestServer): void {
     expect(await mustGet(server(), "binary")).to.include({ value, encoding: "base64" });
   });
 
-  it("is sealed again by a rotation of the master key, also what moves while it runs", async () => {
+  it("a rotation of the master key re-seals the trash, also what moves while it runs", async () => {
     const paths = Array.from({ length: 40 }, (_, i) => `rotated/${i}`);
     for (const path of paths) await putAll(server(), path, ["one", "two"]);
     const before = await Promise.all(paths.map((path) => contentsOf(server(), path)));
@@ -177,7 +177,7 @@ function rulesOfTrash(server: () => TestServer): void {
     expect(await Promise.all(paths.map((path) => contentsOf(server(), path)))).to.deep.equal(before);
   });
 
-  it("and changes of one secret at a time never lose it or have it twice", async () => {
+  it("60 concurrent moves of a secret into and out of the trash neither lose nor double it", async () => {
     await mustPut(server(), "moving", "v");
     const moves = Array.from({ length: 60 }, (_, i) => send(server(), (i % 2 === 0 ? trashing : untrashing)("moving")));
     for (const { status } of await Promise.all(moves)) expect([200, 404, 409]).to.include(status);
@@ -194,7 +194,7 @@ describe("the trash of a vault in files", () => {
   });
   rulesOfTrash(server);
 
-  it("has a file of its own, in which nothing but the time is in the clear", async () => {
+  it("a secret in the trash has a file of its own, in which nothing but the time is in the clear", async () => {
     await mustPut(server(), "file", { value: "the value", description: "the description" });
     const sealed = readFileSync(blobFile(server(), "file"));
     const { deletedAt } = await must(server(), trashing("file"));
@@ -223,7 +223,7 @@ describe("the trash of a vault in PostgreSQL", () => {
   });
   rulesOfTrash(() => servers()[0]);
 
-  it("is the same for every server, and one of two that move a secret succeeds", async () => {
+  it("two servers share the trash, and one of two that move a secret succeeds", async () => {
     const [first, second] = servers();
     await mustUnlock(second); // the rotation has locked it
     await mustPut(first, "raced", "v");
@@ -266,7 +266,7 @@ describe("the sweep of the trash", () => {
     return { clock, server };
   }
 
-  it("destroys what has been there for 30 days, and nothing younger, within the hour, also while the vault is locked", async () => {
+  it("the sweep destroys what has been in the trash for 30 days, within the hour, also while the vault is locked", async () => {
     const { clock, server } = await startWithTrash();
     clock.jump(10 * day);
     expect(await kept(server)).to.deep.equal(["new", "old"]);
@@ -286,7 +286,7 @@ describe("the sweep of the trash", () => {
     await untilSwept(server, 0);
   });
 
-  it("begins within 45 s of a start", async () => {
+  it("the sweep begins within 45 s of a start", async () => {
     const { clock, server } = await startWithTrash({ keepTrashDays: 0 });
     clock.jump(95 * day);
     const after = await restarted(server, { clock, keepTrashDays: 110, idleTimeoutMs: 0 });
@@ -296,7 +296,7 @@ describe("the sweep of the trash", () => {
     expect(await kept(after)).to.deep.equal(["new"]);
   });
 
-  it("destroys nothing with --keep-trash-days 0", async () => {
+  it("the sweep destroys nothing with --keep-trash-days 0", async () => {
     const { clock, server } = await startWithTrash({ keepTrashDays: 0 });
     clock.jump(4000 * day);
     clock.advance(2 * 3_600_000);
@@ -304,14 +304,14 @@ describe("the sweep of the trash", () => {
   });
 });
 
-describe("a version that is destroyed", () => {
+describe("destroyed versions", () => {
   const server = shared(async () => {
     const started = await startTestServer(uncached);
     await mustInit(started);
     return started;
   });
 
-  it("keeps only its number and times, and the other versions stay as they are", async () => {
+  it("a destroyed version keeps only its number and times, and the other versions stay as they are", async () => {
     await putAll(server(), "app/key", ["one", "two", "three"]);
     const before = await mustListVersions(server(), "app/key");
     const current = await mustGet(server(), "app/key");
@@ -331,7 +331,7 @@ describe("a version that is destroyed", () => {
     expect((await must(server(), { path: "/v1/versions/app/key?version=1" }))["value"]).to.equal("one");
   });
 
-  it("stays so after a put, a move, the trash and a rotation", async () => {
+  it("a destroyed version stays so after a put, a move, the trash and a rotation", async () => {
     await putAll(server(), "kept", ["one", "two"]);
     await must(server(), destroyingVersion("kept", 1));
     await mustPut(server(), "kept", "three");
@@ -348,7 +348,7 @@ describe("a version that is destroyed", () => {
     ]);
   });
 
-  it("is not the newest, not missing, and of the state that If-Match names", async () => {
+  it("the newest version, a missing one, and one under another If-Match cannot be destroyed", async () => {
     const [, { etag }] = [await mustPut(server(), "few", "one"), await mustPut(server(), "few", "two")];
     mustRefuse(await send(server(), destroyingVersion("few", 2)), 400, "BAD_REQUEST");
     mustRefuse(await send(server(), destroyingVersion("few", 3)), 404, "NOT_FOUND");

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { utf8 } from "../../workers/memory.js";
 import { accessToken, ComputedTokens, putAccessToken } from "../../workers/uses/tokens.js";
 
-describe("an access token in the key worker", () => {
+describe("access tokens in the key worker", () => {
   const [now, day] = [Date.now(), 24 * 3_600_000];
   const tokenUntil = (until: number) => {
     const held = new ComputedTokens().current("app/key", "etag", null);
@@ -12,13 +12,13 @@ describe("an access token in the key worker", () => {
     return { held, bytes: accessToken(held, "exchange", now) };
   };
 
-  it("is wiped when its use ends, although no request asks for it", async () => {
+  it("an access token is wiped when its use ends, although no request asks for it", async () => {
     const { held, bytes } = tokenUntil(now + 20);
     while (held.access.size > 0) await sleep(5);
     expect(bytes).to.deep.equal(new Uint8Array(5));
   });
 
-  it("stays for as long as its use lasts, also for more than the longest delay of a timer", async () => {
+  it("an access token stays for as long as its use lasts, also beyond the longest delay of a timer", async () => {
     for (const until of [now + day, now + 60 * day, Number.POSITIVE_INFINITY]) {
       const { held, bytes } = tokenUntil(until);
       await sleep(20);

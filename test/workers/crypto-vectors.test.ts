@@ -147,7 +147,7 @@ function shakeStream(length: number): (count: number) => Bytes {
 }
 
 describe("AES-256-GCM, Wycheproof", () => {
-  it("has 66 cases", () => expect(aes256GcmCases).to.have.lengthOf(66));
+  it("the Wycheproof table has 66 cases", () => expect(aes256GcmCases).to.have.lengthOf(66));
 
   for (const [id, comment, isValid, key, nonce, aad, plaintext, ciphertext, tag] of aes256GcmCases) {
     it(`case ${id} (${comment || "plain"}) is ${isValid ? "valid" : "invalid"}`, () => {

@@ -22,7 +22,7 @@ describe("parsed private keys of transit keys", () => {
     "of another vault in its place": initHere,
   };
   for (const [name, end] of Object.entries(endings)) {
-    it(`end with the master key because ${name}`, async () => {
+    it(`parsed private keys end with the master key because ${name}`, async () => {
       const { context, header } = await keyWorkerHere();
       const publicKey = await signed(context);
       const isHeld = () => {

@@ -17,7 +17,7 @@ function sealed(context: Context, path: string, fields: object): Bytes {
 }
 
 describe("times of expiry", () => {
-  it("are those of the metadata, and the metadata of secrets without one becomes no string", async () => {
+  it("a blob's time of expiry is that of its metadata, and metadata without one becomes no string", async () => {
     const { context } = await keyWorkerHere();
     const time = "2030-01-01T00:00:00.000Z";
     const description = 'no time: {"expiresAt":"2031-01-01T00:00:00.000Z"}';

@@ -159,7 +159,7 @@ describe("the JSON reader", () => {
     );
   });
 
-  it("does not overflow on a million brackets, open or closed", () => {
+  it("a million brackets, open or closed, do not overflow the reader", () => {
     const deep = 1_000_000;
     expect(found(Buffer.from(`{"x":${"[".repeat(deep)}`), "f")).to.equal(undefined);
     const closed = Buffer.from(`{"x":${"[".repeat(deep)}${"]".repeat(deep)},"f":"v"}`);

@@ -20,7 +20,7 @@ function read(text: string): { readonly wrong: readonly number[] | null; readonl
 describe("the text of a key", () => {
   const keys = fc.uint8Array({ minLength: 32, maxLength: 32 });
 
-  it("is read as it was written, in any case, with any dashes, with I and L for 1 and O for 0", () => {
+  it("a key text reads back in any case, with any dashes, with I and L for 1 and O for 0", () => {
     fc.assert(
       fc.property(keys, (key) => {
         const text = written(key);
@@ -31,7 +31,7 @@ describe("the text of a key", () => {
     );
   });
 
-  it("of known keys never changes", () => {
+  it("the text of a known key never changes", () => {
     expect(written(Buffer.alloc(32))).to.equal(
       "SRK-00000-00001-00002-00003-00004-00005-00006-00007-00008-00009-0000A-0000B-0000C",
     );
@@ -40,7 +40,7 @@ describe("the text of a key", () => {
     );
   });
 
-  it("with any one letter replaced is wrong in that letter's group, and only there", () => {
+  it("a key text with any one letter replaced is wrong in that letter's group, and only there", () => {
     const text = written(randomBytes(32));
     for (let at = 4; at < text.length; at++) {
       if (text[at] === "-") continue;
@@ -51,7 +51,7 @@ describe("the text of a key", () => {
     }
   });
 
-  it("with any two letters of a group exchanged, or two groups, is wrong", () => {
+  it("a key text with any two letters of a group or any two groups exchanged is wrong", () => {
     fc.assert(
       fc.property(keys, fc.nat(12), fc.nat(12), fc.nat(4), fc.nat(4), (key, group, other, a, b) => {
         const groups = written(key).split("-").slice(1);
@@ -67,7 +67,7 @@ describe("the text of a key", () => {
     );
   });
 
-  it("with a letter missing or added is wrong", () => {
+  it("a key text with a letter missing or added is wrong", () => {
     const text = written(randomBytes(32));
     for (let at = 4; at < text.length; at++) {
       expect(read(`${text.slice(0, at)}7${text.slice(at)}`).wrong).not.to.deep.equal([]);
@@ -85,7 +85,7 @@ describe("the text of a key", () => {
     `SRK-${"0".repeat(64)}u`,
     `S-RK-${"0".repeat(64)}`,
   ]) {
-    it(`is not ${JSON.stringify(text)}`, () => {
+    it(`${JSON.stringify(text)} is no key text`, () => {
       expect([isKeyText(Buffer.from(text)), read(text).wrong]).to.deep.equal([false, null]);
     });
   }

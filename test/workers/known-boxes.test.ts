@@ -14,8 +14,8 @@ function textIn(known: KnownBoxes, box: Uint8Array, boxAad = aad): string | null
   return found && decodeText(found);
 }
 
-describe("boxes that have opened", () => {
-  it("are known under their own AAD and in each of their bits", () => {
+describe("known boxes", () => {
+  it("a box is known under its own AAD and in each of its bits", () => {
     withScratch(() => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
       expect(textIn(known, box)).to.equal(null);
@@ -33,7 +33,7 @@ describe("boxes that have opened", () => {
     });
   });
 
-  it("are not remembered when they are long, and wiped", () => {
+  it("a long box is not remembered, and a wipe clears the memory", () => {
     withScratch(() => {
       const memory = allocate(8 * 1024 * 1024);
       const [known, box] = [new KnownBoxes(memory), randomBytes(80)];
@@ -48,7 +48,7 @@ describe("boxes that have opened", () => {
     });
   });
 
-  it("share two places with their neighbours, where a third replaces one of two", () => {
+  it("two neighbouring boxes share two places, where a third replaces one of them", () => {
     withScratch(() => {
       const known = new KnownBoxes();
       const first = concat([Uint8Array.of(0, 0, 0, 6), randomBytes(76)]);
@@ -64,7 +64,7 @@ describe("boxes that have opened", () => {
     });
   });
 
-  it("hide texts of every length under pads that differ, and show many at once", () => {
+  it("texts of every length are hidden under pads that differ, and many are found in one call", () => {
     const memory = allocate(8 * 1024 * 1024);
     const known = new KnownBoxes(memory);
     const texts = Array.from({ length: 300 }, (_, length) => "x".repeat(length));
@@ -81,7 +81,7 @@ describe("boxes that have opened", () => {
     expect(one).not.to.deep.equal(two);
   });
 
-  it("are replaced by a third one of their places that is kept at the same time", () => {
+  it("a third box of the same places, kept at the same time, replaces an earlier one", () => {
     withScratch(() => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
       const other = concat([box.subarray(0, 5), randomBytes(90)]); // of two, it would replace the first
@@ -95,7 +95,7 @@ describe("boxes that have opened", () => {
     });
   });
 
-  it("are kept by their second look, where one look is no reason", () => {
+  it("a box is kept the second time that it is opened alone", () => {
     withScratch(() => {
       const [known, box] = [new KnownBoxes(), randomBytes(80)];
       const other = concat([box.subarray(0, 4), randomBytes(76)]);
@@ -107,7 +107,7 @@ describe("boxes that have opened", () => {
     });
   });
 
-  it("do not open under another key, and are forgotten with theirs", () => {
+  it("a known box does not open under another key, and is forgotten with its own", () => {
     const [first, second] = [new XaesKey(concat([randomBytes(32)])), new XaesKey(concat([randomBytes(32)]))];
     withScratch(() => {
       const [pieces = []] = seal(first, [{ plaintext: metadata, aad: () => aad }]);
@@ -125,7 +125,7 @@ describe("boxes that have opened", () => {
   });
 });
 
-describe("boxes that someone has crafted", () => {
+describe("crafted boxes", () => {
   // Few places and halves of nonces, so that boxes meet, and lengths around the 1,024 bytes that fit.
   const few = fc.constantFrom(0, 1, 0x2000);
   const original = fc.record({
@@ -175,7 +175,7 @@ describe("boxes that someone has crafted", () => {
     }
   }
 
-  it("open as if nothing were remembered, whatever has opened before them", () => {
+  it("crafted boxes open as if nothing were remembered, whatever has opened before them", () => {
     const originals = fc.array(original, { minLength: 1, maxLength: 4 });
     const rounds = fc.array(fc.array(step, { maxLength: 30 }), { maxLength: 5 });
     const agrees = (pool: readonly Original[], steps: readonly (readonly Step[])[]) => {

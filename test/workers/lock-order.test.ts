@@ -4,10 +4,10 @@ import type { KeyWorker } from "../../src/vault/key-worker.js";
 import { passphrase } from "../../tools/rig/server.js";
 import { sharedBytes, startNewVault, unlockKeyWorker, verdict } from "../support/key-worker.js";
 
-describe("a lock of the key worker", () => {
+describe("locks of the key worker", () => {
   const costly = sharedBytes(`{"x":"${"\\\\n".repeat(20_000)}","operations":[]}`);
 
-  it("overtakes the operations in front of it, and signs the checkpoint that it carries before it wipes the key", async () => {
+  it("a lock overtakes the operations in front of it, and signs its checkpoint before it wipes the key", async () => {
     const worker = await startNewVault();
     const plan = () => verdict("planned", worker.call({ op: "plan", body: costly }));
     expect(await plan()).to.equal("planned");
@@ -19,7 +19,7 @@ describe("a lock of the key worker", () => {
     expect(await verdict("signed", worker.call({ op: "signCheckpoint", text: "t" }))).to.equal("VAULT_LOCKED");
   });
 
-  it("refuses nothing after the next unlock", async () => {
+  it("a lock refuses nothing after the next unlock", async () => {
     const worker = await startNewVault();
     for (let round = 0; round < 2; round++) {
       await worker.call({ op: "lock" });
@@ -28,7 +28,7 @@ describe("a lock of the key worker", () => {
     }
   });
 
-  it("of a header that is loaded cancels the derivations that wait, so that later ones begin", async () => {
+  it("a load of a header cancels the derivations that wait, so that later ones begin", async () => {
     const worker = await startNewVault();
     const bodies = Array.from({ length: 3 }, () => sharedBytes(`{"passphrase":"${passphrase}","force":true}`));
     const inits = bodies.map((body) => verdict("proposed", worker.call({ op: "init", body, logN: 10, now: 0 })));
@@ -43,7 +43,7 @@ describe("requests with large bodies", () => {
   const plan = (worker: KeyWorker) =>
     worker.call({ op: "plan", body: sharedBytes(`{"x":"${"a".repeat(2 ** 20)}","operations":[]}`) });
 
-  it("go to the key worker one at a time, so that others wait for one of them at most", async () => {
+  it("large bodies go to the key worker one at a time, so that other requests wait for one of them at most", async () => {
     const worker = await startNewVault();
     const order: string[] = [];
     const plans = Array.from({ length: 8 }, () => plan(worker).then(() => order.push("plan")));
@@ -53,7 +53,7 @@ describe("requests with large bodies", () => {
     expect(order).to.have.lengthOf(9);
   });
 
-  it("are refused by a lock that comes before their turn", async () => {
+  it("large bodies are refused by a lock that comes before their turn", async () => {
     const worker = await startNewVault();
     const plans = Array.from({ length: 8 }, () => verdict("planned", plan(worker)));
     const locked = worker.call({ op: "lock" });
@@ -63,7 +63,7 @@ describe("requests with large bodies", () => {
     expect(await verdict("planned", plan(worker))).to.equal("planned");
   });
 
-  it("are refused, and do not block later ones, when the thread is stopped", async () => {
+  it("large bodies are refused, and do not block later ones, when the thread is stopped", async () => {
     const worker = await startNewVault();
     const plans = Array.from({ length: 3 }, () => verdict("planned", plan(worker)));
     await worker.stop();

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { scratch, withScratch } from "../../workers/memory.js";
 
 describe("scratch memory", () => {
-  it("is wiped when its operation ends or fails, whatever its size", () => {
+  it("scratch memory of any size is wiped when its operation ends or fails", () => {
     const used: Uint8Array[] = [];
     const operation = () => {
       const mine = [16, 1_000, 300_000].map((length, i) => scratch(length).fill(i + 1));
@@ -18,7 +18,7 @@ describe("scratch memory", () => {
     expect(() => withScratch(() => withScratch(operation))).to.throw("inside withScratch");
   });
 
-  it("is wiped whatever the number of pieces, and reused", () => {
+  it("scratch memory is wiped after any number of pieces, and reused", () => {
     const used: Uint8Array[] = [];
     withScratch(() => {
       for (let piece = 0; piece < 600_000; piece++) used.push(scratch(1).fill(1));

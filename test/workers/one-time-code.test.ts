@@ -32,22 +32,22 @@ function foundAt(seconds: number, value: string): OneTimeCode | UnusableSeed | n
   return withScratch(() => oneTimeCode(utf8(value), seconds * 1000));
 }
 
-describe("a one-time code", () => {
+describe("one-time codes", () => {
   for (const [algorithm, seconds, code] of vectors) {
-    it(`agrees with RFC 6238: ${algorithm} at ${seconds} s`, () => {
+    it(`a code agrees with RFC 6238: ${algorithm} at ${seconds} s`, () => {
       const url = `otpauth://totp/Issuer:me?secret=${keys[algorithm]}&issuer=Issuer&algorithm=${algorithm}&digits=8`;
       expect(codeAt(seconds, url)?.code).to.equal(code);
     });
   }
 
-  it("has 6 digits and 30 seconds for a base32 secret, however it is spelled", () => {
+  it("a base32 secret gives 6 digits every 30 seconds, however it is spelled", () => {
     const spellings = [keys.SHA1, ` ${keys.SHA1.toLowerCase()}\n`, keys.SHA1.replace(/.{4}/g, "$& "), `${keys.SHA1}==`];
     for (const value of spellings) {
       expect(codeAt(59, value)).to.deep.equal({ code: "287082", validFor: 1, period: 30, isUrl: false });
     }
   });
 
-  it("honours the period of an otpauth URL", () => {
+  it("the period of an otpauth URL is honoured", () => {
     const url = `otpauth://totp/me?secret=${keys.SHA1}&period=60&digits=8`;
     expect(codeAt(119, url)).to.deep.equal({ code: "94287082", validFor: 1, period: 60, isUrl: true });
     expect(codeAt(60, url)?.validFor).to.equal(60);
@@ -79,7 +79,7 @@ describe("a one-time code", () => {
     ];
   }
   for (const [what, [value, code]] of Object.entries(spellings)) {
-    it(`is read from ${what}`, () => expect(codeAt(59, value)?.code).to.equal(code));
+    it(`a code is computed from ${what}`, () => expect(codeAt(59, value)?.code).to.equal(code));
   }
 
   const url = `otpauth://totp/me?secret=${keys.SHA1}`;
@@ -109,7 +109,7 @@ describe("a one-time code", () => {
     "more than 4096 bytes": [`${url}${"&".repeat(4096)}`, null],
   };
   for (const [what, [value, problem]] of Object.entries(refused)) {
-    it(`is refused for ${what}`, () => {
+    it(`a code is not computed from ${what}`, () => {
       const found = foundAt(59, value);
       if (problem === null) expect(found).to.equal(null);
       else expect(found).to.have.property("problem").that.matches(problem);
@@ -117,12 +117,12 @@ describe("a one-time code", () => {
   }
 });
 
-describe("the URL of a one-time code", () => {
+describe("URLs of one-time codes", () => {
   const secret = "another-secret-where-a-seed-should-be";
   const urls = ["algorithm", "digits", "period", "secret", "issuer"].map((field) => `${field}=${secret}`);
 
   for (const field of [...urls, `${secret}=1`, secret.slice(0, 16), `${secret.slice(0, 16)}=1`]) {
-    it(`becomes no string where it has ?${field}`, () => {
+    it(`a one-time code's URL becomes no string where it has ?${field}`, () => {
       const value = utf8(`otpauth://totp/me?x=1&${field}`);
       const made = stringsMadeBy(() => withScratch(() => oneTimeCode(value, 0)));
       expect(made.filter((text) => text.includes(secret.slice(0, 16)))).to.deep.equal([]);

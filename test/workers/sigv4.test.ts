@@ -53,9 +53,9 @@ function sign(request: string, { service = "service", headers = [], ...given }: 
   });
 }
 
-describe("a signature of AWS", () => {
+describe("signatures of AWS", () => {
   for (const { name, request, headers, sessionToken, signedHeaders, signature } of vectors) {
-    it(`agrees with the vector ${name}`, () => {
+    it(`a signature agrees with the vector ${name}`, () => {
       const secret = { ...accessKey, ...(sessionToken && { sessionToken }) };
       const credential = "Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request";
       const authorization = `authorization: AWS4-HMAC-SHA256 ${credential}, SignedHeaders=${signedHeaders}, Signature=${signature}`;
@@ -103,7 +103,7 @@ describe("a signature of AWS", () => {
     "a session token that is no text": [{ secret: { ...accessKey, sessionToken: 1 } }, /is not a JSON object/],
   };
   for (const [what, [given, says]] of Object.entries(refused)) {
-    it(`is not made for ${what}`, () => {
+    it(`a signature is not made for ${what}`, () => {
       const [line, ...others] = sign("GET /", given);
       expect(line).to.match(says);
       expect(others).to.deep.equal([]);

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { TransitState } from "../../workers/transit/state.js";
 
 describe("slices of batches with transit keys", () => {
-  it("are worked on one in each iteration of the event loop, however many batches there are, in turn", async () => {
+  it("slices of batches run one in each iteration of the event loop, and their batches take turns", async () => {
     const state = new TransitState();
     let iteration = 0;
     let isCounting = true;

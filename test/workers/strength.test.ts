@@ -25,8 +25,10 @@ describe("the estimate of strength", () => {
   });
   const score = (text: string) => strengthScore(Buffer.from(text), words);
 
-  for (const text of weak) it(`is weak for ${JSON.stringify(text)}`, () => expect(score(text)).to.be.below(3));
-  for (const text of strong) it(`is strong for ${JSON.stringify(text)}`, () => expect(score(text)).to.be.at.least(3));
+  for (const text of weak)
+    it(`the passphrase ${JSON.stringify(text)} is weak`, () => expect(score(text)).to.be.below(3));
+  for (const text of strong)
+    it(`the passphrase ${JSON.stringify(text)} is strong`, () => expect(score(text)).to.be.at.least(3));
 
   it("agrees with zxcvbn about which of these are weak, and in most scores", async () => {
     const [{ ZxcvbnFactory }, common, english] = await Promise.all([
@@ -45,7 +47,7 @@ describe("the estimate of strength", () => {
     expect(near).to.have.lengthOf(rows.length);
   });
 
-  it("is strong for random values of 72 bits, and any length is judged", () => {
+  it("random values of 72 bits are strong, and any length is judged", () => {
     for (let i = 0; i < 200; i++) expect(score(randomBytes(9).toString("base64"))).to.be.at.least(2);
     for (let i = 0; i < 200; i++) expect(score(randomBytes(12).toString("base64"))).to.be.at.least(3);
     expect(score("x".repeat(1_000_000))).to.be.below(3);

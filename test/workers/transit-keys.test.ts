@@ -35,7 +35,7 @@ describe("transit keys in the key worker", () => {
     return parsed((await call(reserved.blob)).response);
   }
 
-  it("open under their own name only, and never as a secret", async () => {
+  it("a transit key opens under its own name only, and never as a secret", async () => {
     const blob = await mustCreate("k");
     const calls = [
       worker().call({ op: "showTransitKey", name: "other", blob: copyOf(blob) }),
@@ -47,7 +47,7 @@ describe("transit keys in the key worker", () => {
     expect(verdicts).to.deep.equal(["INTEGRITY", "INTEGRITY", "INTEGRITY", "opens"]);
   });
 
-  it("are refused with any byte changed or under another name, also after they were used", async () => {
+  it("a transit key with any byte changed or under another name is refused, also after it was used", async () => {
     const blob = await mustCreate("k");
     const { ciphertext } = await use(blob, "encrypt", { plaintext: base64("hello") });
     const decrypt = (changed: Bytes, name = "k") => verdict("used", use(changed, "decrypt", { ciphertext }, name));
@@ -60,7 +60,7 @@ describe("transit keys in the key worker", () => {
     expect(await decrypt(blob, "other")).to.equal("INTEGRITY");
   });
 
-  it("let a private part out only where they were made exportable", async () => {
+  it("a private part is exported only where its key was made exportable", async () => {
     const [kept, exportable] = [await mustCreate("k"), await mustCreate("k", { exportable: true })];
     expect(await verdict("out", worker().call({ op: "exportTransitKey", name: "k", blob: kept }))).to.equal(
       "BAD_REQUEST",
@@ -70,7 +70,7 @@ describe("transit keys in the key worker", () => {
     expect(Buffer.from(keys["1"] ?? "", "base64")).to.have.length(32);
   });
 
-  it("reserve messages in a blob that must come back, before they encrypt", async () => {
+  it("messages are reserved in a blob that must come back, before the key encrypts", async () => {
     const blob = await mustCreate("k");
     const body = () => bodyOf({ plaintext: base64("hello") });
     const encrypt = (current: Bytes) =>
@@ -83,7 +83,7 @@ describe("transit keys in the key worker", () => {
     expect(await use(blob, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
   });
 
-  it("give each of many uses that are sent at once its own result", async () => {
+  it("each of many concurrent uses gets its own result", async () => {
     const blob = await mustCreate("k");
     const { ciphertext } = await use(blob, "encrypt", { plaintext: base64("hello") });
     const unused = await mustCreate("unused");
@@ -105,7 +105,7 @@ describe("transit keys in the key worker", () => {
     for (const results of sent) expect(await Promise.all(results)).to.deep.equal(expected);
   });
 
-  it("read each input of a batch for itself", async () => {
+  it("each input of a batch is read for itself", async () => {
     const blob = await mustCreate("k");
     const batch = [
       { plaintext: base64("one") },
@@ -125,7 +125,7 @@ describe("transit keys in the key worker", () => {
     expect(back.results.map(({ plaintext, code }) => plaintext ?? code)).to.deep.equal([base64("one"), "BAD_REQUEST"]);
   });
 
-  it("refuse options of Vault that they do not have, and wrong bodies", async () => {
+  it("options of Vault that a key does not have, and wrong bodies, are refused", async () => {
     const blob = await mustCreate("k");
     const call = (body: object) => verdict("done", use(blob, "encrypt", body));
     const bodies = [
@@ -148,7 +148,7 @@ describe("transit keys in the key worker", () => {
     expect(await verdict("made", created)).to.equal("BAD_REQUEST");
   });
 
-  it("decrypt with earlier versions down to the lowest that is allowed", async () => {
+  it("earlier versions decrypt down to the lowest that is allowed", async () => {
     const first = await mustCreate("k");
     const { ciphertext } = await use(first, "encrypt", { plaintext: base64("hello") });
     const change = { op: "changeTransitKey", name: "k", now } as const;
@@ -165,7 +165,7 @@ describe("transit keys in the key worker", () => {
     ]);
   });
 
-  it("sign with the version that is stored, also when another one had its number", async () => {
+  it("a signature is made with the stored version, also when another one had its number", async () => {
     const first = await mustCreate("k", { type: "ed25519" });
     const rotated = async () => {
       const change = { op: "changeTransitKey", change: "rotate", name: "k", now } as const;

@@ -65,12 +65,12 @@ const kinds: readonly (readonly [kind: string, type: KeyType, options: SignOptio
 
 describe("the algorithms of transit keys", () => {
   for (const [kind, type, how] of kinds) {
-    it(`verify ${kind} as Wycheproof does`, () => {
+    it(`${kind} verifies as Wycheproof says`, () => {
       const verdict = (one: Case) => verify(type, publicKey(one), one.message, one.signature, how);
       expect(wrongOnes(kind, verdict)).to.deep.equal(kind === "rsa-pss" ? otherSalts : []);
     });
     if (kind === "ed25519") continue;
-    it(`verify ${kind} of a digest as Wycheproof does of the message`, () => {
+    it(`${kind} of a digest verifies as Wycheproof says of the message`, () => {
       const digest = ({ message }: Case) => createHash("sha256").update(message).digest();
       const verdict = (one: Case) =>
         verify(type, publicKey(one), digest(one), one.signature, { ...how, isDigest: true });
@@ -78,7 +78,7 @@ describe("the algorithms of transit keys", () => {
     });
   }
 
-  it("decrypt RSA-OAEP as Wycheproof does", () => {
+  it("RSA-OAEP decrypts as Wycheproof says", () => {
     const verdict = ({ key, message, signature }: Case) =>
       decryptOaep(createPrivateKey({ key, format: "der", type: "pkcs8" }), signature)?.every(
         (byte, i) => byte === message[i],
@@ -86,12 +86,12 @@ describe("the algorithms of transit keys", () => {
     expect(wrongOnes("rsa-oaep", verdict)).to.deep.equal([]);
   });
 
-  it("verify HMAC-SHA-256 as Wycheproof does", () => {
+  it("HMAC-SHA-256 verifies as Wycheproof says", () => {
     const verdict = ({ key, message, signature }: Case) => verifyHmac(key, "sha256", message, signature);
     expect(wrongOnes("hmac", verdict)).to.deep.equal([]);
   });
 
-  it("decrypt AES-256-GCM as Wycheproof does", () => {
+  it("AES-256-GCM decrypts as Wycheproof says", () => {
     const wrong = aes256GcmCases.filter(([, , isValid, key, nonce, aad, plaintext, ciphertext, tag]) =>
       withScratch(() => {
         const opened = decryptGcm(hex(key), hex(nonce + ciphertext + tag), hex(aad));
@@ -101,14 +101,14 @@ describe("the algorithms of transit keys", () => {
     expect(wrong.map(([id]) => id)).to.deep.equal([]);
   });
 
-  it("never use a nonce twice", () => {
+  it("2,000 encryptions use 2,000 nonces", () => {
     const nonces = Array.from({ length: 2_000 }, () =>
       withScratch(() => Buffer.from(encryptGcm(makePrivatePart("hmac"), hex(""), hex(""))).toString("hex", 0, 12)),
     );
     expect(new Set(nonces).size).to.equal(nonces.length);
   });
 
-  it("sign digests with ECDSA so that OpenSSL verifies the message", () => {
+  it("a digest signed with ECDSA is verified by OpenSSL as the message", () => {
     const message = Buffer.from("message");
     const digest = createHash("sha256").update(message).digest();
     for (let round = 0; round < 40; round++) {
