@@ -402,7 +402,7 @@ describe("the source tree", () => {
     ["globalThis.fetch(url);", "global"],
   ];
   for (const [code, ...found] of uses) {
-    it(`finds ${found.join() || "no global"} in ${code}`, () => expect(globalsIn(code)).to.deep.equal(found));
+    it(`the scan finds ${found.join() || "no global"} in ${code}`, () => expect(globalsIn(code)).to.deep.equal(found));
   }
 
   it("the source tree enters a folder only by the files that the table names", () => {
@@ -436,7 +436,7 @@ describe("the source tree", () => {
     ["src/new-room/file", 'import { VaultError } from "../errors.js";'],
   ];
   for (const [file, code] of forbidden) {
-    it(`refuses ${code} in ${file}`, () => {
+    it(`the import rules refuse ${code} in ${file}`, () => {
       expect(importsOf(file, code).map(isAllowed)).to.deep.equal([false]);
     });
   }

@@ -59,24 +59,25 @@ const initRows: readonly Row[] = [
 
 describe("the model of a vault that changes", () => {
   for (const [name, history, allowed, wrong] of rows) {
-    it(`judges: ${name}`, () => judge(history, false, allowed, wrong));
+    it(`the model judges ${name}`, () => judge(history, false, allowed, wrong));
   }
 
   for (const [name, history, allowed, wrong] of initRows) {
-    it(`judges after an acknowledged init: ${name}`, () => judge(`${history},init!`, false, allowed, wrong));
-    it(`judges after an unacknowledged init that happened: ${name}`, () => judge(history, true, allowed, wrong));
+    it(`the model judges after an acknowledged init: ${name}`, () => judge(`${history},init!`, false, allowed, wrong));
+    it(`the model judges after an unacknowledged init that happened: ${name}`, () =>
+      judge(history, true, allowed, wrong));
   }
 
-  it("keeps everything after an unacknowledged init that did not happen", () => {
+  it("the model keeps everything after an unacknowledged init that did not happen", () => {
     judge("a=1,init?,b=2", false, [{ a: "1", b: "2" }], [{}, { a: "1" }, { b: "2" }]);
   });
 
-  it("allows a put on either side of a concurrent init, and is certain of the next put", () => {
+  it("the model allows a put on either side of a concurrent init, and is certain of the next put", () => {
     judge("a=1?,init?,init!,a!", false, [{}, { a: "1" }], [{ a: "2" }]);
     judge("a=1?,init?,init!,a!,a=2", false, [{ a: "2" }], [{}, { a: "1" }]);
   });
 
-  it("takes what was found as certain for the next round", () => {
+  it("the model takes what was found as certain for the next round", () => {
     const lane = laneAfter("a=1?");
     lane.crash(false);
     lane.settle({ a: "1" });
@@ -90,12 +91,12 @@ describe("the model of a vault that changes", () => {
     ["a=1?,a!", "b="],
   ];
   for (const [history, wrong] of answers) {
-    it(`refuses the acknowledgement of ${wrong} after "${history}", where no secret is`, () => {
+    it(`the model refuses the acknowledgement of ${wrong} after "${history}", where no secret is`, () => {
       expect(() => laneAfter(`${history},${wrong}`)).to.throw("was answered with 200");
     });
   }
 
-  it("takes a delete either way beside an init", () => {
+  it("the model allows a delete on either side of a concurrent init", () => {
     for (const status of [200, 404]) {
       const lane = laneAfter("a=1,init?");
       lane.begin(batch([["a", ""]]));
@@ -103,14 +104,14 @@ describe("the model of a vault that changes", () => {
     }
   });
 
-  it("allows a delete that was begun before two inits, and a put on either side of them", () => {
+  it("the model allows a delete that was begun before two inits, and a put on either side of them", () => {
     judge("a=1,a=?,init?,init!,init?,init!,a!", false, [{}], [{ a: "1" }]);
     judge("a=1,a=2?,init?,init!,init?,init!,a!", false, [{}, { a: "2" }], [{ a: "1" }]);
     judge("a=1,a=2?,init?,init!,init?,a!", false, [{}, { a: "2" }], [{ a: "1" }]);
     judge("a=1,a=2?,init?,init!,init?,a!,b=3", true, [{}, { b: "3" }, { a: "2", b: "3" }], [{ a: "1" }, { a: "2" }]);
   });
 
-  it("refuses two changes at once", () => {
+  it("the model refuses two changes at the same time", () => {
     expect(() => laneAfter("a=1?,b=2?")).to.throw("two changes");
   });
 });

@@ -29,7 +29,7 @@ const tellEvery = 1_000;
 describe("concurrent clients", function () {
   this.timeout(0);
 
-  it(`see one order of operations, conditions, moves, the trash and batches on each pair of paths (${histories} histories of ${clients} clients)`, async () => {
+  it(`clients see one order of all operations on each pair of paths (${histories} histories of ${clients} clients)`, async () => {
     const server = await startProcess();
     await mustInit(server);
     await checkPaths([server], histories);
@@ -42,7 +42,7 @@ describe("concurrent clients of three servers on one database", function () {
     needsPostgres(this);
   });
 
-  it(`see one order of operations, conditions, moves, the trash and batches (${sharedHistories} histories)`, async () => {
+  it(`clients of three servers on one database see one order of all operations (${sharedHistories} histories)`, async () => {
     const [first, ...others] = await startSharedServers(await startSharedDatabase(), 3);
     await mustInit(first);
     for (const other of others) await mustUnlock(other);

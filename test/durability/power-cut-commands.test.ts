@@ -32,11 +32,11 @@ async function cutDuring(disk: Disk, home: string, command: readonly string[], a
 
 const moments = Array.from({ length: cuts }, (_, n) => n % 2 === 1);
 
-describe(`a power cut (${cuts} of each)`, function () {
+describe("power cuts during commands", function () {
   this.timeout(0);
   if (isMissing(whyNoDisk())) return;
 
-  it("during a backup leaves a whole archive or none; an acknowledged one is there", async () => {
+  it(`${cuts} power cuts during a backup each leave a whole archive or none; an acknowledged one is there`, async () => {
     const server = await startFilled();
     const disk = new Disk();
     for (const [n, atEnd] of moments.entries()) {
@@ -47,7 +47,7 @@ describe(`a power cut (${cuts} of each)`, function () {
     }
   });
 
-  it("during a restore leaves the whole vault or none; the restore can be repeated", async () => {
+  it(`${cuts} power cuts during a restore each leave the whole vault or none; the restore can be repeated`, async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));
@@ -60,7 +60,7 @@ describe(`a power cut (${cuts} of each)`, function () {
     }
   });
 
-  it("during a token rotate leaves the old token or the new one, whole", async () => {
+  it(`${cuts} power cuts during a token rotate each leave the old token or the new one, whole`, async () => {
     const disk = new Disk();
     const home = join(disk.directory, "home");
     await (await startProcess([], { STRONGROOM_HOME: home })).stop();

@@ -49,7 +49,7 @@ class Provider {
 type Rig = { readonly provider: Provider; readonly port: number; readonly args: readonly string[] };
 
 describe("a refresh and kill -9", () => {
-  it(`between response and store, ${kills} times: the next request works where the provider takes the vault's token, else it says reauthorize (seed ${runSeed})`, async function () {
+  it(`${kills} kills during a refresh each leave a working token or an error that says reauthorize (seed ${runSeed})`, async function () {
     this.timeout(0);
     const random = new Random(runSeed);
     const provider = new Provider();

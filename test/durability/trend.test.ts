@@ -13,13 +13,13 @@ function series(slope: number, noise: number): Sample[] {
 }
 
 describe("the soak's trend test", () => {
-  it("finds the slope of a line without spread", () => {
+  it("the trend test finds the slope of a line without spread", () => {
     const { slope, spread } = trendOf(series(7, 0));
     expect(slope).to.be.closeTo(7, 1e-9);
     expect(spread).to.be.closeTo(0, 1e-9);
   });
 
-  it("finds a slope in noise to within its spread", () => {
+  it("the trend test finds a slope in noise to within its spread", () => {
     const { slope, spread } = trendOf(series(7, 20));
     expect(spread).to.be.within(0.5, 5);
     expect(Math.abs(slope - 7)).to.be.below(3 * spread);
@@ -34,12 +34,12 @@ describe("the soak's trend test", () => {
     ["a steep rise in much noise", 200, 50, true],
   ];
   for (const [name, slope, noise, expected] of rows) {
-    it(`says of ${name} that it ${expected ? "rises" : "is level"}`, () => {
+    it(`the trend test says of ${name} that it ${expected ? "rises" : "is level"}`, () => {
       expect(rises(trendOf(series(slope, noise)), 32)).to.equal(expected);
     });
   }
 
-  it("rejects two samples", () => {
+  it("the trend test rejects two samples", () => {
     expect(() => trendOf(series(1, 0).slice(0, 2))).to.throw("three samples");
   });
 });

@@ -34,7 +34,7 @@ function isRunning(group = 0): boolean {
 }
 
 describe("the demonstration of key isolation", () => {
-  it("refuses an unknown flag, and names the one that it has", async () => {
+  it("the demonstration refuses an unknown flag, and names the one that it has", async () => {
     const { child, output } = begin("--jsn");
     const { code, stdout, stderr } = await output.ended;
     expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
@@ -42,7 +42,7 @@ describe("the demonstration of key isolation", () => {
     expect(isRunning(child.pid)).to.equal(false);
   });
 
-  it("leaves no server and no file behind when its reader ends, as head does", async function () {
+  it("the demonstration leaves no server and no file behind when its reader ends, as head does", async function () {
     needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
     this.timeout(0); // at a load of 25, a search of the whole memory takes minutes
     const { child, output, directory } = begin();

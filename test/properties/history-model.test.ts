@@ -203,7 +203,7 @@ function versionsTarget(at: string): string {
 }
 
 describe("the history of secrets against a model", () => {
-  it("agrees over random sequences of changes, restarts and settings", async function () {
+  it("secrets and their history agree with the model over random sequences of changes, restarts and settings", async function () {
     this.timeout(0);
     const numRuns = Number(process.env["STRONGROOM_HISTORY_RUNS"] ?? 4);
     const agrees = async (steps: readonly Step[]) => {

@@ -40,8 +40,8 @@ function randomBound(random: Random): string {
   return path.slice(0, random.below(path.length + 1));
 }
 
-describe("a list with the paths of a client token", () => {
-  it(`equals a filter by hand, in ${lists} random lists and pages`, async () => {
+describe("lists for a client token with paths", () => {
+  it(`a token's list equals a filter by hand, in ${lists} random lists and pages`, async () => {
     const random = new Random(7);
     for (let i = 0; i < lists; i += 10) {
       const { paths, list } = randomVault(random);
@@ -61,7 +61,7 @@ describe("a list with the paths of a client token", () => {
     }
   });
 
-  it("asks the store for nothing outside of them", async () => {
+  it("a token's list asks the store for nothing outside of the token's paths", async () => {
     const asked: string[] = [];
     const list = async (prefix: string) => {
       asked.push(prefix);

@@ -53,11 +53,11 @@ function keeping(take: string): string {
     };`;
 }
 
-describe("strongroom prove finds", function () {
+describe("servers that prove must fail", function () {
   this.timeout(0);
   before(needsForeignMemory);
 
-  it("a server that keeps the key after a lock, with changed program files, and one that the build did not make", async () => {
+  it("prove fails a server that keeps the key after a lock, with changed program files and a foreign build", async () => {
     const copy = copyOfPackage();
     const file = join(copy, "dist", "workers", "key-worker.cjs");
     const cipher = /this\.#cipher = .*"aes-256-cfb", key, /;
@@ -91,7 +91,7 @@ describe("strongroom prove finds", function () {
     expect(failures).to.match(/^program: files that are not in the list: dist\/program\/added.cjs$/m);
   });
 
-  describe("in a server that keeps requests as strings, with a heap snapshot and a changed header:", () => {
+  describe("a server that keeps requests as strings, with a heap snapshot and a changed header", () => {
     let failures = "";
     before(async () => {
       // The snapshot is a thread's: that of the server makes it much larger, and its memory is searched.
@@ -116,15 +116,15 @@ describe("strongroom prove finds", function () {
       failures = failuresOf(proven).join("\n");
     });
 
-    it("the passphrase in memory", () => {
+    it("prove finds the passphrase in memory", () => {
       expect(failures).to.match(/^known-keys: unlocked: copies of the passphrase.*: [1-9].*raw/m);
     });
 
-    it("a value in a heap snapshot that a debugger left", () => {
+    it("prove finds a value in a heap snapshot that a debugger left", () => {
       expect(failures).to.match(/^disk: files that hold a value: .*debug\.heapsnapshot/m);
     });
 
-    it("a slot added to the header by an attacker", () => {
+    it("prove finds a slot added to the header by an attacker", () => {
       expect(failures).to.contain("MAC over all slots of the header: does not match");
       expect(failures).to.contain("slots in the header, as the server lists its keys: 0bdd38mn, passphrase");
     });

@@ -69,11 +69,11 @@ describe("a statement on a table that has just grown", () => {
     ["page with a prefix and metadata", 2_500, (store) => store.listWithHeads("app/1", "", 1_000, 4_096)],
   ];
   for (const [name, most, work] of works)
-    it(`reads at most ${most} of ${secrets} rows: ${name}`, async () => {
+    it(`a statement reads at most ${most} of ${secrets} rows: ${name}`, async () => {
       expect((await read(work)).rows).to.be.at.most(most);
     });
 
-  it("reads each page about once, not once for each row: snapshot", async () => {
+  it("a snapshot reads each page about once, not once for each row", async () => {
     const { rows, pages } = await read((store) => store.snapshot(), 3_000);
     expect(rows).to.be.at.least(3_000);
     expect(pages).to.be.at.most(300);

@@ -73,7 +73,7 @@ describe("a store in PostgreSQL that another server shares", () => {
     return [...stores];
   }
 
-  it("calls back, and refuses all but the header, once another one has replaced vault or header", async () => {
+  it("a store calls back when another server has replaced vault or header, then refuses all but the header", async () => {
     for (const replace of ["vault", "header"] as const) {
       const [first, second] = await openTwo();
       const { generation } = second;
@@ -109,7 +109,7 @@ describe("a store in PostgreSQL that another server shares", () => {
     }
   });
 
-  it("commits on bases that are unchanged only, and names the one that is not", async () => {
+  it("a store commits on unchanged bases only, and names the one that changed", async () => {
     const [first, second] = await openTwo();
     await first.commit(["a", "b"].map((path) => ({ path, blob: blobOf(path) })));
     const bases = ["a", "b"].map((path) => ({ path, tag: blobTag(blobOf(path)) }));
@@ -122,7 +122,7 @@ describe("a store in PostgreSQL that another server shares", () => {
     expect(await second.list("", "", 9)).to.deep.equal(["b", "c"]);
   });
 
-  it("lists names with heads that end with the metadata", async () => {
+  it("a store lists names with heads that end with the metadata", async () => {
     const [first, second] = await openTwo();
     await first.commit(
       ["a/1", "a/2", "b", "short"].map((path) => ({ path, blob: path === "short" ? bytes("x") : blobOf(path) })),
@@ -141,7 +141,7 @@ describe("a store in PostgreSQL that another server shares", () => {
     expect(await seen("none", 9, 999)).to.deep.equal([]);
   });
 
-  it("lets one server at a time do what one is enough for", async () => {
+  it("one of several servers at a time does what one is enough for", async () => {
     const [first, second] = await openTwo();
     const ran: string[] = [];
     const asSecond = (name: string) => second.alone(async () => void ran.push(name));
