@@ -14,7 +14,7 @@ import { type Loaders, pacedStream, sendPaced, settle } from "./measure.js";
 import type { Options } from "./options.js";
 import { processCpu, processMemory, totalCpu } from "./process-usage.js";
 import { type StrongroomSubject, startProgram, startStrongroom } from "./subjects.js";
-import { pathOf } from "./vaults.js";
+import { numberedPath } from "./vaults.js";
 
 const streams = 1000;
 
@@ -63,7 +63,7 @@ async function startRig({ nodeFlags }: Options): Promise<Rig> {
   };
   const subject = await startStrongroom(join(directory, "home"), { environment, nodeFlags });
   await mustInit(subject.server);
-  await mustPut(subject.server, pathOf(0), "v".repeat(200));
+  await mustPut(subject.server, numberedPath(0), "v".repeat(200));
   await mustPut(subject.server, "used/key", "credential-of-the-benchmark");
   await bind(subject.server, "used/key", { host: "localhost", port, private: true });
   return {
@@ -103,7 +103,7 @@ async function measureStreams(rig: Rig, pacer: Loaders["pacer"], options: Option
 /** Returns the p99 of gets at a fixed rate, in milliseconds. */
 async function measureGets({ subject }: Rig, pacer: Loaders["pacer"], options: Options): Promise<number> {
   const seconds = Math.max(leastSeconds, options.seconds);
-  const requests = [{ method: "GET" as const, path: `/v1/secrets/${pathOf(0)}` }];
+  const requests = [{ method: "GET" as const, path: `/v1/secrets/${numberedPath(0)}` }];
   const paced = [pacedStream(subject, { connections: 8, requests }, perSecond)];
   return (await sendPaced(pacer, { url: subject.url, paced, seconds }))[0]?.p99 ?? Number.NaN;
 }

@@ -9,11 +9,11 @@ import { join } from "node:path";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../tools/rig/clean-up.js";
 import { mustGet, mustLock, mustUnlock } from "../tools/rig/test-client.js";
 import { found, type Outcome, ratios } from "./figures.js";
-import { alternate, findingsOf, settle, startLoaders, type Workload } from "./measure.js";
+import { alternate, compareSeries, settle, startLoaders, type Workload } from "./measure.js";
 import { type Options, readOptions, runCommand, sharedUsage, show, UsageError } from "./options.js";
 import { processCpu, totalCpu } from "./process-usage.js";
 import { type StartOptions, type StrongroomSubject, startStrongroom } from "./subjects.js";
-import { filledHome, pathOf } from "./vaults.js";
+import { filledHome, numberedPath } from "./vaults.js";
 import { batch, get, getSecrets, list, listSecrets, put } from "./workloads.js";
 
 const workloads: Readonly<Record<string, { readonly secrets: number; readonly workload: Workload }>> = {
@@ -82,7 +82,7 @@ async function* outcomes(sides: readonly [Side, Side], options: Options): AsyncG
       const subjects: StrongroomSubject[] = [];
       for (const side of sides) subjects.push(await unlocked(side, load.secrets));
       const series = await alternate(loaders, subjects, load.workload, options);
-      yield { title: name, findings: findingsOf(series) };
+      yield { title: name, findings: compareSeries(series) };
     } else if (measureCpu !== undefined) yield await compareLifecycle(name, measureCpu, sides, options);
     await cleanUpTo(mark);
   }
@@ -128,7 +128,7 @@ async function cpuOfRelock(subject: StrongroomSubject): Promise<number> {
   const before = used(subject);
   await mustLock(server);
   await mustUnlock(server);
-  await mustGet(server, pathOf(0));
+  await mustGet(server, numberedPath(0));
   await settle(subject);
   return used(subject) - before;
 }

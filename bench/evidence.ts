@@ -9,7 +9,7 @@ import type { Options } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import type { PacedReport } from "./programs/paced-load.js";
 import { type Hog, type StrongroomSubject, startHog, startStrongroom } from "./subjects.js";
-import { filledHome, pathOf } from "./vaults.js";
+import { filledHome, numberedPath } from "./vaults.js";
 import { get, getSecrets } from "./workloads.js";
 
 const connections = 64;
@@ -121,7 +121,7 @@ type ProveRun = Machine & { readonly watched: PacedReport; readonly busy: PacedR
 
 /** Gets beside a process that only keeps a processor busy, then beside `prove`. */
 async function proveRun({ pacer }: Loaders, subject: StrongroomSubject, hog: Hog): Promise<ProveRun> {
-  const requests = [{ method: "GET" as const, path: `/v1/secrets/${pathOf(0)}` }];
+  const requests = [{ method: "GET" as const, path: `/v1/secrets/${numberedPath(0)}` }];
   const paced = [pacedStream(subject, { connections: 8, requests }, perSecond)];
   const load = { url: subject.url, paced, seconds: proveSeconds };
   hog.go();

@@ -19,7 +19,7 @@ export function median(values: readonly number[]): number {
   return (lower + upper) / 2;
 }
 
-export function spreadOf(values: readonly number[]): Spread {
+export function spreadAcross(values: readonly number[]): Spread {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) };
 }
 
@@ -30,7 +30,7 @@ export function ratios(values: readonly number[], to: readonly number[]): number
 }
 
 export function found(what: string, values: readonly number[], unit: Unit): Finding {
-  return { what, value: spreadOf(values), unit };
+  return { what, value: spreadAcross(values), unit };
 }
 
 /** The table for a terminal. */

@@ -133,7 +133,7 @@ const figures = {
 } as const;
 
 /** The first series' figures, and their ratios to those of each other series. */
-export function findingsOf([first, ...others]: readonly Series[]): Finding[] {
+export function compareSeries([first, ...others]: readonly Series[]): Finding[] {
   if (first === undefined) return [];
   return Object.entries(figures).flatMap(([what, [unit, figure]]) => {
     const ours = first.samples.map(figure);

@@ -14,7 +14,7 @@ import { type Loaders, type Sample, takeSample, type Workload } from "./measure.
 import { type Options, UsageError } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import { type StrongroomSubject, type Subject, startStrongroom } from "./subjects.js";
-import { pathOf } from "./vaults.js";
+import { numberedPath } from "./vaults.js";
 
 const connections = 64;
 const perBatch = 1000;
@@ -44,8 +44,8 @@ const uses: readonly Use[] = [
   },
 ];
 
-function one(name: string, path: string, bodyOf: (contender: Contender) => object): Use {
-  const workload = (contender: Contender) => ({ connections, requests: [post(path, bodyOf(contender))] });
+function one(name: string, path: string, makeBody: (contender: Contender) => object): Use {
+  const workload = (contender: Contender) => ({ connections, requests: [post(path, makeBody(contender))] });
   return { name, perRequest: 1, workload };
 }
 
@@ -96,7 +96,7 @@ export async function startRaft(program: string, { server }: StrongroomSubject, 
   const port = { vaultPort, certificate, token: String(made.root_token) };
   await must(port, "PUT", "sys/unseal", { key: made.keys[0] });
   await untilReady(() => must(port, "POST", "sys/mounts/kv", { type: "kv", options: { version: "1" } }));
-  for (let n = 0; n < secrets; n++) await must(port, "POST", `kv/${pathOf(n)}`, { value: "v".repeat(200) });
+  for (let n = 0; n < secrets; n++) await must(port, "POST", `kv/${numberedPath(n)}`, { value: "v".repeat(200) });
   const url = `https://127.0.0.1:${vaultPort}`;
   const subject = { ...baoSubject(child, url, port.token), name: "OpenBao (raft, KV version 1)" };
   const toKv = (path: string) => path.replace("/v1/secrets/", "/v1/kv/");

@@ -12,7 +12,7 @@ import { settle } from "./measure.js";
 import type { Options } from "./options.js";
 import { processCpu, processMemory, totalCpu } from "./process-usage.js";
 import { type StrongroomSubject, startStrongroom } from "./subjects.js";
-import { filledHome, pathOf } from "./vaults.js";
+import { filledHome, numberedPath } from "./vaults.js";
 
 /** CPU in milliseconds, of the whole process; the largest memory so far in MiB. */
 type Cost = { readonly cpu: number; readonly memory: number };
@@ -69,7 +69,7 @@ async function costsOfServer(home: string): Promise<[string, Cost][]> {
   await mustUnlock(server);
   const costs: [string, Cost][] = [
     ["start", start],
-    ["get", await measureCost(subject, () => mustGet(server, pathOf(42)))],
+    ["get", await measureCost(subject, () => mustGet(server, numberedPath(42)))],
     ["page of 100, first", await measureCost(subject, () => mustList(server, "?limit=100"))],
     ["page of 100, again", await measureCost(subject, () => mustList(server, "?limit=100"))],
     ["list of all, first", await measureCost(subject, () => mustList(server))],

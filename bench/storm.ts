@@ -13,7 +13,7 @@ import type { Options } from "./options.js";
 import { processMemory } from "./process-usage.js";
 import type { PacedReport, PacedStream } from "./programs/paced-load.js";
 import { type Hog, type StrongroomSubject, startHog, startStrongroom } from "./subjects.js";
-import { pathOf } from "./vaults.js";
+import { numberedPath } from "./vaults.js";
 
 export const unlocks = {
   connections: 16,
@@ -52,7 +52,7 @@ export async function startStormSubject({ nodeFlags }: Options): Promise<Strongr
   const home = join(temporaryDirectory(), "home");
   const subject = await startStrongroom(home, { environment: { STRONGROOM_SCRYPT_LOG_N: "17" }, nodeFlags });
   await mustInit(subject.server);
-  await mustPut(subject.server, pathOf(0), "v".repeat(200));
+  await mustPut(subject.server, numberedPath(0), "v".repeat(200));
   return subject;
 }
 
@@ -78,7 +78,7 @@ async function stormRound(
 
 function probeStreams(subject: StrongroomSubject): PacedStream[] {
   const of = (path: string) => pacedStream(subject, { connections: 8, requests: [{ method: "GET", path }] }, perSecond);
-  return [of("/v1/status"), of(`/v1/secrets/${pathOf(0)}`)];
+  return [of("/v1/status"), of(`/v1/secrets/${numberedPath(0)}`)];
 }
 
 function stormFindings(rounds: readonly Round[]): Finding[] {

@@ -9,7 +9,7 @@ import type { Options } from "./options.js";
 import type { TableLoad } from "./programs/table.js";
 import { startStormSubject, unlocks } from "./storm.js";
 import { type Subject, startBare, startDurableServer, startProgram, startStrongroom } from "./subjects.js";
-import { filledHome, pathOf } from "./vaults.js";
+import { filledHome, numberedPath } from "./vaults.js";
 import { get, getSecrets, put } from "./workloads.js";
 
 const leastSeconds = 5;
@@ -36,7 +36,10 @@ export async function* showTables({ loader }: Loaders, options: Options): AsyncG
   };
   const strongroom = await startStrongroom(await filledHome(getSecrets), { nodeFlags: options.nodeFlags });
   await mustUnlock(strongroom.server);
-  const bare = await startBare(Buffer.from(JSON.stringify(await mustGet(strongroom.server, pathOf(0)))), strongroom);
+  const bare = await startBare(
+    Buffer.from(JSON.stringify(await mustGet(strongroom.server, numberedPath(0)))),
+    strongroom,
+  );
   const durable = await startDurableServer(strongroom);
   const bao = baoVersion(options.bao) === null ? [] : [await startRaft(options.bao, strongroom, getSecrets)];
   const rows = [

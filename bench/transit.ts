@@ -22,7 +22,7 @@ import type { Options } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import type { PacedReport } from "./programs/paced-load.js";
 import { type StrongroomSubject, startHog, startStrongroom } from "./subjects.js";
-import { pathOf } from "./vaults.js";
+import { numberedPath } from "./vaults.js";
 import { getSecrets, get as getWorkload } from "./workloads.js";
 
 const connections = 64;
@@ -34,7 +34,7 @@ type Named = { readonly name: string; readonly workload: Workload };
 export async function* measureTransit(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
   const subject = await startStrongroom(join(temporaryDirectory(), "home"), { nodeFlags: options.nodeFlags });
   await mustInit(subject.server);
-  for (let n = 0; n < getSecrets; n++) await mustPut(subject.server, pathOf(n), "v".repeat(200));
+  for (let n = 0; n < getSecrets; n++) await mustPut(subject.server, numberedPath(n), "v".repeat(200));
   const single = await singleUses(subject);
   const samples = new Map<string, Sample[]>();
   const named = [{ name: "get", workload: getWorkload(connections) }, ...single, batchedEncrypt(single)];

@@ -5,7 +5,7 @@ import { type Loaders, type Sample, takeSample, type Workload } from "./measure.
 import type { Options } from "./options.js";
 import { totalCpu } from "./process-usage.js";
 import { type StrongroomSubject, startStrongroom } from "./subjects.js";
-import { filledHome, pathOf } from "./vaults.js";
+import { filledHome, numberedPath } from "./vaults.js";
 import { get, getSecrets } from "./workloads.js";
 
 const connections = 64;
@@ -31,7 +31,7 @@ export async function* compareVaultPort(loaders: Loaders, options: Options): Asy
 const readData: Workload = {
   connections,
   requests: Array.from({ length: getSecrets }, (_, n) => {
-    return { method: "GET", path: `/v1/secret/data/${pathOf(n)}` } as const;
+    return { method: "GET", path: `/v1/secret/data/${numberedPath(n)}` } as const;
   }),
 };
 

@@ -9,7 +9,7 @@ const perBatch = 1000;
 const value = "v".repeat(200);
 
 /** The path of the n-th secret of a filled vault; a directory holds a hundred. */
-export function pathOf(n: number): string {
+export function numberedPath(n: number): string {
   const directory = String(Math.floor(n / perDirectory)).padStart(5, "0");
   return `team-${directory}/secret-${String(n % perDirectory).padStart(2, "0")}`;
 }
@@ -22,7 +22,7 @@ export async function filledHome(count: number, options: StartOptions = {}): Pro
   await mustInit(server);
   for (let first = 0; first < count; first += perBatch) {
     const operations = Array.from({ length: Math.min(perBatch, count - first) }, (_, i) => {
-      return { put: pathOf(first + i), value, type: "api-key" };
+      return { put: numberedPath(first + i), value, type: "api-key" };
     });
     mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: { operations } }));
   }

@@ -1,13 +1,13 @@
 /** The requests whose cost users ask about. */
 import type { Workload } from "./measure.js";
-import { pathOf } from "./vaults.js";
+import { numberedPath } from "./vaults.js";
 
 export const getSecrets = 100;
 export const listSecrets = 10_000;
 
 export function get(connections: number): Workload {
   const requests = Array.from({ length: getSecrets }, (_, n) => {
-    return { method: "GET", path: `/v1/secrets/${pathOf(n)}` } as const;
+    return { method: "GET", path: `/v1/secrets/${numberedPath(n)}` } as const;
   });
   return { connections, requests, perSecond: 400 };
 }
@@ -30,7 +30,7 @@ export const batch: Workload = {
 };
 
 function gets(): readonly { readonly get: string }[] {
-  return Array.from({ length: getSecrets }, (_, n) => ({ get: pathOf(n) }));
+  return Array.from({ length: getSecrets }, (_, n) => ({ get: numberedPath(n) }));
 }
 
 /** One page of a hundred. */

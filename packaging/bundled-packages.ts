@@ -28,11 +28,11 @@ const bundles = ["dist/program", "dist/workers"] as const;
 /** The folders in node_modules whose modules a bundled file contains. */
 export function foldersIn(file: string): readonly string[] {
   const modules = readFileSync(file, "utf8").matchAll(/^\/\/ (node_modules\/.+)$/gm);
-  return [...new Set([...modules].map(([, path = ""]) => folderOf(path)))].sort();
+  return [...new Set([...modules].map(([, path = ""]) => packageFolder(path)))].sort();
 }
 
 /** The innermost package of a module's path. */
-function folderOf(path: string): string {
+function packageFolder(path: string): string {
   return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path;
 }
 

@@ -18,7 +18,7 @@ import { findServer, passphraseBody, RequestError, readToken, Server } from "./s
 import { databaseSource, homeSource, type Query, type Source, Unreadable } from "./source.js";
 import { checkSurroundings, sharedFiles } from "./surroundings.js";
 import { openTransitKeys, transitSecrets } from "./transit-keys.js";
-import { factsOfMachine, weaknessesOf } from "./weaknesses.js";
+import { factsOfMachine, findWeaknesses } from "./weaknesses.js";
 
 export type ProveOptions = {
   readonly home: string;
@@ -106,7 +106,7 @@ class Run {
     if (this.#pid !== null) mustBeReadable(this.#pid);
     const pid = this.#findProcess();
     mustBeReadable(pid);
-    this.#weaknesses = weaknessesOf(pid);
+    this.#weaknesses = findWeaknesses(pid);
     this.#checks.push(...checkSurroundings(pid, this.#home, await this.#ports()));
     this.#checkProgram(pid);
     const values = await this.#decode();

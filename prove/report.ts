@@ -32,4 +32,4 @@ export type Report = {
 /** Why something cannot be looked at, and the command that could. The verdict is then unknown. */
 export class CouldNotLook extends Error {}
 
-export const exitOf: Readonly<Record<Verdict, number>> = { holds: 0, fails: 12, unknown: 13 };
+export const exitCodes: Readonly<Record<Verdict, number>> = { holds: 0, fails: 12, unknown: 13 };

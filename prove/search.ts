@@ -75,12 +75,12 @@ export class SecretSearch {
    * @param isPublic - returns whether a piece of a text also stands in public files, and so proves nothing
    */
   take(isPublic: (piece: Buffer) => boolean = () => false): (readonly [secret: Secret, found: Found])[] {
-    const results = this.#secrets.map((secret) => [secret, this.#resultOf(secret, isPublic)] as const);
+    const results = this.#secrets.map((secret) => [secret, this.#countCopies(secret, isPublic)] as const);
     this.#hits = [];
     return results;
   }
 
-  #resultOf(secret: Secret, isPublic: (piece: Buffer) => boolean): Found {
+  #countCopies(secret: Secret, isPublic: (piece: Buffer) => boolean): Found {
     const hits = this.#hits.filter(({ pattern }) => pattern.secret === secret);
     const whole = hits.filter(({ pattern }) => pattern.form !== "");
     const raw = new Set(whole.filter(({ pattern }) => pattern.form === "raw").map(({ address }) => address));

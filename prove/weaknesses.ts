@@ -16,12 +16,12 @@ export function factsOfMachine(): MachineFacts {
 }
 
 /** All weaknesses of a process and its machine, as sentences. `isDebugged`: a debugger's port is known to be open. */
-export function weaknessesOf(pid: number | "self", isDebugged = false): string[] {
-  return [...weaknessesOfStart(pid, isDebugged), ...weaknessesOfMachine(pid)];
+export function findWeaknesses(pid: number | "self", isDebugged = false): string[] {
+  return [...startWeaknesses(pid, isDebugged), ...machineWeaknesses(pid)];
 }
 
 /** Returns the weaknesses that starting the server differently would avoid. */
-export function weaknessesOfStart(pid: number | "self", isDebugged = false): string[] {
+export function startWeaknesses(pid: number | "self", isDebugged = false): string[] {
   const weak: string[] = [];
   if (!hasEmptyDumps(pid)) weak.push("memory may be written into a core dump: set ulimit -c 0");
   const flags = debuggerFlags(pid);
@@ -34,7 +34,7 @@ export function weaknessesOfStart(pid: number | "self", isDebugged = false): str
 
 const kernel = "/proc/sys/kernel";
 
-function weaknessesOfMachine(pid: number | "self"): string[] {
+function machineWeaknesses(pid: number | "self"): string[] {
   if (process.platform !== "linux") return [];
   const { ptraceScope, swapDevices } = factsOfMachine();
   const weak: string[] = [];

@@ -1,6 +1,6 @@
 /** Protections of a process that handles secrets: no memory in core dumps, no debugger on SIGUSR1. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { weaknessesOf, weaknessesOfStart } from "../prove/weaknesses.js";
+import { findWeaknesses, startWeaknesses } from "../prove/weaknesses.js";
 
 /** Linux, core(5): which mappings a core dump holds; children inherit it, also across exec. */
 const filterFile = "/proc/self/coredump_filter";
@@ -20,12 +20,12 @@ export function hardenProcess(): void {
 
 /** Returns all weaknesses of this process and its machine, as `strongroom prove` lists them. */
 export async function weaknesses(): Promise<readonly string[]> {
-  return weaknessesOf("self", await isDebugged());
+  return findWeaknesses("self", await isDebugged());
 }
 
 /** Returns a sentence for the log for each protection that is missing because of how the process was started. */
 export async function missingProtections(): Promise<readonly string[]> {
-  return weaknessesOfStart("self", await isDebugged());
+  return startWeaknesses("self", await isDebugged());
 }
 
 async function isDebugged(): Promise<boolean> {

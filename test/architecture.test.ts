@@ -272,7 +272,7 @@ const entrances: readonly string[] = [
 type Import = readonly [from: string, to: string];
 
 /** Files without their endings. Type imports count; a package keeps its name. */
-function importsOf(file: string, code: string): Import[] {
+function parseImports(file: string, code: string): Import[] {
   const statements = code.matchAll(/^(?:import|export) (?:[^;"]* from )?"([^"]+)";|\bimport\("([^"]+)"\)/gm);
   return [...statements].map(([, fixed, dynamic]) => {
     const to = fixed ?? dynamic ?? "";
@@ -294,26 +294,26 @@ function isAllowed([from, to]: Import): boolean {
 }
 
 /** The name of the extra that a file belongs to. */
-function extraOf(file: string): string | null {
+function extraName(file: string): string | null {
   return /^src\/extras\/([^/]+)\//.exec(file)?.[1] ?? null;
 }
 
 function joinsExtras([from, to]: Import): boolean {
-  const [importer, imported] = [extraOf(from), extraOf(to)];
+  const [importer, imported] = [extraName(from), extraName(to)];
   return importer !== null && imported !== null && importer !== imported;
 }
 
-function roomOf(file: string): string {
+function roomName(file: string): string {
   const [root = "", room = "", ...rest] = file.split("/");
   return root === "workers" || rest.length === 0 ? root : `${root}/${room}`;
 }
 
 function entersRoom([from, to]: Import): boolean {
-  return /^(?:src|workers)\//.test(to) && roomOf(from) !== roomOf(to);
+  return /^(?:src|workers)\//.test(to) && roomName(from) !== roomName(to);
 }
 
 function isByEntrance(one: Import): boolean {
-  if (one[0] === "src/cli/command-table" && extraOf(one[1]) !== null) return true; // an extra comes and goes with its row
+  if (one[0] === "src/cli/command-table" && extraName(one[1]) !== null) return true; // an extra comes and goes with its row
   return !entersRoom(one) || entrances.some((pattern) => covers(pattern, one[1]));
 }
 
@@ -358,7 +358,7 @@ describe("the source tree", () => {
       .filter((name) => /\.c?ts$/.test(name))
       .map((name) => join(root, name)),
   );
-  const imports = files.flatMap((path) => importsOf(path.replace(/\.c?ts$/, ""), readFileSync(path, "utf8")));
+  const imports = files.flatMap((path) => parseImports(path.replace(/\.c?ts$/, ""), readFileSync(path, "utf8")));
 
   it("the source tree imports only what the table allows", () => {
     expect(imports).to.have.length.above(500);
@@ -366,7 +366,7 @@ describe("the source tree", () => {
   });
 
   it("the source tree keeps each extra apart from the others", () => {
-    expect(imports.filter(([from]) => extraOf(from) !== null)).to.have.length.above(50);
+    expect(imports.filter(([from]) => extraName(from) !== null)).to.have.length.above(50);
     expect(imports.filter(joinsExtras).map(shown)).to.deep.equal([]);
   });
 
@@ -437,18 +437,18 @@ describe("the source tree", () => {
   ];
   for (const [file, code] of forbidden) {
     it(`the import rules refuse ${code} in ${file}`, () => {
-      expect(importsOf(file, code).map(isAllowed)).to.deep.equal([false]);
+      expect(parseImports(file, code).map(isAllowed)).to.deep.equal([false]);
     });
   }
 
   it("the source tree refuses an import from one extra to another", () => {
-    const [made = ["", ""]] = importsOf("src/extras/mcp/mcp", 'import { Screen } from "../browse/screen.js";');
+    const [made = ["", ""]] = parseImports("src/extras/mcp/mcp", 'import { Screen } from "../browse/screen.js";');
     expect(joinsExtras(made)).to.equal(true);
   });
 
   it("the source tree refuses an import past a folder's entrances", () => {
     expect(
-      importsOf("src/server/strongroom", 'import { hidden } from "../vault/hidden.js";').map(isByEntrance),
+      parseImports("src/server/strongroom", 'import { hidden } from "../vault/hidden.js";').map(isByEntrance),
     ).to.deep.equal([false]);
   });
 

@@ -5,7 +5,7 @@
  */
 import type { Bytes } from "../../workers/protocol.js";
 import { tokenDocuments as documents } from "../access/stored-tokens.js";
-import { pagesOf, type SecretStore, type Space, spaces } from "../storage/secret-store.js";
+import { readPages, type SecretStore, type Space, spaces } from "../storage/secret-store.js";
 import { unfinishedHeader } from "../storage/unfinished-vault.js";
 import { CommitBuffer } from "./commit-buffer.js";
 import type { HeaderCheck } from "./offline-keys.js";
@@ -166,7 +166,7 @@ async function countAll(store: SecretStore): Promise<number> {
 /** Yields all paths of the spaces in order, in slices. @throws MigrationError aborted */
 async function* readSlices(store: SecretStore, within: readonly Space[], signal: AbortSignal): AsyncGenerator<Slice> {
   for (const space of within) {
-    for await (const page of pagesOf((after) => store.list("", after, pageSize, space), pageSize)) {
+    for await (const page of readPages((after) => store.list("", after, pageSize, space), pageSize)) {
       for (let at = 0; at < page.length; at += readsAtOnce) {
         if (signal.aborted) throw new MigrationError("aborted", "interrupted: run the same command again to continue");
         yield { space, paths: page.slice(at, at + readsAtOnce) };

@@ -37,7 +37,7 @@ export class Keys {
     return (await unlessDamaged(this.#judge.call({ op: "load", header: copyBytes(header) }))) !== null;
   }
 
-  async faultsOf(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
+  async findFaults(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
     return (await this.#judge.call({ op: "inspect", blobs })).faults;
   }
 

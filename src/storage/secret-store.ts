@@ -187,7 +187,7 @@ export interface SecretStore {
 }
 
 /** Yields names in pages, until one is not full. `list` returns at most `size` of those after a name. */
-export async function* pagesOf(
+export async function* readPages(
   list: (after: string) => Promise<readonly string[]>,
   size: number,
   after = "",

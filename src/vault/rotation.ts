@@ -6,7 +6,7 @@
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import { pagesOf, type SecretStore, type Space } from "../storage/secret-store.js";
+import { readPages, type SecretStore, type Space } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 import type { SealedSpace } from "./space.js";
@@ -125,7 +125,7 @@ export class RotationSweep {
   async #sweepSpace(sweep: Sweep): Promise<boolean> {
     const { store } = this.#options;
     const list = (after: string) => store.list("", after, pathsAtOnce, sweep.space);
-    for await (const paths of pagesOf(list, pathsAtOnce, sweep.after)) {
+    for await (const paths of readPages(list, pathsAtOnce, sweep.after)) {
       for (const path of paths) {
         if (!this.#continues(sweep)) return false;
         await this.#step(sweep, path);

@@ -15,7 +15,7 @@ import type {
 } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { KeyedMutex, type ReadWriteLock } from "../locks.js";
-import { type Change, type CommitResult, type Expected, pagesOf, type Space } from "../storage/secret-store.js";
+import { type Change, type CommitResult, type Expected, readPages, type Space } from "../storage/secret-store.js";
 import {
   blobHead,
   type CachedBlob,
@@ -394,7 +394,7 @@ export class SealedSpace {
   /** Yields all names, at most `size` at a time. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   pages(query: NameQuery, size: number): AsyncGenerator<readonly string[], void, void> {
     const list = (after: string) => this.whileUnlocked(() => this.names({ ...query, after }, size));
-    return pagesOf(list, size, query.after);
+    return readPages(list, size, query.after);
   }
 
   /**

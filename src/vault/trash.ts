@@ -6,7 +6,7 @@ import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { blobTag } from "../storage/blob-tag.js";
-import { type Change, type Expected, pagesOf } from "../storage/secret-store.js";
+import { type Change, type Expected, readPages } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
 import { blobHead } from "./cache.js";
 import {
@@ -140,7 +140,7 @@ export class VaultTrash {
   async sweep(until: number, sweep: Sweep): Promise<void> {
     const heads: Heads = new Map();
     const list = (after: string) => this.space.namesWithHeads("", after, sweptAtOnce, heads);
-    for await (const paths of pagesOf(list, sweptAtOnce)) {
+    for await (const paths of readPages(list, sweptAtOnce)) {
       for (const path of paths) {
         if (!sweep.continues()) return;
         const deletedAt = await this.#deletedAt(path, heads);

@@ -5,8 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { markdownTable, median, plainTable, ratios, spreadOf } from "../../bench/figures.js";
-import { alternate, findingsOf, pacedStream, sendPaced, startLoaders } from "../../bench/measure.js";
+import { markdownTable, median, plainTable, ratios, spreadAcross } from "../../bench/figures.js";
+import { alternate, compareSeries, pacedStream, sendPaced, startLoaders } from "../../bench/measure.js";
 import { readOptions, UsageError } from "../../bench/options.js";
 import { canMeasure } from "../../bench/process-usage.js";
 import { startBare, startStrongroom } from "../../bench/subjects.js";
@@ -22,7 +22,7 @@ const status = { connections: 4, requests: [{ method: "GET" as const, path: "/v1
 
 describe("the benchmark's figures", () => {
   it("are a median with its spread, in any order", () => {
-    expect(spreadOf([3, 1, 2])).to.deep.equal({ median: 2, min: 1, max: 3 });
+    expect(spreadAcross([3, 1, 2])).to.deep.equal({ median: 2, min: 1, max: 3 });
     expect(median([4, 1, 3, 2])).to.equal(2.5);
     expect(() => median([])).to.throw(RangeError);
   });
@@ -35,7 +35,7 @@ describe("the benchmark's figures", () => {
   it("stand in a table with their spread", () => {
     const outcome = {
       title: "a title",
-      findings: [{ what: "speed", value: spreadOf([0.25, 0.5, 1]), unit: "×" as const }],
+      findings: [{ what: "speed", value: spreadAcross([0.25, 0.5, 1]), unit: "×" as const }],
     };
     expect(plainTable(outcome)).to.match(/a title\n {2}speed {2}0\.50 × {2}0\.25 to 1\.00\n/);
     expect(markdownTable(outcome)).to.contain("| speed | 0.50 × | 0.25 to 1.00 |");
@@ -93,7 +93,7 @@ describe("the benchmark", () => {
       expect(samples[0]?.perSecond).to.be.above(0);
       expect(samples[0]?.cpu.main).to.be.above(0);
     }
-    const found = findingsOf(series).map(({ what }) => what);
+    const found = compareSeries(series).map(({ what }) => what);
     expect(found).to.include.members(["CPU a request, main thread, strongroom", "p99, of bare node:https's"]);
   }).timeout(longMs);
 

@@ -22,7 +22,7 @@ import { shared } from "../../tools/rig/clean-up.js";
 import { needsPostgres } from "../../tools/rig/postgres.js";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { type Json, mustPut, mustSucceed, mustUnlock, send } from "../../tools/rig/test-client.js";
-import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
+import { sharedStoreUrl, startSharedDatabase } from "../support/shared-servers.js";
 
 /** In milliseconds: see `Header.startHeartbeat`. */
 const heartbeatMs = 30_000;
@@ -67,7 +67,7 @@ describe("a token at the broker of one of several servers", () => {
       return req.url === "/events" ? void res.write("data: 1\n\n") : void res.end("done\n");
     };
     const upstream = await startUpstream(["localhost", "127.0.0.1"], handle);
-    const options = { store: storeOf(database()), clock };
+    const options = { store: sharedStoreUrl(database()), clock };
     const server = await startWithBroker([upstream], options);
     const other = await startTestServer({
       ...options,

@@ -49,7 +49,7 @@ async function kill(server: ServerProcess): Promise<void> {
 
 /** Starts them all and returns the one that serves. */
 async function race(home: string): Promise<ServerProcess> {
-  const before = filesOf(home);
+  const before = readFiles(home);
   const started = performance.now();
   const outcomes = await Promise.all(
     Array.from({ length: starters }, async () => {
@@ -72,12 +72,12 @@ async function race(home: string): Promise<ServerProcess> {
     expect({ code, stdout }).to.deep.equal({ code: 1, stdout: "" });
     expect(stderr).to.contain(`another server (pid ${holder.child.pid}) already serves ${holder.vaultPath}`);
   }
-  expect(filesOf(home)).to.deep.equal(before);
+  expect(readFiles(home)).to.deep.equal(before);
   return holder;
 }
 
 /** Every file with its inode, time and text, without those that the serving one writes: pid file and audit log. */
-function filesOf(home: string): Record<string, string> {
+function readFiles(home: string): Record<string, string> {
   const names = readdirSync(home, { recursive: true, encoding: "utf8" }).filter(
     (name) => name !== "vault/server.pid" && !name.startsWith("audit/"),
   );

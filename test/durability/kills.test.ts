@@ -12,7 +12,7 @@ import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { closeConnections, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
-import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
+import { sharedStoreUrl, startSharedDatabase } from "../support/shared-servers.js";
 import { allChanges, VaultModel } from "./vault-model.js";
 
 /** Short in the normal suite; 400 and 50,000 in the long form. */
@@ -182,7 +182,7 @@ describe("kill -9 under all kinds of changes on a database", function () {
   });
 
   it(`${sharedKills} kills of a server on a database lose, damage or invent no acknowledged change`, async () => {
-    const STRONGROOM_STORE = storeOf(await startSharedDatabase());
+    const STRONGROOM_STORE = sharedStoreUrl(await startSharedDatabase());
     const changes = 100 * sharedKills;
     await mustSurvive({ kills: sharedKills, changes, settings: { STRONGROOM_STORE }, ages: false });
   });

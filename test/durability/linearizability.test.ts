@@ -68,11 +68,11 @@ async function checkPath(servers: Servers, n: number): Promise<void> {
   const path = `register/${n % 100}/${n}`;
   const random = new Random(runSeed + n);
   const scripts = Array.from({ length: clients }, () => new Random(random.below(2 ** 32)));
-  const clientOf = (number: number): Client => {
+  const makeClient = (number: number): Client => {
     return { server: servers[number % servers.length] ?? servers[0], path, known: null };
   };
-  const seen = await Promise.all(scripts.map((script, number) => play(clientOf(number), number, script)));
-  const last = clientOf(n);
+  const seen = await Promise.all(scripts.map((script, number) => play(makeClient(number), number, script)));
+  const last = makeClient(n);
   const events = [
     ...seen.flat(),
     await timed(() => get(last)),

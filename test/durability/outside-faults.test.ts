@@ -6,7 +6,16 @@ import { passphrase } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
 import { isMissing } from "../support/needs.js";
 import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
-import { change, kill, mustBeClear, mustHold, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
+import {
+  change,
+  kill,
+  mustBeClear,
+  mustHold,
+  mustSurviveRestart,
+  readState,
+  type State,
+  tempFiles,
+} from "./outside.js";
 
 /** The expected result of a put over a secret, and of a delete, while every such call fails. */
 const faults = [
@@ -17,7 +26,7 @@ const faults = [
   { call: "/^mkdir", error: "ENOSPC", puts: "done", deletes: "done" },
   { call: "/^rmdir", error: "EIO", puts: "done", deletes: "done" },
 ] as const;
-const statusOf = { refused: 503, done: 200 } as const;
+const statuses = { refused: 503, done: 200 } as const;
 
 /** One thread for all file operations, since strace counts calls per thread. */
 const oneThread = { UV_THREADPOOL_SIZE: "1" };
@@ -28,14 +37,14 @@ function start(more: Readonly<Record<string, string>> = {}): Promise<ServerProce
 
 /** Makes a change during the fault, checks its visible effect, and records the result. */
 async function changeUnder(server: ServerProcess, fault: Fault, path: string, wanted: State, seen: Map<string, State>) {
-  const before = await stateOf(server, path);
+  const before = await readState(server, path);
   const { result, hits } = await withFault(server.child.pid ?? 0, fault, async () => {
     const answer = await change(server, path, wanted);
     await mustStatus(server);
     return answer;
   });
   mustBeClear(result);
-  const after = await stateOf(server, path);
+  const after = await readState(server, path);
   expect(after).to.be.oneOf(result.status === 200 ? [wanted] : [before, wanted]);
   if (hits === 0) expect(result.status, "no call failed").to.equal(200);
   if (!fault.call.includes("unlink")) expect(tempFiles(server)).to.deep.equal([]);
@@ -53,7 +62,7 @@ async function initUnder(server: ServerProcess, fault: Fault): Promise<{ next: s
     return answer;
   });
   mustBeClear(result);
-  expect(await stateOf(server, "a")).to.equal(result.status === 200 ? null : "of the old vault");
+  expect(await readState(server, "a")).to.equal(result.status === 200 ? null : "of the old vault");
   return { next: result.status === 200 ? next : null, hits };
 }
 
@@ -111,7 +120,7 @@ describe("failing system calls", function () {
     it(`puts are ${puts} and deletes ${deletes} while ${name} persists; one such error leaves each change whole or undone`, async () => {
       const server = await start();
       await mustInit(server);
-      const seen = await mustRecover(server, fault, statusOf[puts], statusOf[deletes]);
+      const seen = await mustRecover(server, fault, statuses[puts], statuses[deletes]);
       await mustBeWhole(server, fault, seen);
     });
   }

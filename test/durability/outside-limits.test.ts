@@ -18,7 +18,7 @@ import {
 } from "../../tools/rig/test-client.js";
 import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
 import { isMissing } from "../support/needs.js";
-import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
+import { change, mustBeClear, mustSurviveRestart, readState, type State, tempFiles } from "./outside.js";
 
 /** A server whose home is on a disk of its own. */
 async function startOnTmpfs(limit: string): Promise<ServerProcess> {
@@ -85,7 +85,7 @@ describe("full disks", function () {
       await mustStatus(server);
       await mustLock(server);
       await mustUnlock(server);
-      for (const [path, state] of states) expect(await stateOf(server, path), path).to.equal(state);
+      for (const [path, state] of states) expect(await readState(server, path), path).to.equal(state);
       mustSucceed(await change(server, "filler/0/0", null));
       const less = value.slice(value.length / 2); // the audit log has taken some of the space
       mustSucceed(await change(server, "filler/after", less));
@@ -121,7 +121,7 @@ describe("exhausted file descriptors", function () {
       mustRefuse(await send(server, { path: "/v1/secrets/a/b" }), 503, "UNAVAILABLE");
       await mustStatus(server);
     });
-    expect(await stateOf(server, "a/b")).to.equal("old");
+    expect(await readState(server, "a/b")).to.equal("old");
     expect(tempFiles(server)).to.deep.equal([]);
     mustSucceed(await change(server, "a/b", "new"));
     await mustSurviveRestart(server, new Map([["a/b", "new"]]));

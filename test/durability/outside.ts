@@ -16,7 +16,7 @@ export function change(server: TestServer, path: string, wanted: State): Promise
     : send(server, { ...target, method: "PUT", body: { value: wanted } });
 }
 
-export async function stateOf(server: TestServer, path: string): Promise<State> {
+export async function readState(server: TestServer, path: string): Promise<State> {
   const { status, json, text } = await send(server, { path: secretTarget(path) });
   expect(status, text).to.be.oneOf([200, 404]);
   return status === 200 ? String(json["value"]) : null;
@@ -51,5 +51,5 @@ export async function mustSurviveRestart(
 export async function mustHold(server: TestServer, states: ReadonlyMap<string, State>, passphraseNow = passphrase) {
   expect(tempFiles(server)).to.deep.equal([]);
   await mustUnlock(server, passphraseNow);
-  for (const [path, state] of states) expect(await stateOf(server, path), path).to.equal(state);
+  for (const [path, state] of states) expect(await readState(server, path), path).to.equal(state);
 }

@@ -64,7 +64,7 @@ export class Disk {
    * Cuts the power of a server whose home is on the disk. Stops the server first: a sync between here and the freeze could
    * only hide a loss. Then kills it, and waits, because its disk is mounted again.
    */
-  async cutPowerOf(server: ServerProcess): Promise<void> {
+  async cutPowerUnder(server: ServerProcess): Promise<void> {
     server.child.kill("SIGSTOP");
     this.cutPower();
     server.child.kill("SIGKILL");

@@ -41,7 +41,7 @@ describe("power cuts", function () {
     await mustPut(before, "a", "of the first vault");
     await mustInit(before, { passphrase: "another", force: true });
     await mustPut(before, "b", "of the second vault");
-    await disk.cutPowerOf(before);
+    await disk.cutPowerUnder(before);
     const after = await startOn(disk);
     expect([after.token, after.certificate]).to.deep.equal([before.token, before.certificate]);
     await mustUnlock(after, "another");
@@ -84,7 +84,7 @@ async function startRig(writers: number, syncsOff?: string) {
     await goingOn;
   }
   async function goOn(): Promise<void> {
-    await disk.cutPowerOf(server);
+    await disk.cutPowerUnder(server);
     server = await startOn(disk, syncsOff);
     await model.inspect(server);
   }

@@ -144,7 +144,7 @@ describe("the linearizability checker", () => {
   it("the checker agrees with brute force on small histories", () => {
     let allowed = 0;
     const agrees = (events: readonly Event[]) => {
-      const expected = everyOrder(events).some(isOrderOf);
+      const expected = everyOrder(events).some(isValidOrder);
       allowed += Number(expected);
       expect(isLinearizable(events)).to.equal(expected);
     };
@@ -179,7 +179,7 @@ function everyOrder(events: readonly Event[]): Event[][] {
 }
 
 /** Brute force: time does not run backwards, and every result fits the state before it. */
-function isOrderOf(events: readonly Event[]): boolean {
+function isValidOrder(events: readonly Event[]): boolean {
   const state: (string | null)[] = [null, null, null];
   return events.every(
     (event, n) => !events.slice(n).some((later) => later.return < event.call) && happens(event, state),
@@ -194,7 +194,7 @@ function happens(event: Act, state: (string | null)[]): boolean {
   if (event.do === "get") return event.value === state[event.cell ?? 0];
   if (event.do === "get both")
     return event.values === null ? first === null || second === null : event.values.join() === state.slice(0, 2).join();
-  const [fits, next] = effectOf(event, first, second);
+  const [fits, next] = applyChange(event, first, second);
   state.splice(0, 2, ...next);
   return fits;
 }
@@ -211,7 +211,7 @@ function happensToTrash(event: TrashAct, state: (string | null)[]): boolean {
   return event.found === (value !== null);
 }
 
-function effectOf(
+function applyChange(
   event: Exclude<Act, { do: "get" | "get both" | TrashAct["do"] | "look in the trash" }>,
   first: string | null,
   second: string | null,

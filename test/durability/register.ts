@@ -91,7 +91,7 @@ function afterInTrash(event: TrashAct, state: State): State | null {
     case "trash":
       return changed(event.found, first !== null, state, [null, second, first]);
     case "untrash":
-      if (event.result !== untrashOf(state)) return null;
+      if (event.result !== untrashOutcome(state)) return null;
       return event.result === "done" ? [trash, second, null] : state;
     case "destroy":
       return changed(event.found, trash !== null, state, [first, second, null]);
@@ -100,7 +100,7 @@ function afterInTrash(event: TrashAct, state: State): State | null {
   }
 }
 
-function untrashOf([first, , trash]: State): "done" | "missing" | "taken" {
+function untrashOutcome([first, , trash]: State): "done" | "missing" | "taken" {
   if (trash === null) return "missing";
   return first === null ? "done" : "taken";
 }

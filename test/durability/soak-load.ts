@@ -48,11 +48,11 @@ export function startLoad(server: ServerProcess): Load {
 
 /** A locked vault and a missing secret are expected here. */
 async function operate(server: ServerProcess, random: Random): Promise<void> {
-  const { status, text } = await send(server, requestOf(random));
+  const { status, text } = await send(server, randomRequest(random));
   if (![200, 403, 404].includes(status)) throw new Error(`unexpected status ${status}: ${text}`);
 }
 
-function requestOf(random: Random): Send {
+function randomRequest(random: Random): Send {
   const number = random.below(paths);
   const path = secretTarget(`soak/${number % 20}/${number}`);
   switch (random.pick(mix)) {

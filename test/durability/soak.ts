@@ -9,7 +9,7 @@ import { cleanUpTo } from "../../tools/rig/clean-up.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { closeConnections, mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { startLoad } from "./soak-load.js";
-import { rises, trendOf } from "./trend.js";
+import { fitTrend, rises } from "./trend.js";
 
 const minutes = Number(process.env["STRONGROOM_SOAK_MINUTES"] ?? 15);
 const sampleMs = 2_000;
@@ -87,7 +87,7 @@ async function read(server: ServerProcess): Promise<Reading> {
 function judgeTrends(readings: readonly Reading[]): boolean {
   say(`\n${"after warm-up".padEnd(24)}${"first".padStart(9)}${"last".padStart(9)}   slope per hour\n`);
   const rising = measures.filter((measure) => {
-    const trend = trendOf(readings.map((reading) => ({ at: reading.at, value: reading[measure] })));
+    const trend = fitTrend(readings.map((reading) => ({ at: reading.at, value: reading[measure] })));
     const rise = rises(trend, limits[measure]);
     const ends = [readings.at(0), readings.at(-1)].map((reading) => shown(reading?.[measure]).padStart(9)).join("");
     const slope = `${shown(trend.slope)} ± ${shown(trend.spread)}`.padEnd(20);

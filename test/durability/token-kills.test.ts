@@ -10,7 +10,7 @@ const kills = Number(process.env["STRONGROOM_TOKEN_KILLS"] ?? 2);
 /** So many that changes of the tokens have a document of their own. */
 const manyPaths = Array.from({ length: 64 }, (_, i) => `app/${"p".repeat(200)}/${"p".repeat(90)}-${i}/`);
 
-async function outcomeOf(server: ServerProcess, token: string): Promise<string> {
+async function selfStatus(server: ServerProcess, token: string): Promise<string> {
   const { status, json } = await send(server, { path: "/v1/tokens/self", token });
   return `${status} ${String(json["reason"])}`;
 }
@@ -39,7 +39,7 @@ describe("kill -9 and client tokens", () => {
     const { token } = await mustCreateToken(server, { name: "ci" });
     await mustInit(server, { passphrase: "another passphrase", force: true });
     const next = await kill(server);
-    for (let n = 0; n < 12; n++) expect(await outcomeOf(next, token)).to.equal("401 revoked");
+    for (let n = 0; n < 12; n++) expect(await selfStatus(next, token)).to.equal("401 revoked");
     expect((await send(next, { path: "/v1/tokens/self" })).status).to.equal(200);
   });
 });
@@ -58,9 +58,9 @@ describe("a revocation and kill -9", () => {
       const [next, responded] = await revokeAndKill(server, name, random);
       server = next;
       if (responded) revoked.add(token);
-      for (const gone of revoked) expect(await outcomeOf(server, gone)).to.equal("401 revoked");
-      expect(await outcomeOf(server, token)).to.be.oneOf(["401 revoked", "200 undefined"]);
-      expect(await outcomeOf(server, kept.token)).to.equal("200 undefined");
+      for (const gone of revoked) expect(await selfStatus(server, gone)).to.equal("401 revoked");
+      expect(await selfStatus(server, token)).to.be.oneOf(["401 revoked", "200 undefined"]);
+      expect(await selfStatus(server, kept.token)).to.equal("200 undefined");
     }
     if (kills >= 100) expect(revoked.size).to.be.within(1, kills - 1);
   });

@@ -1,7 +1,7 @@
 /** The soak's trend test finds a rise in noise, and no rise in noise alone. */
 import { expect } from "chai";
 import { Random } from "../support/random.js";
-import { rises, type Sample, trendOf } from "./trend.js";
+import { fitTrend, rises, type Sample } from "./trend.js";
 
 /** Samples every 0.01 units of time on a line of this slope, with uniform noise of this size. */
 function series(slope: number, noise: number): Sample[] {
@@ -14,13 +14,13 @@ function series(slope: number, noise: number): Sample[] {
 
 describe("the soak's trend test", () => {
   it("the trend test finds the slope of a line without spread", () => {
-    const { slope, spread } = trendOf(series(7, 0));
+    const { slope, spread } = fitTrend(series(7, 0));
     expect(slope).to.be.closeTo(7, 1e-9);
     expect(spread).to.be.closeTo(0, 1e-9);
   });
 
   it("the trend test finds a slope in noise to within its spread", () => {
-    const { slope, spread } = trendOf(series(7, 20));
+    const { slope, spread } = fitTrend(series(7, 20));
     expect(spread).to.be.within(0.5, 5);
     expect(Math.abs(slope - 7)).to.be.below(3 * spread);
   });
@@ -35,11 +35,11 @@ describe("the soak's trend test", () => {
   ];
   for (const [name, slope, noise, expected] of rows) {
     it(`the trend test says of ${name} that it ${expected ? "rises" : "is level"}`, () => {
-      expect(rises(trendOf(series(slope, noise)), 32)).to.equal(expected);
+      expect(rises(fitTrend(series(slope, noise)), 32)).to.equal(expected);
     });
   }
 
   it("the trend test rejects two samples", () => {
-    expect(() => trendOf(series(1, 0).slice(0, 2))).to.throw("three samples");
+    expect(() => fitTrend(series(1, 0).slice(0, 2))).to.throw("three samples");
   });
 });

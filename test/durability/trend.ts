@@ -8,7 +8,7 @@ export type Trend = { readonly slope: number; readonly spread: number };
 /** Neighbouring samples of memory are correlated; averages of groups are nearly independent, as the spread assumes. */
 const blocks = 20;
 
-export function trendOf(samples: readonly Sample[]): Trend {
+export function fitTrend(samples: readonly Sample[]): Trend {
   const points = averages(samples);
   const at = mean(points.map((point) => point.at));
   const value = mean(points.map((point) => point.value));

@@ -9,7 +9,12 @@ import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { mustLock, mustRefuse, mustStatus, secretTarget, send } from "../../tools/rig/test-client.js";
 import { untilRotated } from "../support/key-requests.js";
 import { Random, runSeed } from "../support/random.js";
-import { type SharedDatabase, startSharedDatabase, startSharedServers, storeOf } from "../support/shared-servers.js";
+import {
+  type SharedDatabase,
+  sharedStoreUrl,
+  startSharedDatabase,
+  startSharedServers,
+} from "../support/shared-servers.js";
 import { allChanges, VaultModel } from "./vault-model.js";
 
 /** 100 and 500 in the long forms. */
@@ -78,7 +83,7 @@ class Trial {
   }
 
   #restart(home: string): Promise<TestServer> {
-    return startTestServer({ home, ...(this.#database && { store: storeOf(this.#database) }) });
+    return startTestServer({ home, ...(this.#database && { store: sharedStoreUrl(this.#database) }) });
   }
 
   async #check(server: TestServer): Promise<void> {

@@ -75,7 +75,7 @@ type SecretsChoice = (state: Secrets, writer: Writer, random: Random) => Change<
 const secretsKinds = {
   put: (_, writer, random) => {
     const path = writer.path(random);
-    const { body, after } = putOf(path, writer.text(path, random));
+    const { body, after } = makePut(path, writer.text(path, random));
     return plainly({ method: "PUT", path: secretTarget(path), body }, after);
   },
   delete: (state, writer, random) => {
@@ -161,7 +161,7 @@ function target(kind: "metadata" | "uses" | "versions" | "trash" | "untrash", pa
 type After = (state: Secrets) => Secrets | number;
 
 /** Metadata and value are sealed apart, so each names its put. */
-function putOf(path: string, text: string): { readonly body: object; readonly after: After } {
+function makePut(path: string, text: string): { readonly body: object; readonly after: After } {
   const description = text.slice(0, text.lastIndexOf(" "));
   const after: After = ({ secrets, trash }) => {
     const hosts = secrets[path]?.hosts ?? [];
@@ -193,7 +193,7 @@ function batchOperations(state: Secrets, writer: Writer, random: Random): Operat
     if (to !== undefined) operations.push(transfer(path, to, random.chance(0.3)));
     else if (isThere && random.chance(0.35)) operations.push({ operation: { delete: path }, after: deletion(path) });
     else {
-      const { body, after } = putOf(path, writer.text(path, random, 5_000));
+      const { body, after } = makePut(path, writer.text(path, random, 5_000));
       operations.push({ operation: { put: path, ...body }, after });
     }
   }
@@ -212,7 +212,7 @@ function transfer(path: string, to: string, isCopy: boolean): Operation {
 }
 
 /** In lasting directories, alone in temporary directories, below another secret, and with names that a file may not have. */
-function pathOf(mark: string, number: number): string {
+function numberedPath(mark: string, number: number): string {
   const name = `${mark}${number}`;
   switch (number % 6) {
     case 0:
@@ -236,7 +236,7 @@ let texts = 0;
 export function secretsPart(writer: number, { paths, longest, kinds }: SecretsOptions): VaultPart<Secrets> {
   const mark = `w${writer}-`;
   const own: Writer = {
-    path: (random) => pathOf(mark, random.below(paths)),
+    path: (random) => numberedPath(mark, random.below(paths)),
     text: (path, random, most = longest) => {
       const length = Math.min(most, random.pick([0, 10, 100, 100, 1_000, 5_000, 20_000, 200_000]));
       const filler = String.fromCharCode(97 + random.below(26)).repeat(random.below(length + 1));

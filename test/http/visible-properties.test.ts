@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { shared } from "../../tools/rig/clean-up.js";
 import type { TestServer } from "../../tools/rig/server.js";
 import { mustCreateToken, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
-import { endsServer, nameOf } from "../support/request-judges.js";
+import { endsServer, requestName } from "../support/request-judges.js";
 import { ask, prepare, type Rig, rootRotation, startRig, type Verdict } from "../support/request-rig.js";
 import { type ApiRequest, allRequests, forms, isTokenless, rowAt, there } from "../support/requests.js";
 
@@ -97,10 +97,11 @@ describe("what a token sees of secrets", () => {
   it("is everything for the root token, so that the canaries are there to be seen, also after an undo", async () => {
     const ofRoot = [...requests.filter(({ method, may }) => method === "GET" && may !== "open"), undo, metadata];
     const seen = new Map<string, readonly Canary[]>();
-    for (const sample of ofRoot) seen.set(nameOf(sample), seenIn(await ask(rig(), sample)));
+    for (const sample of ofRoot) seen.set(requestName(sample), seenIn(await ask(rig(), sample)));
     await restore(rig());
     expect([...new Set([...seen.values()].flat())]).to.have.members(Object.keys(canaries));
-    for (const sample of [undo, metadata]) expect(seen.get(nameOf(sample)), nameOf(sample)).not.to.deep.equal([]);
+    for (const sample of [undo, metadata])
+      expect(seen.get(requestName(sample)), requestName(sample)).not.to.deep.equal([]);
   });
 
   for (const [scopes, shown] of Object.entries(mayShow)) {
@@ -110,7 +111,7 @@ describe("what a token sees of secrets", () => {
       const found = (await seenBy(token)).flatMap(([sample, seen]) =>
         seen
           .filter((canary) => !shown.includes(canary) && !(canary === "host" && tellsHosts(sample)))
-          .map((canary) => `${nameOf(sample)} shows ${canary}`),
+          .map((canary) => `${requestName(sample)} shows ${canary}`),
       );
       expect(found).to.deep.equal([]);
     });

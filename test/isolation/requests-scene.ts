@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { mustInit, mustLock, mustStatus } from "../../tools/rig/test-client.js";
-import { endsServer, nameOf } from "../support/request-judges.js";
+import { endsServer, requestName } from "../support/request-judges.js";
 import { ask, canary, prepare, type Rig } from "../support/request-rig.js";
 import { type ApiRequest, allRequests, forms, message } from "../support/requests.js";
 import { ShiftedClock } from "../support/shifted-clock.js";
@@ -39,11 +39,11 @@ async function sendWithValue(rig: Rig, sample: ApiRequest): Promise<Readonly<Rec
     .replace('"third"', `"${value}"`)
     .replace(`"${message}"`, `"${Buffer.from(value).toString("base64")}"`);
   const { text: carried, status } = await ask(rig, { ...sample, body: JSON.parse(body) as object | null });
-  if (sample.carries === "value" && !forms.includes(sample)) expect(carried, nameOf(sample)).to.contain(canary);
+  if (sample.carries === "value" && !forms.includes(sample)) expect(carried, requestName(sample)).to.contain(canary);
   if (!/^(?:GET|LIST)/.test(sample.method) && status < 400) await prepare(rig.server, sample);
   const key = sample.carries === "token" ? /SRK-[0-9A-Z-]{20,}/.exec(carried)?.[0] : undefined;
   return {
     ...(body !== text && { [`the value sent to the ${sample.port} port`]: value }),
-    ...(key !== undefined && { [`the key of ${nameOf(sample)}`]: key }),
+    ...(key !== undefined && { [`the key of ${requestName(sample)}`]: key }),
   };
 }

@@ -60,21 +60,21 @@ export type Entry = {
 };
 
 /** A tar file of exactly these entries. */
-export function archiveOf(entries: readonly Entry[]): string {
+export function writeArchive(entries: readonly Entry[]): string {
   const file = join(temporaryDirectory(), "made.tar");
-  writeFileSync(file, Buffer.concat([...entries.map(blocksOf), Buffer.alloc(1024)]));
+  writeFileSync(file, Buffer.concat([...entries.map(tarBlocks), Buffer.alloc(1024)]));
   return file;
 }
 
 /** An archive with correct checksums, so that only its entries can be wrong. */
-export function summedArchiveOf(entries: readonly Entry[]): string {
+export function writeSummedArchive(entries: readonly Entry[]): string {
   const lines = entries.map(({ name, content = "" }) => {
     return `${createHash("sha256").update(content).digest("hex")}  ${name}\n`;
   });
-  return archiveOf([...entries, { name: "SHA256SUMS", content: lines.sort().join("") }]);
+  return writeArchive([...entries, { name: "SHA256SUMS", content: lines.sort().join("") }]);
 }
 
-function blocksOf({ name, content = "", type }: Entry): Buffer {
+function tarBlocks({ name, content = "", type }: Entry): Buffer {
   const size = Buffer.byteLength(content);
   const linkpath = type === undefined ? {} : { linkpath: "/etc/hostname" };
   const header = new Header({ path: name, size, mode: 0o600, type: type ?? "File", mtime: new Date(0), ...linkpath });

@@ -259,7 +259,7 @@ describe("refused backups", () => {
 
 describe("the check of a written backup", () => {
   /** Backs up a snapshot of four files, one of them large; returns the outcome. */
-  async function backUpOf(secretCount: number, verifying: (temp: string) => void): Promise<string> {
+  async function tryBackup(secretCount: number, verifying: (temp: string) => void): Promise<string> {
     const directory = join(temporaryDirectory(), "snapshot");
     mkdirSync(join(directory, "secrets"), { recursive: true });
     for (const name of ["header.json", "secrets/a.sealed", "secrets/b.sealed", "secrets/c.sealed"]) {
@@ -268,7 +268,7 @@ describe("the check of a written backup", () => {
     truncateSync(join(directory, "secrets/c.sealed"), 3 * 2 ** 20);
     const judge = {
       understands: async () => true,
-      faultsOf: async (blobs: readonly unknown[]) => blobs.map(() => null),
+      findFaults: async (blobs: readonly unknown[]) => blobs.map(() => null),
     };
     const file = join(temporaryDirectory(), "b.tar");
     const tick = (phase: string, done: number) => {
@@ -290,11 +290,11 @@ describe("the check of a written backup", () => {
       writeSync(handle, "x", 2 * 2 ** 20);
       closeSync(handle);
     };
-    expect(await backUpOf(3, () => {})).to.equal("3 saved");
-    expect(await backUpOf(3, change)).to.match(/truncated or changed/);
+    expect(await tryBackup(3, () => {})).to.equal("3 saved");
+    expect(await tryBackup(3, change)).to.match(/truncated or changed/);
   });
 
   it("a backup is not kept when the snapshot has fewer files than announced", async () => {
-    expect(await backUpOf(4, () => {})).to.match(/has lost files/);
+    expect(await tryBackup(4, () => {})).to.match(/has lost files/);
   });
 });

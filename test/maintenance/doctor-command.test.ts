@@ -11,7 +11,7 @@ import { mustGet, mustInit, mustLock, mustPut, send } from "../../tools/rig/test
 import { run } from "../support/command-here.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
-import { copyOf, doctor, inspect, makeHome } from "./doctor-homes.js";
+import { copyHome, doctor, inspect, makeHome } from "./doctor-homes.js";
 
 function fileWith(bytes: string | Uint8Array): string {
   const file = join(temporaryDirectory(), "passphrase");
@@ -48,7 +48,7 @@ describe("strongroom doctor", () => {
     ];
 
     it("doctor --json prints one object of a stable shape", async () => {
-      const damaged = copyOf(home);
+      const damaged = copyHome(home);
       writeFileSync(join(damaged, stray), "half", { mode: 0o600 });
       const { code, stdout, stderr } = await run(["doctor", "--json"], { STRONGROOM_HOME: damaged });
       expect(code).to.equal(12);
@@ -81,7 +81,7 @@ describe("strongroom doctor", () => {
     });
 
     it("doctor says of each finding what is wrong, what to do and what was done, and shows no value", async () => {
-      const damaged = copyOf(home);
+      const damaged = copyHome(home);
       writeFileSync(join(damaged, stray), "half", { mode: 0o600 });
       writeFileSync(join(damaged, "vault", "odd\u001b[31m\n"), "?", { mode: 0o600 });
       const first = await run(["doctor", "--home", damaged, "--passphrase-file", fileWith(passphrase)]);
@@ -355,7 +355,7 @@ describe("strongroom doctor", () => {
     });
 
     it("doctor --fix leaves a home that a server can start on", async () => {
-      const damaged = copyOf(home);
+      const damaged = copyHome(home);
       rmSync(join(damaged, "vault/current"));
       chmodSync(join(damaged, "token"), 0o644);
       expect((await run(["serve", "--port", "0"], { STRONGROOM_HOME: damaged })).code).to.equal(1);

@@ -27,7 +27,7 @@ import { needs } from "../../tools/rig/needs.js";
 import { startTestServer } from "../../tools/rig/server.js";
 import { parseLog, rebuilt } from "../audit/sample-log.js";
 import { run } from "../support/command-here.js";
-import { contentsOf, copyOf, inspect, makeHome, type Report } from "./doctor-homes.js";
+import { copyHome, inspect, makeHome, type Report, readContents } from "./doctor-homes.js";
 
 const isRoot = process.getuid?.() === 0;
 const secrets = "vault/gen-1/secrets";
@@ -499,9 +499,9 @@ describe("doctor's findings", () => {
   after(() => cleanUpTo(mark));
 
   const damagedHome = async ({ at, damage, kept }: Row) => {
-    const home = copyOf(kept ? homes.kept : homes.plain);
+    const home = copyHome(kept ? homes.kept : homes.plain);
     await damage(join(home, at), home);
-    return { home, path: join(home, at), before: contentsOf(home) };
+    return { home, path: join(home, at), before: readContents(home) };
   };
   const foundAt = ({ findings }: Pick<Report, "findings">, code: string, path: string) =>
     findings.find((finding) => finding.code === code && finding.path === path);
@@ -512,7 +512,7 @@ describe("doctor's findings", () => {
       const found = await inspect(home);
       expect(found.exit).to.equal(12);
       expect(foundAt(found, row.code, path)).to.include({ fixable: true, fixed: false, did: null });
-      expect(contentsOf(home), "without --fix nothing is touched").to.deep.equal(before);
+      expect(readContents(home), "without --fix nothing is touched").to.deep.equal(before);
       const fixed = await inspect(home, { fix: true }); // inspects again after its fixes
       expect(fixed.exit).to.equal(0);
       expect(foundAt(fixed, row.code, path)?.did).to.be.a("string");
@@ -525,7 +525,7 @@ describe("doctor's findings", () => {
       const { exit, findings } = await inspect(home, { fix: true, ...(row.deep && { open: true }) });
       expect(exit).to.equal(12);
       expect(foundAt({ findings }, row.code, path)).to.include({ fixable: false, fixed: false, did: null });
-      expect(contentsOf(home)).to.deep.equal(before);
+      expect(readContents(home)).to.deep.equal(before);
     });
   }
 
@@ -539,7 +539,7 @@ describe("doctor's findings", () => {
   });
 
   it("doctor reports another certificate's key, and suggests a restart only for a pair that the server made", async () => {
-    const [ours, foreign] = [copyOf(homes.plain), copyOf(homes.plain)];
+    const [ours, foreign] = [copyHome(homes.plain), copyHome(homes.plain)];
     await certificate(both, -24, 1000)(join(foreign, "tls/cert.pem"), foreign);
     for (const [home, remedy] of [
       [ours, /^restart the server/],
@@ -552,7 +552,7 @@ describe("doctor's findings", () => {
   });
 
   it("doctor --fix keeps a young snapshot directory beside a server, and removes it without one", async () => {
-    const home = copyOf(homes.plain);
+    const home = copyHome(homes.plain);
     const server = await startTestServer({ home });
     const path = join(home, "vault", "snapshot-0123456789abcdef");
     mkdirSync(path, { mode: 0o700 });
@@ -565,14 +565,14 @@ describe("doctor's findings", () => {
   });
 
   it("doctor finds nothing wrong with the journal of a batch, or with a document", async () => {
-    const home = copyOf(homes.plain);
+    const home = copyHome(homes.plain);
     writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal([]), { mode: 0o600 });
     writeFileSync(join(home, "vault/gen-1/other.document"), "{}", { mode: 0o600 });
     expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
   });
 
   it("doctor finds a pipe in the tree, without waiting for its writer", async function () {
-    const home = copyOf(homes.plain);
+    const home = copyHome(homes.plain);
     const path = join(home, secrets, "pipe.sealed");
     needs(this, spawnSync("mkfifo", ["-m", "600", path]).status === 0, "mkfifo");
     const { exit, findings } = await inspect(home);
@@ -581,7 +581,7 @@ describe("doctor's findings", () => {
   });
 
   it("doctor --fix finds all damage at once, fixes what it can, and reports the rest", async () => {
-    const home = copyOf(homes.plain);
+    const home = copyHome(homes.plain);
     rmSync(join(home, "vault/current"));
     chmodSync(join(home, secrets, "a"), 0o755);
     write("half")(join(home, secrets, "a", temp));
@@ -595,7 +595,7 @@ describe("doctor's findings", () => {
 
   it("doctor finds files of another user", async function () {
     needs(this, isRoot, "root");
-    const home = copyOf(homes.plain);
+    const home = copyHome(homes.plain);
     const path = join(home, secrets, "a.sealed");
     chownSync(path, 12345, 12345);
     const { exit, findings } = await inspect(home, { fix: true });
@@ -607,8 +607,8 @@ describe("doctor's findings", () => {
 
   it("doctor run by root finds nothing wrong in another user's home, and leaves --fix to its owner", async function () {
     needs(this, isRoot, "root");
-    const home = copyOf(homes.plain);
-    for (const path of [home, ...Object.keys(contentsOf(home))]) chownSync(path, 12345, 12345);
+    const home = copyHome(homes.plain);
+    for (const path of [home, ...Object.keys(readContents(home))]) chownSync(path, 12345, 12345);
     expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
     const { code, stderr } = await run(["doctor", "--fix", "--home", home]);
     expect(code).to.equal(2);
@@ -617,7 +617,7 @@ describe("doctor's findings", () => {
 
   it("doctor finds files that their owner may not read", async function () {
     needs(this, !isRoot, "another user than root");
-    const home = copyOf(homes.plain);
+    const home = copyHome(homes.plain);
     const path = join(home, secrets, "a");
     chmodSync(path, 0);
     const { findings } = await inspect(home);

@@ -42,7 +42,7 @@ export async function makeHome(twice = false): Promise<string> {
   return server.home;
 }
 
-export function copyOf(home: string): string {
+export function copyHome(home: string): string {
   const copy = join(temporaryDirectory(), "home");
   copyTree(home, copy);
   return copy;
@@ -74,18 +74,18 @@ export async function doctor(home: string, ...flags: readonly string[]): Promise
 }
 
 /** Paths and contents of everything below a directory. */
-export function contentsOf(directory: string): Json {
+export function readContents(directory: string): Json {
   const entries = readdirSync(directory, { withFileTypes: true, recursive: true });
   return Object.fromEntries(
     entries.map((entry) => {
       const path = join(entry.parentPath, entry.name);
-      if (entry.isFile()) return [path, textOf(path)];
+      if (entry.isFile()) return [path, readText(path)];
       return [path, entry.isSymbolicLink() ? readlinkSync(path) : "no file"];
     }),
   );
 }
 
-function textOf(file: string): string {
+function readText(file: string): string {
   try {
     return readFileSync(file, "latin1");
   } catch {

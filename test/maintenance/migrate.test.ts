@@ -38,7 +38,7 @@ function move(from: SecretStore, to: SecretStore, { signal, isUsable = true, ser
 }
 
 /** Returns the problem for which it was refused. */
-async function problemOf(work: Promise<unknown>): Promise<unknown> {
+async function findProblem(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => "none",
     (error: { problem?: string; code?: string }) => error.problem ?? error.code,
@@ -63,7 +63,7 @@ describe("migrations", () => {
       const stop = () => {
         if (++step === failing) throw new Error("interrupted");
       };
-      const problem = await problemOf(move(new MemoryStore(filled()), new MemoryStore(target, stop)));
+      const problem = await findProblem(move(new MemoryStore(filled()), new MemoryStore(target, stop)));
       if (problem === "none") break;
       expect(problem).to.equal("UNAVAILABLE");
       expect(target.header === null || isUnfinished(target.header)).to.equal(true);
@@ -84,7 +84,7 @@ describe("migrations", () => {
     const disk = new WeakDisk();
     disk.failNextSync(join(directory, "gen-1", "secrets", "app"), "late");
     const killed = await FileStore.open(directory, disk.files);
-    expect(await problemOf(move(source, killed))).to.equal("UNAVAILABLE");
+    expect(await findProblem(move(source, killed))).to.equal("UNAVAILABLE");
     await killed.close();
     const target = await FileStore.open(directory, disk.files);
     await move(source, target);
@@ -103,7 +103,7 @@ describe("migrations", () => {
     const stop = () => {
       if (++step === 4) throw new Error("interrupted");
     };
-    await problemOf(move(new MemoryStore(source), new MemoryStore(target, stop)));
+    await findProblem(move(new MemoryStore(source), new MemoryStore(target, stop)));
     source.blobs.delete("app/1");
     source.blobs.set("app/3", bytes("newer"));
     source.documents.set("tokens", bytes("newer"));
@@ -114,7 +114,7 @@ describe("migrations", () => {
   it("a cancelled migration stops before the copy is a vault", async () => {
     const target = nothingKept();
     const signal = AbortSignal.abort();
-    expect(await problemOf(move(new MemoryStore(filled()), new MemoryStore(target), { signal }))).to.equal("aborted");
+    expect(await findProblem(move(new MemoryStore(filled()), new MemoryStore(target), { signal }))).to.equal("aborted");
     expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
   });
 
@@ -129,7 +129,7 @@ describe("migrations", () => {
   for (const [rule, from, to, moving, problem] of refusals) {
     it(`a migration ${rule}, and changes nothing`, async () => {
       const before = structuredClone(to);
-      expect(await problemOf(move(new MemoryStore(from), new MemoryStore(to), moving))).to.equal(problem);
+      expect(await findProblem(move(new MemoryStore(from), new MemoryStore(to), moving))).to.equal(problem);
       expect(to).to.deep.equal(before);
     });
   }
@@ -140,7 +140,7 @@ describe("migrations", () => {
     const damage = () => {
       if (++step === 5) target.blobs.set("app/1", bytes("damaged"));
     };
-    expect(await problemOf(move(new MemoryStore(filled()), new MemoryStore(target, damage)))).to.equal("changed");
+    expect(await findProblem(move(new MemoryStore(filled()), new MemoryStore(target, damage)))).to.equal("changed");
     expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
   });
 

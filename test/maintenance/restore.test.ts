@@ -28,7 +28,6 @@ import { start } from "../cli/run-command.js";
 import { run } from "../support/command-here.js";
 import { failingFiles } from "../support/failing-files.js";
 import {
-  archiveOf,
   backup,
   type Entry,
   leftovers,
@@ -37,10 +36,11 @@ import {
   restore,
   secrets,
   startFilled,
-  summedArchiveOf,
+  writeArchive,
+  writeSummedArchive,
 } from "./archives.js";
 
-async function headerOf(): Promise<string> {
+async function makeHeader(): Promise<string> {
   const server = await startTestServer(realScryptCost);
   await mustInit(server);
   return readFileSync(join(server.vaultPath, "gen-1", "header.json"), "utf8");
@@ -88,7 +88,7 @@ describe("restores", () => {
     const home = join(temporaryDirectory(), "home");
     const begun = join(home, "vault", "gen-1");
     mkdirSync(join(begun, "secrets"), { recursive: true, mode: 0o700 });
-    writeFileSync(join(begun, "header.json"), await headerOf(), { mode: 0o600 });
+    writeFileSync(join(begun, "header.json"), await makeHeader(), { mode: 0o600 });
     must(await restore(home, file, "--dry-run"));
     must(await restore(home, file));
     await mustHold(home, secrets);
@@ -111,7 +111,7 @@ describe("restores", () => {
     );
     expect(existsSync(home)).to.equal(false);
     expect((await restore(server.home, file, "--dry-run")).code).to.equal(7);
-    expect((await restore(home, archiveOf([]), "--dry-run")).code).to.equal(12);
+    expect((await restore(home, writeArchive([]), "--dry-run")).code).to.equal(12);
   });
 
   for (const [what, file, reason] of [
@@ -162,7 +162,7 @@ describe("restores", () => {
   }
 
   it("a restore into a home that is a file is refused, also with --dry-run", async () => {
-    const file = archiveOf([]);
+    const file = writeArchive([]);
     for (const flags of [[], ["--dry-run"]]) {
       const { code, stderr } = await restore(file, file, ...flags);
       expect(code).to.equal(1);
@@ -172,7 +172,7 @@ describe("restores", () => {
 
   it("a restore into a home with a running server is refused with its pid", async () => {
     const { home } = await startTestServer();
-    const { code, stderr } = await restore(home, archiveOf([]));
+    const { code, stderr } = await restore(home, writeArchive([]));
     expect(code).to.equal(1);
     expect(stderr).to.contain(`(pid ${process.pid})`);
   });
@@ -290,7 +290,7 @@ describe("restores killed after the vault was complete and before it was current
 
 describe("restores with an audit log, killed at any step of becoming current", () => {
   type Saved = { readonly file: string; readonly header: string; readonly log: string };
-  const logOf = (home: string) =>
+  const firstLogLine = (home: string) =>
     readFileSync(join(home, "audit", "audit-000001.jsonl"), "latin1").split("\n", 1)[0] ?? "";
   const headerIn = (home: string) => readFileSync(join(home, "vault/gen-1/header.json"), "utf8");
 
@@ -300,7 +300,7 @@ describe("restores with an audit log, killed at any step of becoming current", (
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file, "--with-audit"));
     await server.stop();
-    return { file, header: headerIn(server.home), log: logOf(server.home) };
+    return { file, header: headerIn(server.home), log: firstLogLine(server.home) };
   }
   const saved = shared(async () => ({ first: await save(), second: await save() }));
 
@@ -329,7 +329,7 @@ describe("restores with an audit log, killed at any step of becoming current", (
     await FileStore.open(vault).then((store) => store.close());
     const which = code === 0 ? "second" : "first";
     const { header, log } = saved()[which];
-    expect([headerIn(home), logOf(home)], `step ${step}`).to.deep.equal([header, log]);
+    expect([headerIn(home), firstLogLine(home)], `step ${step}`).to.deep.equal([header, log]);
     expect(readdirSync(join(vault, "gen-1")).sort()).to.deep.equal(["header.json", "secrets"]);
     return which;
   }
@@ -364,7 +364,7 @@ describe("interrupted restores", () => {
   before(() => {
     mark = cleanUpMark();
     const content = "x".repeat(8 * 2 ** 20); // takes a while to write
-    file = archiveOf(Array.from({ length: 12 }, (_, n) => ({ name: `secrets/big-${n}.sealed`, content })));
+    file = writeArchive(Array.from({ length: 12 }, (_, n) => ({ name: `secrets/big-${n}.sealed`, content })));
   });
   after(() => cleanUpTo(mark));
 
@@ -406,13 +406,17 @@ describe("refused archives", () => {
   ];
   for (const [what, entries, message] of rows) {
     it(`an archive ${what} is refused with exit 12`, async () => {
-      await mustRefuse(summedArchiveOf([{ name: "header.json", content: await headerOf() }, ...entries]), 12, message);
+      await mustRefuse(
+        writeSummedArchive([{ name: "header.json", content: await makeHeader() }, ...entries]),
+        12,
+        message,
+      );
     });
   }
 
   it("an archive with a name of 50,000 characters is refused with the name's beginning", async () => {
     const long = `secrets/${"n".repeat(50_000)}`;
-    const file = archiveOf([
+    const file = writeArchive([
       { name: "././@LongLink", type: "NextFileHasLongPath", content: `${long}\0` },
       { name: "secrets/n", content: blob },
     ]);
@@ -420,13 +424,21 @@ describe("refused archives", () => {
   });
 
   it("an archive without checksums is refused with exit 12", async () => {
-    await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no valid SHA256SUMS/);
+    await mustRefuse(
+      writeArchive([{ name: "header.json", content: await makeHeader() }]),
+      12,
+      /has no valid SHA256SUMS/,
+    );
   });
 
   it("an archive without a header, or with one of a later version, is refused with exit 12", async () => {
-    await mustRefuse(summedArchiveOf([{ name: "secrets/a.sealed", content: blob }]), 12, /no header that can be used/);
-    const later = (await headerOf()).replace(/"version": ?2/, '"version":3');
-    await mustRefuse(summedArchiveOf([{ name: "header.json", content: later }]), 12, /no header that can be used/);
+    await mustRefuse(
+      writeSummedArchive([{ name: "secrets/a.sealed", content: blob }]),
+      12,
+      /no header that can be used/,
+    );
+    const later = (await makeHeader()).replace(/"version": ?2/, '"version":3');
+    await mustRefuse(writeSummedArchive([{ name: "header.json", content: later }]), 12, /no header that can be used/);
   });
 
   for (const [what, entry] of [

@@ -22,7 +22,7 @@ import { run } from "../support/command-here.js";
 import { unlockWith } from "../support/key-requests.js";
 import { type FrozenHome, frozenHomes } from "../vectors/frozen-homes.js";
 
-function homeOf({ files }: FrozenHome): string {
+function writeHome({ files }: FrozenHome): string {
   const home = preparedHome();
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(home, name)), { recursive: true, mode: 0o700 });
@@ -32,7 +32,7 @@ function homeOf({ files }: FrozenHome): string {
 }
 
 /** Programs that do not know trash and transit keys would rotate the master key without them: they must refuse it. */
-function headerOf(home: string): string {
+function readHeader(home: string): string {
   return readFileSync(join(home, "vault", "gen-1", "header.json"), "utf8");
 }
 
@@ -59,11 +59,11 @@ async function mustHoldAll(server: TestServer, { versions, spaces }: FrozenHome)
 describe("homes of earlier versions", () => {
   for (const frozen of frozenHomes) {
     it(`a home of ${frozen.made} opens, serves, and opens again after changes`, async () => {
-      const home = homeOf(frozen);
+      const home = writeHome(frozen);
       const server = await startTestServer({ home });
       await mustUnlock(server);
       await mustHoldAll(server, frozen);
-      expect(headerOf(home)).to.contain('"version":2,').and.to.contain('"spaces":["secrets","trash","keys"],');
+      expect(readHeader(home)).to.contain('"version":2,').and.to.contain('"spaces":["secrets","trash","keys"],');
       await mustPut(server, "app/new", "new value");
       if (frozen.key !== null) {
         await mustLock(server);
@@ -84,7 +84,7 @@ describe("files of a later version", () => {
   const [, frozen] = frozenHomes;
 
   it("a header of a later version stops the start and stays as it is", async () => {
-    const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
+    const home = writeHome(frozen ?? { made: "", key: null, versions: false, files: {} });
     const header = join(home, "vault", "gen-1", "header.json");
     const later = readFileSync(header, "utf8").replace('"version":2', '"version":3');
     writeFileSync(header, later);
@@ -95,7 +95,7 @@ describe("files of a later version", () => {
   });
 
   it("a header that names other spaces than its MAC covers does not open the vault", async () => {
-    const home = homeOf(frozenHomes[2] ?? { made: "", key: null, versions: false, files: {} });
+    const home = writeHome(frozenHomes[2] ?? { made: "", key: null, versions: false, files: {} });
     const header = join(home, "vault", "gen-1", "header.json");
     const before = readFileSync(header, "utf8");
     for (const spaces of ["", '"spaces":["secrets"],', '"spaces":["secrets","keys","trash"],']) {
@@ -112,7 +112,7 @@ describe("files of a later version", () => {
   });
 
   it("a secret of a later version is refused by its name, and the others are served", async () => {
-    const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
+    const home = writeHome(frozen ?? { made: "", key: null, versions: false, files: {} });
     const file = join(home, "vault/gen-1/secrets/app/db/password.sealed");
     const blob = readFileSync(file);
     blob[4] = 4;
@@ -142,7 +142,7 @@ describe("files of a later version", () => {
     ["the audit log", "audit/audit-000001.jsonl", audit(9), "audit-changed"],
   ] as const) {
     it(`doctor names ${what} of a later version and leaves it as it is`, async () => {
-      const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
+      const home = writeHome(frozen ?? { made: "", key: null, versions: false, files: {} });
       const file = join(home, name);
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
       writeFileSync(file, bytes, { mode: 0o600 });
@@ -156,7 +156,7 @@ describe("files of a later version", () => {
   }
 
   it("a batch's journal of a later version stops the start with the file's name", async () => {
-    const home = homeOf(frozen ?? { made: "", key: null, versions: false, files: {} });
+    const home = writeHome(frozen ?? { made: "", key: null, versions: false, files: {} });
     writeFileSync(join(home, "vault/gen-1/journal-1"), laterJournal, { mode: 0o600 });
     const failed = await startProcess([], { STRONGROOM_HOME: home }).catch((error: unknown) => error);
     expect(failed).to.be.instanceOf(NotStarted);

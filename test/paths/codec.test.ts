@@ -42,7 +42,7 @@ const pairOfPaths = fc.oneof(
   ),
 );
 
-function fileOf(path: string): string {
+function encodedFile(path: string): string {
   const segments = path.split("/");
   return [...segments.slice(0, -1).map(directoryName), secretFileName(segments.at(-1) ?? "")].join("/");
 }
@@ -54,8 +54,8 @@ function problemOfName(name: string): string | null {
 }
 
 /** Every name of the path on disk: its directories and its file. */
-function namesOf(path: string): string[] {
-  const parts = fileOf(path).split("/");
+function encodedNames(path: string): string[] {
+  const parts = encodedFile(path).split("/");
   return parts.map((_, i) => parts.slice(0, i + 1).join("/"));
 }
 
@@ -73,8 +73,8 @@ describe("the path codec", () => {
     fc.assert(
       fc.property(pairOfPaths, ([a, b]) => {
         fc.pre(a !== b && isSecretPath(b));
-        const [fileOfA, fileOfB] = [fileOf(a), fileOf(b)];
-        const directoriesOfA = namesOf(a).slice(0, -1);
+        const [fileOfA, fileOfB] = [encodedFile(a), encodedFile(b)];
+        const directoriesOfA = encodedNames(a).slice(0, -1);
         for (const [name, fold] of foldings) {
           const other = fold(fileOfB);
           if (fold(fileOfA) === other) throw new Error(`same file ${name}`);
@@ -90,7 +90,7 @@ describe("the path codec", () => {
   it("the codec returns lower-case ASCII names that no file system treats specially, never outside the tree", () => {
     fc.assert(
       fc.property(secretPath, (path) => {
-        const file = fileOf(path);
+        const file = encodedFile(path);
         if (isAbsolute(file) || normalize(join("/tree", file)) !== `/tree/${file}`) throw new Error("leaves the tree");
         for (const name of file.split("/")) {
           const problem = problemOfName(name);
@@ -129,7 +129,7 @@ describe("the path codec", () => {
     ["nul.txt", "%6eul.txt.sealed"],
     ["100%", "100%25.sealed"],
   ] as const) {
-    it(`the codec encodes ${path} as ${file}`, () => expect(fileOf(path)).to.equal(file));
+    it(`the codec encodes ${path} as ${file}`, () => expect(encodedFile(path)).to.equal(file));
   }
 });
 

@@ -91,15 +91,15 @@ class Model {
     const toItself = operations.some((one) => "copy" in one && one.copy === one.to);
     if (toItself || new Set(changed).size < changed.length) return 400;
     const before = new Map(this.secrets);
-    if (operations.some((one) => !("put" in one) && !before.has(sourceOf(one)))) return 404;
+    if (operations.some((one) => !("put" in one) && !before.has(sourcePath(one)))) return 404;
     for (const one of operations) this.#change(one, before);
     return 200;
   }
 
   #change(one: Operation, before: ReadonlyMap<string, readonly Version[]>): void {
     if ("put" in one) return void this.put(one.put, one.content);
-    const versions = before.get(sourceOf(one)) ?? [];
-    if (!("copy" in one)) this.secrets.delete(sourceOf(one));
+    const versions = before.get(sourcePath(one)) ?? [];
+    if (!("copy" in one)) this.secrets.delete(sourcePath(one));
     if ("move" in one) this.secrets.set(one.to, versions);
     if ("copy" in one) this.secrets.set(one.to, [{ version: 1, content: versions[0]?.content ?? { value: "" } }]);
   }
@@ -116,7 +116,7 @@ function sameContent(a: Content | undefined, b: Content): boolean {
   return a?.value === b.value && a.description === b.description;
 }
 
-function sourceOf(one: Exclude<Operation, { put: string }>): string {
+function sourcePath(one: Exclude<Operation, { put: string }>): string {
   if ("delete" in one) return one.delete;
   return "move" in one ? one.move : one.copy;
 }

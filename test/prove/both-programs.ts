@@ -65,7 +65,7 @@ type Segment = {
 };
 
 /** A core dump (ELF) of writable segments with these contents. */
-export function coreOf(segments: readonly Segment[]): Buffer {
+export function makeCore(segments: readonly Segment[]): Buffer {
   const head = Buffer.alloc(64 + 56 * segments.length);
   head.write("7f454c460201", "hex");
   head.writeUInt16LE(4, 16);
@@ -90,19 +90,19 @@ export function coreOf(segments: readonly Segment[]): Buffer {
   return Buffer.concat([head, ...segments.map(({ bytes }) => bytes)]);
 }
 
-/** Copies a server's memory into a file, as a core dump; with `sought`, only a part: see `partOf`. */
-export async function dumpOf({ child }: ServerProcess, sought?: readonly Uint8Array[]): Promise<string> {
+/** Copies a server's memory into a file, as a core dump; with `sought`, only a part: see `selectPieces`. */
+export async function takeDump({ child }: ServerProcess, sought?: readonly Uint8Array[]): Promise<string> {
   const { bytes, regions } = await copyMemory(child.pid ?? 0);
   const segments = regions.map(({ address, offset, length }) => {
     return { address, bytes: bytes.subarray(offset, offset + length) };
   });
-  return file("core", coreOf(sought === undefined ? segments : partOf(segments, sought)));
+  return file("core", makeCore(sought === undefined ? segments : selectPieces(segments, sought)));
 }
 
 const pieceBytes = 64 * 1024;
 
 /** Returns the pieces in which the bytes sought begin, the piece behind each of these, and one in forty of the others. */
-function partOf(segments: readonly Segment[], sought: readonly Uint8Array[]): Segment[] {
+function selectPieces(segments: readonly Segment[], sought: readonly Uint8Array[]): Segment[] {
   return segments.flatMap(({ address, bytes }) => {
     const held = new Set(sought.flatMap((each) => [...piecesWith(bytes, each)]));
     const cuts = Array.from({ length: Math.ceil(bytes.length / pieceBytes) + 1 }, (_, piece) => piece);

@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { headerText } from "../../tools/rig/decoder.js";
 import { mainFile, type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
-import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
+import { listFailures, needsForeignMemory, prove } from "./run-prove.js";
 
 const root = resolve(dirname(mainFile), "..", "..");
 const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
@@ -84,7 +84,7 @@ describe("servers that prove must fail", function () {
     writeFileSync(join(copy, "dist", "program", "added.cjs"), "");
     const proven = await prove(server.home);
     expect(proven.code).to.equal(12);
-    const failures = failuresOf(proven).join("\n");
+    const failures = listFailures(proven).join("\n");
     expect(failures).to.match(/attacker: locked: places that open the vault: [1-9]/);
     expect(failures).to.match(/known-keys: locked: copies of the master key.*: [1-9].*raw/);
     expect(failures).to.match(/^program: changed files: dist\/program\/entry.cjs, dist\/workers\/key-worker.cjs$/m);
@@ -113,7 +113,7 @@ describe("servers that prove must fail", function () {
       addSlot(server);
       const proven = await prove(server.home);
       expect(proven.code).to.equal(12);
-      failures = failuresOf(proven).join("\n");
+      failures = listFailures(proven).join("\n");
     });
 
     it("prove finds the passphrase in memory", () => {

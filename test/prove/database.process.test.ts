@@ -7,7 +7,7 @@ import { databaseEngine } from "../../src/engines/postgres.js";
 import { databaseUrl, needsPostgres, startPostgres, type TestPostgres } from "../../tools/rig/postgres.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
-import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
+import { listFailures, needsForeignMemory, prove } from "./run-prove.js";
 
 describe("strongroom prove on PostgreSQL", function () {
   this.timeout(0);
@@ -28,7 +28,7 @@ describe("strongroom prove on PostgreSQL", function () {
 
   it("prove opens secrets and keys of a database, finds nothing elsewhere, and exits 0", async () => {
     const proven = await prove(server.home, "--store", store);
-    expect([failuresOf(proven), proven.code]).to.deep.equal([[], 0]);
+    expect([listFailures(proven), proven.code]).to.deep.equal([[], 0]);
     const found = Object.fromEntries(proven.report.checks.map((check) => [check.what, check.found]));
     expect(found["secrets opened from the documented format"]).to.equal(3);
     expect(found["of these, equal to what the server returns"]).to.equal(3);

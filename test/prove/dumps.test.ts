@@ -11,19 +11,19 @@ import { startProcess } from "../../tools/rig/process.js";
 import { passphrase, startTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
-import { coreOf, dumpOf, file, hasPython, proveDump, pythonDump } from "./both-programs.js";
+import { file, hasPython, makeCore, proveDump, pythonDump, takeDump } from "./both-programs.js";
 import { needsForeignMemory, prove } from "./run-prove.js";
 
-function keysOf(header: Uint8Array): Keys {
+function openKeys(header: Uint8Array): Keys {
   const keys = openHeader(parseHeader(header), Buffer.from(passphrase));
   if (keys === null) throw new Error("the header does not open");
   return keys;
 }
 
-const keysOfFrozen = keysOf(Buffer.from(headerOfVersion2.text));
+const frozenKeys = openKeys(Buffer.from(headerOfVersion2.text));
 
 /** The expanded key in the order of AES instructions, or word by word as portable code keeps it. */
-function scheduleOf(key: Uint8Array, order: "bytes" | "words"): Buffer {
+function keySchedule(key: Uint8Array, order: "bytes" | "words"): Buffer {
   const words = new Uint32Array(scheduleWords);
   for (let i = 0; i < 8; i++) words[i] = Buffer.from(key).readUInt32BE(4 * i);
   expandKey(words);
@@ -38,7 +38,7 @@ function scheduleOf(key: Uint8Array, order: "bytes" | "words"): Buffer {
 describe("dumps", function () {
   this.timeout(0);
 
-  const { masterKey, kek } = keysOfFrozen;
+  const { masterKey, kek } = frozenKeys;
   const { vaultId } = parseHeader(Buffer.from(headerOfVersion2.text));
   type Row = readonly [what: string, plant: (memory: Buffer) => void, attacker: number, known: readonly number[]];
   const plain = (name: string) => Buffer.from(name);
@@ -54,11 +54,11 @@ describe("dumps", function () {
       0,
       [2, 0, 0],
     ],
-    ["an expanded key, in words", (memory) => scheduleOf(masterKey, "words").copy(memory, 8200), 1, [0, 0, 0]],
+    ["an expanded key, in words", (memory) => keySchedule(masterKey, "words").copy(memory, 8200), 1, [0, 0, 0]],
     [
       "an expanded key, in bytes, and the KEK",
       (memory) => {
-        scheduleOf(masterKey, "bytes").copy(memory, 8204);
+        keySchedule(masterKey, "bytes").copy(memory, 8204);
         kek.copy(memory, 20_480);
       },
       2,
@@ -98,7 +98,7 @@ describe("dumps", function () {
     await mustPut(server, "a", "a value");
     const headerFile = join(server.vaultPath, "gen-1", "header.json");
     const header = readFileSync(headerFile);
-    const dump = await dumpOf(server, [keysOf(header).masterKey, parseHeader(header).vaultId]); // the rounds of `prove` judge whole dumps
+    const dump = await takeDump(server, [openKeys(header).masterKey, parseHeader(header).vaultId]); // the rounds of `prove` judge whole dumps
     const expected = { attacker: 1, known: { "master key": 1, "KEK of the passphrase": 0, passphrase: 0 } };
     expect(await proveDump(headerFile, dump)).to.deep.equal({ ...expected, code: 0 });
     expect(await pythonDump(headerFile, dump, "--state", "locked")).to.deep.equal({ ...expected, code: 12 });
@@ -107,24 +107,24 @@ describe("dumps", function () {
 
 describe("dumps of something else than a server of the vault", function () {
   this.timeout(0);
-  const { masterKey } = keysOfFrozen;
+  const { masterKey } = frozenKeys;
   const { vaultId } = parseHeader(Buffer.from(headerOfVersion2.text));
   const memory = Buffer.alloc(8192, "memory of a server ");
   const withId = Buffer.concat([memory, vaultId, Buffer.from(vaultId.toString("base64url"))]);
   const withKey = Buffer.concat([memory, masterKey, masterKey]);
   const notes = { kind: 4, address: 0, bytes: Buffer.alloc(64) };
   const missing = { address: 4096, bytes: new Uint8Array(), inMemory: 1 << 20 };
-  const core = coreOf([notes, { address: 4096, bytes: withId }]);
+  const core = makeCore([notes, { address: 4096, bytes: withId }]);
   type Row = readonly [what: string, dump: Buffer, code: number];
   const rows: readonly Row[] = [
     ["empty", Buffer.alloc(0), 13],
     ["zeros", Buffer.alloc(8192), 13],
     ["random", randomBytes(8192), 13],
-    ["a core with notes alone", coreOf([notes]), 13],
-    ["a core whose regions have no bytes", coreOf([notes, missing]), 13],
+    ["a core with notes alone", makeCore([notes]), 13],
+    ["a core whose regions have no bytes", makeCore([notes, missing]), 13],
     [
       "a core that lacks the bytes of one of its writable regions",
-      coreOf([{ address: 0, bytes: withId }, missing]),
+      makeCore([{ address: 0, bytes: withId }, missing]),
       13,
     ],
     ["a core that is cut off in its memory", core.subarray(0, -1), 13],
@@ -229,7 +229,7 @@ describe("the independent decoder", () => {
 
   it("the decoder refuses a header of which a byte of a slot was changed", () => {
     const changed = parseHeader(Buffer.from(headerOfVersion2.text.replace('"recovery"', '"recovers"')));
-    const { kek, masterKey } = keysOfFrozen;
+    const { kek, masterKey } = frozenKeys;
     const [first, second] = changed.slots;
     expect(first && fitsSlot(changed, first, kek)).to.equal(true);
     expect(second && openHeader(changed, Buffer.from(headerOfVersion2.keys[0] ?? ""))).to.equal(null);

@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Report } from "../../prove/report.js";
-import { weaknessesOf } from "../../prove/weaknesses.js";
+import { findWeaknesses } from "../../prove/weaknesses.js";
 import { runCommandLine } from "../../src/cli/command-line.js";
 import { later, shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
@@ -30,8 +30,8 @@ import {
 import { wrapFileKey } from "../support/age-stanza.js";
 import { changing, rotating, untilRotated } from "../support/key-requests.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
-import { dumpOf, proveDump, pythonDump } from "./both-programs.js";
-import { attackerFound, failuresOf, needsForeignMemory, type Proven, passphraseFile, prove } from "./run-prove.js";
+import { proveDump, pythonDump, takeDump } from "./both-programs.js";
+import { attackerFound, listFailures, needsForeignMemory, type Proven, passphraseFile, prove } from "./run-prove.js";
 
 /** Short in the normal suite; 20 in the long form. */
 const rounds = Number(process.env["STRONGROOM_PROVE_ROUNDS"] ?? 1);
@@ -86,12 +86,12 @@ describe("strongroom prove", function () {
     const page = mustSucceed(await send(server(), { path: "/v1/review" }));
     expect(report.weaknesses)
       .to.deep.equal(page["weaknesses"])
-      .and.to.deep.equal(weaknessesOf(server().child.pid ?? 0));
+      .and.to.deep.equal(findWeaknesses(server().child.pid ?? 0));
     expect(report.checks.filter(({ what }) => /ptrace|swap/.test(what))).to.deep.equal([]);
     await mustLock(server());
     const locked = await prove(server().home, "--as-attacker");
     expect(attackerFound(locked)).to.deep.equal(["locked 0", "null found"]);
-    expect([locked.code, failuresOf(locked)]).to.deep.equal([0, []]);
+    expect([locked.code, listFailures(locked)]).to.deep.equal([0, []]);
     await mustUnlock(server());
   });
 
@@ -100,7 +100,7 @@ describe("strongroom prove", function () {
       const load = startLoad(server());
       const proven = await prove(server().home, "--lock", "--with-canary");
       const { lost, count } = await load.end();
-      expect([failuresOf(proven), proven.code, proven.report.reason]).to.deep.equal([[], 0, null]);
+      expect([listFailures(proven), proven.code, proven.report.reason]).to.deep.equal([[], 0, null]);
       expect(attackerFound(proven)).to.deep.equal(["unlocked 1", "locked 0", "unlocked 1"]);
       const steps = [...new Set(proven.report.checks.map(({ step }) => step))];
       const searched = proven.report.checks.filter(
@@ -127,7 +127,7 @@ describe("strongroom prove", function () {
       const load = isBusy ? startLoad(server()) : null;
       const { code, report } = await prove(server().home, "--with-canary");
       await load?.end();
-      expect([code, report.reason, failuresOf({ code, report })]).to.deep.equal([0, null, []]);
+      expect([code, report.reason, listFailures({ code, report })]).to.deep.equal([0, null, []]);
     });
   }
 
@@ -264,7 +264,7 @@ async function mustAgreeOnDumps(server: ServerProcess): Promise<void> {
     ["locked", 0],
   ] as const) {
     if (state === "locked") await mustLock(server);
-    const dump = await dumpOf(server);
+    const dump = await takeDump(server);
     const known = { "master key": master, "KEK of the passphrase": 0, passphrase: 0 };
     const expected = { attacker: master, known, code: 0 };
     const flags = ["--state", state];

@@ -34,11 +34,11 @@ export async function prove(home: string, ...flags: readonly string[]): Promise<
   return { code, report: JSON.parse(stdout) as Report };
 }
 
-export function failuresOf({ report }: Proven): string[] {
-  return report.checks.filter(({ holds }) => !holds).map(lineOf);
+export function listFailures({ report }: Proven): string[] {
+  return report.checks.filter(({ holds }) => !holds).map(formatCheck);
 }
 
-function lineOf({ step, state, what, found, detail }: Check): string {
+function formatCheck({ step, state, what, found, detail }: Check): string {
   return `${step}: ${state === null ? "" : `${state}: `}${what}: ${found}${detail === undefined ? "" : ` (${detail})`}`;
 }
 

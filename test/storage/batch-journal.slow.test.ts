@@ -18,16 +18,16 @@ import { write } from "../support/store-changes.js";
 
 const old = { a: "old", "b/c": "old" };
 const changes: readonly Change[] = [
-  { path: "a", blob: blobOf("new") },
+  { path: "a", blob: makeBlob("new") },
   { path: "b/c", blob: null },
-  { path: "d/e/f", blob: blobOf("new") },
-  { space: "trash", path: "b/c", blob: blobOf("old") },
+  { path: "d/e/f", blob: makeBlob("new") },
+  { space: "trash", path: "b/c", blob: makeBlob("old") },
 ];
 const journaled = changes.map(({ space = "secrets", path, blob }) => ({ space, path, blob }));
 const inSecrets = journaled.filter(({ space }) => space === "secrets");
 const changed = { a: "new", "d/e/f": "new", "trash b/c": "old" };
 
-function blobOf(text: string): Bytes {
+function makeBlob(text: string): Bytes {
   return new Uint8Array(Buffer.from(text));
 }
 
@@ -41,12 +41,12 @@ async function madeVault(): Promise<string> {
   const vault = temporaryDirectory();
   const store = await FileStore.open(vault, lightFiles);
   await store.startNewVault(new Uint8Array(10));
-  for (const [path, text] of Object.entries(old)) await write(store, path, blobOf(text));
+  for (const [path, text] of Object.entries(old)) await write(store, path, makeBlob(text));
   await store.close();
   return vault;
 }
 
-async function contentsOf(store: FileStore): Promise<Record<string, string>> {
+async function readContents(store: FileStore): Promise<Record<string, string>> {
   const contents: Record<string, string> = {};
   for (const path of await store.list("", "", 99))
     contents[path] = Buffer.from((await store.read(path)) ?? []).toString();
@@ -56,7 +56,7 @@ async function contentsOf(store: FileStore): Promise<Record<string, string>> {
 }
 
 /** Copies the vault's files before each step that changes them, as a kill there leaves them. */
-function picturesOf(vault: string) {
+function recordPictures(vault: string) {
   const pictures: string[] = [];
   const before = <A extends unknown[], R>(step: (...args: A) => Promise<R>) => {
     return (...args: A): Promise<R> => {
@@ -74,18 +74,18 @@ function picturesOf(vault: string) {
 describe("batches on files", () => {
   it("a batch is all or nothing after a kill at any step, also when its replay is killed", async () => {
     const vault = await madeVault();
-    const { pictures, files } = picturesOf(vault);
+    const { pictures, files } = recordPictures(vault);
     const store = await FileStore.open(vault, files);
     await store.commit(changes);
     await store.close();
     expect(pictures.length).to.be.at.least(8);
     const seen = new Set<object>();
     for (const picture of pictures) {
-      const { pictures: ofReplay, files: recorded } = picturesOf(picture);
-      const replayed = await contentsOf(await open(picture, recorded));
+      const { pictures: replayPictures, files: recorded } = recordPictures(picture);
+      const replayed = await readContents(await open(picture, recorded));
       expect(replayed).to.be.deep.oneOf([old, changed]);
       seen.add("b/c" in replayed ? old : changed);
-      for (const again of ofReplay) expect(await contentsOf(await open(again))).to.deep.equal(replayed);
+      for (const again of replayPictures) expect(await readContents(await open(again))).to.deep.equal(replayed);
       expect(existsSync(join(picture, "gen-1", "journal-1"))).to.equal(false);
     }
     expect([...seen]).to.deep.equal([old, changed]);
@@ -93,7 +93,7 @@ describe("batches on files", () => {
 
   it("a kill at any step of a batch keeps all batches committed before it", async () => {
     const vault = await madeVault();
-    const { pictures, files } = picturesOf(vault);
+    const { pictures, files } = recordPictures(vault);
     const store = await FileStore.open(vault, files);
     const states: Record<string, string>[] = [old];
     const committed: number[] = [];
@@ -125,15 +125,15 @@ describe("batches on files", () => {
         else state[path] = text;
       }
       states.push(state);
-      await store.commit(some.map(([path, text]) => ({ path, blob: text === null ? null : blobOf(text) })));
-      expect(await contentsOf(store)).to.deep.equal(state);
+      await store.commit(some.map(([path, text]) => ({ path, blob: text === null ? null : makeBlob(text) })));
+      expect(await readContents(store)).to.deep.equal(state);
       committed.push(pictures.length);
     }
     await store.close();
-    expect(await contentsOf(await open(vault))).to.deep.equal(states.at(-1));
+    expect(await readContents(await open(vault))).to.deep.equal(states.at(-1));
     for (const [at, picture] of pictures.entries()) {
       const done = committed.filter((count) => count <= at).length;
-      const found = await contentsOf(await open(picture));
+      const found = await readContents(await open(picture));
       expect(found, `picture ${at}`).to.be.deep.oneOf(states.slice(done, done + 2));
     }
   }).timeout(240_000);
@@ -199,13 +199,13 @@ describe("batches on files", () => {
     const { files, fail, repair } = failingFiles();
     for (const step of ["writeFile", "unlink", "rmdir", "rename"] as const) fail(step, "EROFS");
     const store = await open(vault, files);
-    expect(await contentsOf(store)).to.deep.equal(changed);
-    const { code } = await write(store, "a", blobOf("later")).catch((error) => error);
+    expect(await readContents(store)).to.deep.equal(changed);
+    const { code } = await write(store, "a", makeBlob("later")).catch((error) => error);
     expect(code).to.equal("UNAVAILABLE");
     repair();
-    await write(store, "a", blobOf("later"));
+    await write(store, "a", makeBlob("later"));
     await store.close();
-    expect(await contentsOf(await open(vault))).to.deep.equal({ ...changed, a: "later" });
+    expect(await readContents(await open(vault))).to.deep.equal({ ...changed, a: "later" });
   });
 });
 

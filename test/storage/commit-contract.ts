@@ -62,7 +62,7 @@ export const commitRules: readonly Rule[] = [
       const store = await begin(engine);
       await seed(store);
       expect(await store.commit(batch())).to.deep.equal({ committed: true });
-      for (const each of [store, await engine.open()]) expect(await stateOf(each)).to.deep.equal(after);
+      for (const each of [store, await engine.open()]) expect(await readState(each)).to.deep.equal(after);
     },
   },
   {
@@ -74,7 +74,7 @@ export const commitRules: readonly Rule[] = [
         const expected = { tag: "never" };
         const changes = batch().map((each) => (each.path === change.path ? { ...each, expected } : each));
         expect(await store.commit(changes)).to.deep.equal({ committed: false, refused });
-        for (const each of [store, await engine.open()]) expect(await stateOf(each)).to.deep.equal(before);
+        for (const each of [store, await engine.open()]) expect(await readState(each)).to.deep.equal(before);
       }
     },
   },
@@ -109,7 +109,7 @@ export const commitRules: readonly Rule[] = [
       await store.commit(batch());
       await Promise.all(Object.keys(before).map((path) => write(store, path, tagged(`later ${path}`))));
       for (const each of [store, await engine.open()]) {
-        for (const path of Object.keys(before)) expect(contentOf(await mustRead(each, path))).to.equal(`later ${path}`);
+        for (const path of Object.keys(before)) expect(blobText(await mustRead(each, path))).to.equal(`later ${path}`);
       }
     },
   },
@@ -131,7 +131,7 @@ export const commitRules: readonly Rule[] = [
       expect(text(await store.header())).to.equal(text(header));
       expect(await store.replaceHeader(bytes("next"), header)).to.equal(true);
       for (const each of [store, await engine.open()]) {
-        expect([text(await each.header()), await stateOf(each)]).to.deep.equal(["next", before]);
+        expect([text(await each.header()), await readState(each)]).to.deep.equal(["next", before]);
       }
     },
   },
@@ -231,11 +231,11 @@ function batch(): Change[] {
   ];
 }
 
-async function stateOf(store: SecretStore): Promise<State> {
+async function readState(store: SecretStore): Promise<State> {
   const paths = await store.list("", "", 99);
   expect(await store.count()).to.equal(paths.length);
   const state: Record<string, string> = {};
-  for (const path of paths) state[path] = contentOf(await mustRead(store, path));
+  for (const path of paths) state[path] = blobText(await mustRead(store, path));
   return state;
 }
 
@@ -253,11 +253,11 @@ async function commitFaulty(store: SecretStore, withFault: WithFault): Promise<C
     ]);
     await store.snapshot();
   });
-  const state = await stateOf(store);
+  const state = await readState(store);
   expect(state).to.be.deep.oneOf(done ? [after] : [before, after]);
   await write(store, "a/removed", tagged("later"));
   return async (reopened) => {
-    expect(await stateOf(reopened)).to.deep.equal({ ...state, "a/removed": "later" });
+    expect(await readState(reopened)).to.deep.equal({ ...state, "a/removed": "later" });
   };
 }
 
@@ -271,7 +271,7 @@ async function replaceFaulty(store: SecretStore, withFault: WithFault): Promise<
   const found = text((await store.readDocument("tokens"))?.bytes ?? null);
   expect(found).to.be.oneOf(refusedDocument ? ["none", "1"] : ["1"]);
   return async (reopened) => {
-    expect([text(await reopened.header()), await stateOf(reopened)]).to.deep.equal([now, before]);
+    expect([text(await reopened.header()), await readState(reopened)]).to.deep.equal([now, before]);
     expect(text((await reopened.readDocument("tokens"))?.bytes ?? null)).to.equal(found);
   };
 }
@@ -310,6 +310,6 @@ function tagged(content: string): Bytes {
   return bytes(`SRVB\u0001....${String(++nonces).padEnd(24, "n")}${content}`);
 }
 
-function contentOf(blob: Bytes): string {
+function blobText(blob: Bytes): string {
   return text(blob).slice(33);
 }

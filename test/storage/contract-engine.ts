@@ -32,7 +32,7 @@ export async function everyStep(
 ) {
   let occurred = true;
   let store = await engine.open();
-  const { first, stride } = stepsOf(fault);
+  const { first, stride } = chooseSteps(fault);
   for (let k = first; occurred; k += stride) {
     expect(k, "steps of one operation").to.be.below(120);
     const withFault: WithFault = async (work) => {
@@ -48,7 +48,7 @@ export async function everyStep(
 }
 
 /** The codes of a system share the steps among them in the normal suite; a write that stops half-way is tried at each. */
-function stepsOf(fault: Fault): { first: number; stride: number } {
+function chooseSteps(fault: Fault): { first: number; stride: number } {
   if (fault === "SHORT" || process.env["STRONGROOM_SLOW"] !== undefined) return { first: 1, stride: 1 };
   return { first: 1 + (faults.indexOf(fault) % 2), stride: 2 };
 }

@@ -35,7 +35,7 @@ async function isStanding(server: TestServer, answer: ApiResponse): Promise<void
   await mustStatus(server);
 }
 
-function treeOf({ home }: TestServer): string[] {
+function listTree({ home }: TestServer): string[] {
   return readdirSync(join(home, "vault", "gen-1", "secrets"), { recursive: true })
     .map(String)
     .sort();
@@ -82,7 +82,7 @@ describe("faults of file operations", () => {
         const { value } = await mustGet(server, "a/b");
         expect(value).to.be.oneOf(answer.status === 200 ? [`new ${k}`] : ["old", `new ${k}`]);
         await mustPut(server, "a/b", "old");
-        expect(treeOf(server), "no temp file stays").to.deep.equal(["a", "a/b.sealed"]);
+        expect(listTree(server), "no temp file stays").to.deep.equal(["a", "a/b.sealed"]);
       });
       await mustRestartWith(server, { "a/b": "old" });
     });
@@ -98,7 +98,7 @@ describe("faults of file operations", () => {
         stored[`n${k}/e/w`] = "v";
       });
       await mustRestartWith(server, stored);
-      expect(treeOf(server).filter((name) => /tmp-/.test(name))).to.deep.equal([]);
+      expect(listTree(server).filter((name) => /tmp-/.test(name))).to.deep.equal([]);
     });
 
     it(`a delete that meets ${fault} has happened or not, and can be repeated`, async () => {
@@ -111,7 +111,7 @@ describe("faults of file operations", () => {
         expect((await remove()).status).to.equal(answer.status === 200 ? 404 : 200);
       });
       await mustRestartWith(server, { "a/b": "old" });
-      expect(treeOf(server), "no empty directory stays").to.deep.equal(["a", "a/b.sealed"]);
+      expect(listTree(server), "no empty directory stays").to.deep.equal(["a", "a/b.sealed"]);
     });
 
     it(`a get that meets ${fault} returns the value or 503`, async () => {

@@ -46,7 +46,7 @@ function unreliableFiles(below: FileOperations = lightFiles) {
 
 type State = Readonly<Record<string, string>>;
 
-async function stateOf(store: SecretStore): Promise<State> {
+async function readState(store: SecretStore): Promise<State> {
   const state: Record<string, string> = { header: Buffer.from((await store.header()) ?? []).toString() };
   const document = await store.readDocument("tokens");
   if (document !== null) state["document"] = Buffer.from(document.bytes).toString();
@@ -122,7 +122,7 @@ type Open = (directory: string, files: FileOperations) => Promise<SecretStore>;
 const openStore: Open = (directory, files) => FileStore.open(directory, files);
 
 /** Makes one change with a fault, then one that must be acknowledged and stay. Returns what is wrong; null at its end. */
-async function violationOf(kind: Kind, k: number, isAfter: boolean, open: Open): Promise<string | null | "no fault"> {
+async function findViolation(kind: Kind, k: number, isAfter: boolean, open: Open): Promise<string | null | "no fault"> {
   const directory = temporaryDirectory();
   const { files, fail, repair } = unreliableFiles();
   const store = await open(directory, files);
@@ -133,7 +133,7 @@ async function violationOf(kind: Kind, k: number, isAfter: boolean, open: Open):
     () => true,
   );
   const occurred = repair();
-  const seen = await stateOf(store);
+  const seen = await readState(store);
   const later = await store.commit([{ path: "a", blob: bytes("later") }]).then(
     () => true,
     () => false,
@@ -141,7 +141,7 @@ async function violationOf(kind: Kind, k: number, isAfter: boolean, open: Open):
   await store.close();
   const again = await FileStore.open(directory, lightFiles).catch((error: Error) => error.message);
   if (typeof again === "string") return `no start: ${again}`;
-  const found = await stateOf(again);
+  const found = await readState(again);
   await again.close();
   if (!occurred) return "no fault";
   const same = (one: State, other: State) => JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
@@ -160,10 +160,10 @@ function sorted(state: State): readonly (readonly [string, string])[] {
 }
 
 /** Lets each operation of the change fail in its turn; returns what came of each. */
-async function outcomesOf(kind: Kind, isAfter: boolean, open: Open): Promise<(string | null)[]> {
+async function listViolations(kind: Kind, isAfter: boolean, open: Open): Promise<(string | null)[]> {
   const outcomes: (string | null)[] = [];
   for (let k = 1; ; k++) {
-    const violation = await violationOf(kind, k, isAfter, open);
+    const violation = await findViolation(kind, k, isAfter, open);
     if (violation === "no fault") return outcomes;
     outcomes.push(violation && `${k} ${isAfter ? "after" : "before"}: ${violation}`);
   }
@@ -173,7 +173,7 @@ async function outcomesOf(kind: Kind, isAfter: boolean, open: Open): Promise<(st
 async function play(kind: Kind, open: Open, rounds: number): Promise<{ found: string[]; faults: number }> {
   const all: (string | null)[] = [];
   for (let round = 0; round < rounds; round++) {
-    for (const isAfter of [false, true]) all.push(...(await outcomesOf(kind, isAfter, open)));
+    for (const isAfter of [false, true]) all.push(...(await listViolations(kind, isAfter, open)));
   }
   return { found: all.filter((outcome) => outcome !== null), faults: all.length };
 }
@@ -247,7 +247,7 @@ function randomCommit(random: Random): Kind {
   return { name, run: (store) => store.commit(all), after };
 }
 
-/** As `violationOf`, on a disk that loses what was not synced: the power is cut at the end. */
+/** As `findViolation`, on a disk that loses what was not synced: the power is cut at the end. */
 async function violationAfterCut(
   kind: Kind,
   k: number,
@@ -268,7 +268,7 @@ async function violationAfterCut(
   if (!occurred) return "no fault";
   const again = await FileStore.open(copy, lightFiles).catch((error: Error) => error.message);
   if (typeof again === "string") return `no start: ${again}`;
-  const found = await stateOf(again);
+  const found = await readState(again);
   await again.close();
   const allowed = statesAfter(kind, refused).map((state) => withLater(state, later));
   if (allowed.some((state) => isSame(state, found))) return null;
@@ -298,7 +298,7 @@ async function playRandom(wanted: number, open: Open): Promise<string[]> {
     const [kind, k, isAfter] = [randomKind(random), 1 + random.below(12), random.below(2) === 0];
     const name = `${kind.name}: ${isAfter ? "after" : "before"} ${k}`;
     const [restarted, cut] = [
-      await violationOf(kind, k, isAfter, open),
+      await findViolation(kind, k, isAfter, open),
       await violationAfterCut(kind, k, isAfter, open),
     ];
     if (restarted !== "no fault" && cut !== "no fault") outcomes.set(name, [restarted, cut]);

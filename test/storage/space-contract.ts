@@ -18,7 +18,7 @@ export const spaceRules: readonly Rule[] = [
       for (const space of spaces) await store.commit([{ space, path: "a/b", blob: bytes(space) }]);
       await store.commit([{ space: "trash", path: "a/c", blob: bytes("more") }]);
       for (const each of [store, await engine.open()]) {
-        expect(await contentsOf(each)).to.deep.equal({
+        expect(await readContents(each)).to.deep.equal({
           "secrets a/b": "secrets",
           "trash a/b": "trash",
           "trash a/c": "more",
@@ -33,7 +33,7 @@ export const spaceRules: readonly Rule[] = [
       const [last] = [await engine.open()];
       expect(await last.commit([{ space: "trash", path: "a/b", blob: null }])).to.deep.equal({ committed: true });
       for (const each of [last, await engine.open()]) {
-        expect(Object.keys(await contentsOf(each))).to.deep.equal(["secrets a/b", "trash a/c", "keys a/b"]);
+        expect(Object.keys(await readContents(each))).to.deep.equal(["secrets a/b", "trash a/c", "keys a/b"]);
       }
     },
   },
@@ -69,10 +69,10 @@ export const spaceRules: readonly Rule[] = [
       const store = await begin(engine);
       await store.commit([{ path: "a/b", blob: tagged("first") }]);
       expect(await store.commit(toTrash("other"))).to.deep.equal({ committed: false, refused: 0 });
-      expect(await contentsOf(store)).to.deep.equal({ "secrets a/b": text(tagged("first")) });
+      expect(await readContents(store)).to.deep.equal({ "secrets a/b": text(tagged("first")) });
       expect(await store.commit(toTrash("first"))).to.deep.equal({ committed: true });
       for (const each of [store, await engine.open()]) {
-        expect(await contentsOf(each)).to.deep.equal({ "trash a/b": text(tagged("first")) });
+        expect(await readContents(each)).to.deep.equal({ "trash a/b": text(tagged("first")) });
         expect(await each.count()).to.equal(0);
       }
       const again = await engine.open();
@@ -87,7 +87,7 @@ export const spaceRules: readonly Rule[] = [
       const store = await begin(engine);
       for (const space of spaces) await store.commit([{ space, path: "a/b", blob: bytes(space) }]);
       await store.startNewVault(bytes("second"));
-      for (const each of [store, await engine.open()]) expect(await contentsOf(each)).to.deep.equal({});
+      for (const each of [store, await engine.open()]) expect(await readContents(each)).to.deep.equal({});
     },
   },
   {
@@ -99,8 +99,8 @@ export const spaceRules: readonly Rule[] = [
       const { directory, count } = await store.snapshot();
       for (const space of spaces) await store.commit([{ space, path: "a/b", blob: null }]);
       expect(count).to.equal(1);
-      for (const space of spaces) expect(readFileSync(fileOf(directory, space, "a/b"), "utf8")).to.equal(space);
-      expect(existsSync(fileOf(directory, "keys", "more"))).to.equal(true);
+      for (const space of spaces) expect(readFileSync(pathOnDisk(directory, space, "a/b"), "utf8")).to.equal(space);
+      expect(existsSync(pathOnDisk(directory, "keys", "more"))).to.equal(true);
     },
   },
   ...faults.map(
@@ -115,11 +115,11 @@ async function moveFaulty(store: SecretStore, withFault: WithFault): Promise<Che
   await store.startNewVault(header);
   await store.commit([{ path: "a/b", blob: tagged("first") }]);
   const refused = await withFault(() => store.commit(toTrash("first")));
-  const now = await contentsOf(store);
+  const now = await readContents(store);
   const [stayed, moved] = [{ "secrets a/b": text(tagged("first")) }, { "trash a/b": text(tagged("first")) }];
   expect(now).to.be.deep.oneOf(refused ? [stayed, moved] : [moved]);
   return async (reopened) => {
-    expect(await contentsOf(reopened)).to.be.deep.oneOf(refused ? [stayed, moved] : [moved]);
+    expect(await readContents(reopened)).to.be.deep.oneOf(refused ? [stayed, moved] : [moved]);
   };
 }
 
@@ -131,7 +131,7 @@ function toTrash(content: string): Change[] {
   ];
 }
 
-async function contentsOf(store: SecretStore): Promise<Record<string, string>> {
+async function readContents(store: SecretStore): Promise<Record<string, string>> {
   const contents: Record<string, string> = {};
   for (const space of spaces) {
     for (const path of await store.list("", "", 99, space))
@@ -145,6 +145,6 @@ function tagged(content: string): Bytes {
   return bytes(`SRVB 0000${content.padEnd(24, "n")}the rest`);
 }
 
-function fileOf(directory: string, space: Space, path: string): string {
+function pathOnDisk(directory: string, space: Space, path: string): string {
   return blobFile(join(directory, space), path);
 }

@@ -53,7 +53,7 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
   };
   const gates = new Set<Gate>();
   /** Returns the gate at which this chunk waits. */
-  const gateOf = (chunk: Buffer) => {
+  const takeGate = (chunk: Buffer) => {
     const gate = [...gates].find(({ text }) => chunk.includes(text));
     if (gate !== undefined) gates.delete(gate);
     return gate;
@@ -77,7 +77,7 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
     client.on("data", (chunk) => {
       if (silent) return;
       loseAnswer(client, chunk);
-      const gate = gateOf(chunk);
+      const gate = takeGate(chunk);
       if (gate?.of === "request") return holdBack(gate, client, () => pass(chunk));
       pass(chunk);
       if (gate !== undefined) holdBack(gate, database);

@@ -68,7 +68,7 @@ export class MemoryStore implements SecretStore {
     const refused = changes.findIndex((change) => !this.#holds(change));
     if (refused >= 0) return { committed: false, refused };
     for (const { space = "secrets", path, blob } of changes) {
-      const [blobs, key] = this.#placeOf(space, path);
+      const [blobs, key] = this.#locate(space, path);
       if (blob === null) blobs.delete(key);
       else blobs.set(key, blob.slice());
     }
@@ -138,12 +138,12 @@ export class MemoryStore implements SecretStore {
     }
   }
 
-  #placeOf(space: Space, path: string): [blobs: Map<string, Bytes>, key: string] {
+  #locate(space: Space, path: string): [blobs: Map<string, Bytes>, key: string] {
     return space === "secrets" ? [this.kept.blobs, path] : [this.kept.beside, `${space}/${path}`];
   }
 
   #blobAt(space: Space, path: string): Bytes | undefined {
-    const [blobs, key] = this.#placeOf(space, path);
+    const [blobs, key] = this.#locate(space, path);
     return blobs.get(key);
   }
 

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { scopes } from "../../src/contract/names.js";
 import { type Json, mustCreateToken, send } from "../../tools/rig/test-client.js";
 import type { HeldFiles } from "./held-files.js";
-import { endsServer, type Judge, nameOf, Problems } from "./request-judges.js";
+import { endsServer, type Judge, Problems, requestName } from "./request-judges.js";
 import { ask, beginBody, prepare, type Rig, rootRotation, settle } from "./request-rig.js";
 import { type ApiRequest, isTokenless, nativeRequests, passphraseChange, there } from "./requests.js";
 
@@ -55,7 +55,7 @@ export async function judgeEnds(
     for (const n of held)
       problems.refuse(sample, `token ${n} ended`, verdicts[n] ?? expect.fail("no verdict"), "UNAUTHORIZED");
     if (held.length < verdicts.length && mustWait(sample))
-      problems.found.push(`${nameOf(sample)}: ${held.length} of ${verdicts.length} waited`);
+      problems.found.push(`${requestName(sample)}: ${held.length} of ${verdicts.length} waited`);
     judgeChanges(sample, counts, await countChanges(rig, sample), 1, problems); // by the request that was sent before
     if (isChange(sample)) await prepare(rig.server, sample);
   }
@@ -121,7 +121,7 @@ function judgeChanges(
   { found }: Problems,
 ): void {
   if (after.some((count, n) => count > (before[n] ?? 0) + most))
-    found.push(`${nameOf(sample)}: changes what it refuses, ${before} before, ${after} after`);
+    found.push(`${requestName(sample)}: changes what it refuses, ${before} before, ${after} after`);
 }
 
 /** In a body with a value, another one: a write of what is there changes nothing. */

@@ -46,7 +46,7 @@ function outcome({ port }: ApiRequest, { status, text }: Verdict): string {
   return `${status} ${String((JSON.parse(text || "{}") as Json)["code"])}`;
 }
 
-export function nameOf({ port, at }: ApiRequest): string {
+export function requestName({ port, at }: ApiRequest): string {
   return port === "native" ? at : `${at} (Vault's port)`;
 }
 
@@ -55,12 +55,13 @@ export class Problems {
 
   expect(sample: ApiRequest, situation: string, verdict: Verdict, wanted: string): void {
     const given = outcome(sample, verdict);
-    if (given !== wanted) this.found.push(`${nameOf(sample)}, ${situation}: ${given}, not ${wanted}`);
+    if (given !== wanted) this.found.push(`${requestName(sample)}, ${situation}: ${given}, not ${wanted}`);
   }
 
   async leaves(rig: Rig, sample: ApiRequest, situation: string, wanted: string): Promise<void> {
     const state = await readState(rig);
-    if (state !== wanted) this.found.push(`${nameOf(sample)}, ${situation}: leaves the vault ${state}, not ${wanted}`);
+    if (state !== wanted)
+      this.found.push(`${requestName(sample)}, ${situation}: leaves the vault ${state}, not ${wanted}`);
   }
 
   refuse(sample: ApiRequest, situation: string, verdict: Verdict, code: ErrorCode): void {
@@ -247,7 +248,7 @@ export const judgeOrder: Judge = async (rig, requests) => {
     const missing = await ask(rig, sample, { subject: "app-none/missing", token: inside });
     const there = await ask(rig, sample, { subject: "other/b", token: inside });
     problems.refuse(sample, "outside, missing", missing, "FORBIDDEN");
-    if (missing.text !== there.text) problems.found.push(`${nameOf(sample)}: existence shows`);
+    if (missing.text !== there.text) problems.found.push(`${requestName(sample)}: existence shows`);
     if (sample.body !== null)
       problems.refuse(sample, "bad body", await ask(rig, sample, { ...body, token: inside }), "BAD_REQUEST");
   }
@@ -280,7 +281,7 @@ export const judgeUnreadBodies: Judge = async (rig, requests) => {
   for (const sample of requests.filter((one) => one.body !== null && !isTokenless(one))) {
     const token = sample.isPath ? rig.tokens.get("out") : rig.tokens.get("expired");
     const { asked, giveUp } = await beginBody(rig, sample, token ?? "");
-    if (asked) found.push(`${nameOf(sample)} asks for a body that it refuses`);
+    if (asked) found.push(`${requestName(sample)} asks for a body that it refuses`);
     giveUp();
   }
   return found;
@@ -323,7 +324,7 @@ export const judgeCounting: Judge = async (rig, requests) => {
       "RATE_LIMITED",
     );
     const wanted = sample.port === "native" ? "401 UNAUTHORIZED" : "400";
-    if (first !== wanted) problems.found.push(`${nameOf(sample)}: ${first} for a wrong credential`);
+    if (first !== wanted) problems.found.push(`${requestName(sample)}: ${first} for a wrong credential`);
     rig.clock.advance(400_000);
   }
   return problems.found;
@@ -349,7 +350,7 @@ export const judgeOthers: Judge = async (rig, requests) => {
 export const judgeMethods: Judge = async (rig, requests) => {
   const problems = new Problems();
   await mustLock(rig.server);
-  for (const sample of new Map(requests.map((one) => [pathOf(one), one])).values()) {
+  for (const sample of new Map(requests.map((one) => [portAndPath(one), one])).values()) {
     const allow = sample.port === "native" ? methodsAt(sample) : null;
     const wrong = ["GET", "POST", "PUT", "DELETE"].find((method) => allow?.includes(method) === false) ?? "REPORT";
     for (const method of ["OPTIONS", "TRACE", wrong]) await judgeMethod(rig, sample, method, allow, problems);
@@ -376,18 +377,18 @@ async function judgeMethod(
   problems.expect(sample, method, verdict, sample.port === "native" ? "404 NOT_FOUND" : "405");
   const { allow: told = "" } = JSON.parse(verdict.head) as { readonly allow?: string };
   if (told === "" || (allow !== null && told.split(", ").sort().join() !== allow.toSorted().join()))
-    problems.found.push(`${nameOf(sample)}: allows "${told}" after ${method}, not ${allow}`);
+    problems.found.push(`${requestName(sample)}: allows "${told}" after ${method}, not ${allow}`);
   problems.refuse(sample, `${method}, no token`, await ask(rig, sample, { method, token: null }), "UNAUTHORIZED");
 }
 
 /** Returns the path that the sample is sent to, after its port. */
-function pathOf({ port, target, subject }: ApiRequest): string {
+function portAndPath({ port, target, subject }: ApiRequest): string {
   return `${port} /v1/${target.replace("{subject}", subject ?? "").replace(/\?.*/, "")}`;
 }
 
 /** Returns the methods of the rows that have the sample's path. */
 function methodsAt(sample: ApiRequest): string[] {
-  const [port, path = ""] = pathOf(sample).split(" ");
+  const [port, path = ""] = portAndPath(sample).split(" ");
   const rows = allRequests.filter((row) => row.port === port && pathPattern(row.at).test(path));
   return [...new Set(rows.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])))];
 }
@@ -430,7 +431,9 @@ async function recordProblems(rig: Rig, sample: ApiRequest, after: number): Prom
   const records = await recordsSince(rig, after);
   const wanted = expectedRecords(sample);
   if (isDeepStrictEqual(records, wanted)) return [];
-  return [`${nameOf(sample)}, ${sample.status}: records ${JSON.stringify(records)}, not ${JSON.stringify(wanted)}`];
+  return [
+    `${requestName(sample)}, ${sample.status}: records ${JSON.stringify(records)}, not ${JSON.stringify(wanted)}`,
+  ];
 }
 
 /** A refused request is recorded as well, without an invalid path; a wrong token leaves no record. */
@@ -467,10 +470,11 @@ const newCredential = /sr[ct]_[A-Za-z0-9_-]{20}|SRK-/;
 
 function contentProblems(sample: ApiRequest, { text, status }: Verdict): string[] {
   const found: string[] = [];
-  if (text.includes(canary) !== (sample.carries === "value")) found.push(`${nameOf(sample)}: value ${sample.carries}`);
+  if (text.includes(canary) !== (sample.carries === "value"))
+    found.push(`${requestName(sample)}: value ${sample.carries}`);
   const isToken = newCredential.test(text) && !/lookup|renew|openapi/.test(sample.at);
   if (status < 400 && isToken !== (sample.carries === "token"))
-    found.push(`${nameOf(sample)}: token ${sample.carries}`);
+    found.push(`${requestName(sample)}: token ${sample.carries}`);
   return found;
 }
 
@@ -526,7 +530,7 @@ export const judgeStopping: Judge = async (rig, requests) => {
     if (status === null) continue; // its connection was closed before
     const isOpen = sample.may === "open";
     if (isOpen === (status === 503) && sample.at !== "GET /v1/sys/health")
-      found.push(`${nameOf(sample)}: ${status} while the server stops`);
+      found.push(`${requestName(sample)}: ${status} while the server stops`);
   }
   await stopped;
   return found;

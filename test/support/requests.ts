@@ -80,7 +80,7 @@ export const there = {
 export const message = "aGVsbG8=";
 const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
 
-function requestOf(port: Port, at: string, may: May, given: Given = {}): ApiRequest {
+function makeRequest(port: Port, at: string, may: May, given: Given = {}): ApiRequest {
   const [method = "", pattern = ""] = at.split(" ");
   const { subject = null, status = 200 } = given;
   return {
@@ -91,8 +91,8 @@ function requestOf(port: Port, at: string, may: May, given: Given = {}): ApiRequ
   };
 }
 
-const native = (at: string, may: May, given?: Given) => requestOf("native", at, may, given);
-const vault = (at: string, may: May, given?: Given) => requestOf("vault", at, may, given);
+const native = (at: string, may: May, given?: Given) => makeRequest("native", at, may, given);
+const vault = (at: string, may: May, given?: Given) => makeRequest("vault", at, may, given);
 
 const always = { needs: "none" } as const;
 const onSecret = { subject: there.secret } as const;

@@ -18,7 +18,7 @@ export async function startSharedDatabase(): Promise<SharedDatabase> {
 }
 
 /** Returns the setting of a server that uses it. */
-export function storeOf({ name, proxy }: SharedDatabase): string {
+export function sharedStoreUrl({ name, proxy }: SharedDatabase): string {
   return databaseUrl(proxy.port, name);
 }
 
@@ -27,7 +27,7 @@ export async function startSharedServers(database: SharedDatabase, count: number
   const { cluster, name } = database;
   await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
   const token = randomBytes(24).toString("hex");
-  const start = () => startTestServer({ store: storeOf(database), token });
+  const start = () => startTestServer({ store: sharedStoreUrl(database), token });
   const [first, ...others] = await Promise.all(Array.from({ length: count }, start));
   if (first === undefined) throw new Error("no server was asked for");
   return [first, ...others];

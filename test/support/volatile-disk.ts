@@ -48,12 +48,12 @@ export class VolatileDisk {
   /** Copies the directory as it is after a power cut now. */
   copyAfterCut(directory: string, copy: string): void {
     copyWhole(directory, copy);
-    const placeOf = (path: string) => join(copy, relative(directory, path));
-    for (const path of this.#unsynced) if (existsSync(placeOf(path))) truncateSync(placeOf(path));
+    const copiedPath = (path: string) => join(copy, relative(directory, path));
+    for (const path of this.#unsynced) if (existsSync(copiedPath(path))) truncateSync(copiedPath(path));
     for (const [path, bytes] of this.#durable) {
-      mkdirSync(dirname(placeOf(path)), { recursive: true });
-      if (bytes === null) rmSync(placeOf(path), { force: true });
-      else writeFileSync(placeOf(path), bytes, { mode: 0o600 });
+      mkdirSync(dirname(copiedPath(path)), { recursive: true });
+      if (bytes === null) rmSync(copiedPath(path), { force: true });
+      else writeFileSync(copiedPath(path), bytes, { mode: 0o600 });
     }
   }
 

@@ -16,7 +16,7 @@ import {
   mustSucceed,
   mustUnlock,
 } from "../../tools/rig/test-client.js";
-import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "../durability/outside.js";
+import { change, mustBeClear, mustSurviveRestart, readState, type State, tempFiles } from "../durability/outside.js";
 import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
 import { isMissing, onlyWith } from "../support/needs.js";
 import { whyNoStrace, withFault } from "../support/strace.js";
@@ -64,7 +64,7 @@ describe("a slow disk", function () {
       });
       const again = await startProcess([], { STRONGROOM_HOME: server.home });
       await mustUnlock(again);
-      expect(await stateOf(again, "a")).to.be.oneOf(["old", "new"]);
+      expect(await readState(again, "a")).to.be.oneOf(["old", "new"]);
     },
   );
 });
@@ -85,7 +85,7 @@ describe("a disk over quota (EDQUOT)", function () {
         mustBeClear(await change(server, "a/b", "new"));
       });
       expect(hits).to.be.above(0);
-      expect(await stateOf(server, "a/b")).to.be.oneOf(["old", "new"]);
+      expect(await readState(server, "a/b")).to.be.oneOf(["old", "new"]);
       expect(tempFiles(server)).to.deep.equal([]);
       await mustPut(server, "a/b", "later");
       await mustSurviveRestart(server, new Map([["a/b", "later"]]));

@@ -78,7 +78,7 @@ describe("files of a foreign or later format", function () {
         doctor,
         false,
       ]);
-      const outcome = await outcomeOf(copy);
+      const outcome = await tryStart(copy);
       if (start === "serves") expect(outcome).to.equal("serves");
       else
         expect(outcome)
@@ -111,7 +111,7 @@ describe("files of a foreign or later format", function () {
 });
 
 /** "serves" when the secret a can be read; otherwise what the start says. */
-async function outcomeOf(home: string): Promise<string> {
+async function tryStart(home: string): Promise<string> {
   try {
     const server = await startProcess([], { STRONGROOM_HOME: home });
     await mustUnlock(server);

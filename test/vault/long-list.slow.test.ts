@@ -1,6 +1,6 @@
 /** Lists of more entries than one part of a response has: complete, streamed, and ended by a lock or a forced init. */
 import { expect } from "chai";
-import { filledHome, pathOf } from "../../bench/vaults.js";
+import { filledHome, numberedPath } from "../../bench/vaults.js";
 import type { FileOperations } from "../../src/files/durable.js";
 import type { FinishedRequest } from "../../src/observer.js";
 import { cleanUpMark, cleanUpTo } from "../../tools/rig/clean-up.js";
@@ -11,7 +11,7 @@ import { FakeClock } from "../support/manual-clock.js";
 
 /** Three parts. */
 const count = 17_000;
-const inSecondPart = pathOf(12_000);
+const inSecondPart = numberedPath(12_000);
 const list = { path: "/v1/secrets" };
 
 describe("lists of 17,000 secrets", function () {
@@ -45,7 +45,7 @@ describe("lists of 17,000 secrets", function () {
     const { status, headers, json } = await send(server, list);
     expect([status, headers["transfer-encoding"], Object.keys(json)]).to.deep.equal([200, "chunked", ["entries"]]);
     const paths = (json["entries"] as { readonly path: string }[]).map(({ path }) => path);
-    expect(paths).to.deep.equal(Array.from({ length: count }, (_, n) => pathOf(n)));
+    expect(paths).to.deep.equal(Array.from({ length: count }, (_, n) => numberedPath(n)));
     return opened.length;
   }
 

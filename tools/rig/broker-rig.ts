@@ -189,8 +189,8 @@ export async function sendThrough(agent: Agent, authority: string, bytes: string
 }
 
 /** Returns a blob with the metadata of one and the value of another; see the format in workers/crypto/blob.ts. */
-export function spliced(metadataOf: Buffer, contentOf: Buffer): Buffer {
-  return Buffer.concat([metadataOf.subarray(0, metadataEnd(metadataOf)), contentOf.subarray(metadataEnd(contentOf))]);
+export function spliced(head: Buffer, body: Buffer): Buffer {
+  return Buffer.concat([head.subarray(0, metadataEnd(head)), body.subarray(metadataEnd(body))]);
 }
 
 export function metadataEnd(blob: Buffer): number {

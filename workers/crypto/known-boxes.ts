@@ -42,7 +42,7 @@ export class KnownBoxes {
   find(sealed: readonly Sealed[]): (Uint8Array | null)[] {
     const hidden: { nonce: Uint8Array; bytes: Uint8Array }[] = [];
     const found = sealed.map(({ box, aad }) => {
-      const bytes = this.#hiddenOf(box, aad);
+      const bytes = this.#findHidden(box, aad);
       if (bytes !== null) hidden.push({ nonce: lastOfNonce(box), bytes });
       return bytes;
     });
@@ -50,7 +50,7 @@ export class KnownBoxes {
     return found;
   }
 
-  #hiddenOf(box: Uint8Array, aad: Uint8Array): Uint8Array | null {
+  #findHidden(box: Uint8Array, aad: Uint8Array): Uint8Array | null {
     if (box.length === 0) return null; // an empty place also has this length
     const place = boxPlace(box);
     return this.#hiddenAt(place, box, aad) ?? this.#hiddenAt(neighbour(place), box, aad);

@@ -27,7 +27,7 @@ import {
   sealKey,
 } from "../transit/key-format.js";
 import { encryptionRules, isAsymmetric, isRsa, type KeyType, keyTypes, symmetricPart } from "../transit/key-types.js";
-import { oneTimeCode as codeOf } from "../transit/one-time-code.js";
+import { oneTimeCode as computeCode } from "../transit/one-time-code.js";
 import {
   importPrivatePart,
   makePrivatePart,
@@ -258,7 +258,7 @@ export function oneTimeCode(
   return keyring.withKey((key) => {
     const opened = openSecret(key, path, blob, now);
     if ("ok" in opened) return opened;
-    const code = codeOf(bytesOfValue(opened.value), now);
+    const code = computeCode(bytesOfValue(opened.value), now);
     if (code === null)
       return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor another seed of one-time codes`);
     if ("problem" in code) return badRequest(`the seed at ${path} cannot be used: ${code.problem}`);

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
 import { folderPrefix } from "../kit/args/paths.js";
-import { explainEmptyFolder, pagesOf } from "../kit/connection/secrets.js";
+import { explainEmptyFolder, folderPages } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
@@ -26,7 +26,7 @@ export function define(command: Command, io: Io): void {
 async function ls(io: Io, folder = "", flags: Flags): Promise<void> {
   await withClient(io, flags, async (client) => {
     if (flags.expiring !== undefined) return listExpiring(io, client, folder, flags.expiring, flags);
-    const count = await printList(io, pagesOf(client, folder), () => true, asTree, flags);
+    const count = await printList(io, folderPages(client, folder), () => true, asTree, flags);
     if (count > 0) return;
     if (folderPrefix(folder) !== "") throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
     sayIfEmpty(io, count, await explainEmptyFolder(client, folder), flags);
@@ -45,6 +45,6 @@ async function listExpiring(
   const expires = ({ metadata: { expiresAt } }: SecretEntry) =>
     expiresAt !== undefined && Date.parse(expiresAt) <= limit;
   const shown = io.stdout.isTTY ? { ...flags, long: true as const } : flags;
-  const count = await printList(io, pagesOf(client, folder), expires, asPaths, shown);
+  const count = await printList(io, folderPages(client, folder), expires, asPaths, shown);
   sayIfEmpty(io, count, "nothing has expired or expires within this time", flags);
 }

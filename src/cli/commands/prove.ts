@@ -5,7 +5,7 @@ import type { Challenge } from "../../../prove/canary.js";
 import { evidence } from "../../../prove/evidence.js";
 import { asHtml, asMarkdown, asText } from "../../../prove/forms.js";
 import { prove as proveServer } from "../../../prove/prove.js";
-import { exitOf, type Report } from "../../../prove/report.js";
+import { exitCodes, type Report } from "../../../prove/report.js";
 import { integer } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { engineFor } from "../../engines/engines.js";
@@ -105,7 +105,7 @@ async function prove(io: Io, flags: Flags, command: Command): Promise<void> {
     });
     bar.end();
     print(io, report, flags);
-    io.exitCode = exitOf[report.verdict];
+    io.exitCode = exitCodes[report.verdict];
   } finally {
     bar.end();
     passphrase?.fill(0);

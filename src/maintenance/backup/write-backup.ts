@@ -46,7 +46,7 @@ export type TakenSnapshot = {
 };
 
 /** Checks the structure of what is saved. */
-type StructureChecks = Pick<Keys, "understands" | "faultsOf">;
+type StructureChecks = Pick<Keys, "understands" | "findFaults">;
 
 /** Blobs that the key worker checks at once. */
 const sliceSize = 256;
@@ -173,7 +173,7 @@ async function readBack(temp: string, keys: StructureChecks, watch: Watch): Prom
   const count = async () => {
     const slice = outlines;
     outlines = [];
-    damaged += (await keys.faultsOf(slice)).filter((fault) => fault !== null).length;
+    damaged += (await keys.findFaults(slice)).filter((fault) => fault !== null).length;
   };
   const take: Take = async (name, bytes) => {
     if (name === headerName) return mustBeHeader(bytes, keys);

@@ -183,7 +183,7 @@ async function intactOnes(inspection: Inspection, files: readonly SecretFile[]):
     const file = files[i];
     return outline === null || file === undefined ? [] : [{ file, outline }];
   });
-  const verdicts = await inspection.keys.faultsOf(found.map(({ outline }) => outline));
+  const verdicts = await inspection.keys.findFaults(found.map(({ outline }) => outline));
   return found.flatMap(({ file }, i) => {
     const fault = verdicts[i];
     if (!fault) return [file];

@@ -3,7 +3,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { tokenDocuments } from "../../access/stored-tokens.js";
 import { VaultError } from "../../errors.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import { pagesOf, type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
+import { readPages, type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
 import { trashedHeadBytes } from "../../storage/trashed-blob.js";
 import { headBytes } from "../offline-keys.js";
 import { faultMessages, innerOutline, opensNotingExpiry, unopened } from "./check-blobs.js";
@@ -56,7 +56,7 @@ async function examineSpace(
   inspection.progress.expect(counted);
   let found = 0;
   const list = (after: string) => store.list("", after, blobsAtOnce, space);
-  for await (const paths of pagesOf(list, blobsAtOnce)) {
+  for await (const paths of readPages(list, blobsAtOnce)) {
     await Promise.all(paths.map((path) => examineBlob(inspection, store, space, path, isOpened)));
     found += paths.length;
   }
@@ -81,7 +81,7 @@ async function examineBlob(
   const blob = await readable(() => store.read(path, undefined, space));
   if (blob === null) return; // deleted since
   if (typeof blob === "string") return report("unreadable", blob);
-  const [fault] = await inspection.keys.faultsOf([innerOutline(space, blobOutline(blob))]);
+  const [fault] = await inspection.keys.findFaults([innerOutline(space, blobOutline(blob))]);
   if (fault) report("blob-damaged", faultMessages[fault]);
   else if (isOpened && !(await opensNotingExpiry(inspection, space, path, blob))) report("secret-damaged", unopened);
 }

@@ -56,7 +56,7 @@ export class Snapshot {
   /** @throws the first failure; nothing of the snapshot is left then. */
   async complete(): Promise<void> {
     try {
-      await this.#directoryOf(join(this.directory, "secrets"));
+      await this.#makeOnce(join(this.directory, "secrets"));
       await writeNew(this.#files, join(this.directory, headerFile), this.#header, 0o600);
       await Promise.all(Array.from({ length: linksAtOnce }, () => this.#linkPending()));
       await this.#linked();
@@ -96,7 +96,7 @@ export class Snapshot {
     const copy = blobFile(join(this.directory, space), path);
     try {
       if (!(await this.#files.lstat(file)).isFile()) throw new NotPlainFile(file);
-      await this.#directoryOf(dirname(copy));
+      await this.#makeOnce(dirname(copy));
       await this.#linkOrCopy(file, copy);
       if (space === "secrets") this.count++;
     } catch (error) {
@@ -113,7 +113,7 @@ export class Snapshot {
     }
   }
 
-  #directoryOf(directory: string): Promise<void> {
+  #makeOnce(directory: string): Promise<void> {
     let making = this.#made.get(directory);
     if (making === undefined) {
       making = this.#make(directory);
@@ -124,7 +124,7 @@ export class Snapshot {
 
   /** Not `recursive`: Node then reports a read-only disk as ENOENT. */
   async #make(directory: string): Promise<void> {
-    if (directory !== this.directory) await this.#directoryOf(dirname(directory));
+    if (directory !== this.directory) await this.#makeOnce(dirname(directory));
     await this.#files.mkdir(directory, { mode: 0o700 });
   }
 }

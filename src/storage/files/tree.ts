@@ -63,11 +63,11 @@ export class Tree {
 
   /** Returns the blob's first bytes; null when there is none. */
   async read(space: Space, path: string, first: number): Promise<Bytes | null> {
-    return this.names[space].has(path) ? readFileBytes(this.#files, this.#fileOf(space, path), first) : null;
+    return this.names[space].has(path) ? readFileBytes(this.#files, this.#blobPath(space, path), first) : null;
   }
 
   async write(space: Space, path: string, blob: Bytes): Promise<void> {
-    const directory = dirname(this.#fileOf(space, path));
+    const directory = dirname(this.#blobPath(space, path));
     let isWritten = false;
     await this.#directories.enter(directory);
     try {
@@ -81,7 +81,7 @@ export class Tree {
 
   /** Makes durable what `read` returns: after a failed fsync only a new file is certain to last. */
   async flush(space: Space, path: string): Promise<void> {
-    const file = this.#fileOf(space, path);
+    const file = this.#blobPath(space, path);
     const blob = this.#doubtful.has(file) ? await this.read(space, path, Number.POSITIVE_INFINITY) : null;
     if (blob !== null) return this.write(space, path, blob);
     const directory = dirname(file);
@@ -103,12 +103,12 @@ export class Tree {
 
   /** Whether the file may be gone, but the removal failed before it was durable. */
   isUnconfirmed(space: Space, path: string): boolean {
-    return this.#unconfirmed.size > 0 && this.#unconfirmed.has(this.#fileOf(space, path));
+    return this.#unconfirmed.size > 0 && this.#unconfirmed.has(this.#blobPath(space, path));
   }
 
   /** Returns false when there is no file. */
   async remove(space: Space, path: string): Promise<boolean> {
-    const file = this.#fileOf(space, path);
+    const file = this.#blobPath(space, path);
     const directory = dirname(file);
     await this.#directories.enter(directory);
     try {
@@ -140,7 +140,7 @@ export class Tree {
 
   /** Returns false when another program removed the directory, and a further attempt may succeed. */
   async #replace(space: Space, path: string, blob: Bytes, isLast: boolean): Promise<boolean> {
-    const file = this.#fileOf(space, path);
+    const file = this.#blobPath(space, path);
     const directory = dirname(file);
     let held: Hold | undefined;
     try {
@@ -211,7 +211,7 @@ export class Tree {
     for (const snapshot of this.#snapshots) await snapshot.keep(space, path);
   }
 
-  #fileOf(space: Space, path: string): string {
+  #blobPath(space: Space, path: string): string {
     return blobFile(join(this.#directory, space), path);
   }
 }

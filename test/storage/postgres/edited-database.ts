@@ -15,7 +15,7 @@ import { bytes } from "../../support/bytes.js";
 
 export const paths = ["a", "b/c", "b/d", "b/e", "kv/doc"] as const;
 const deleted = ["b/c", "gone/1"];
-const valuesOf = (path: string) => [1, 2, 3].map((version) => `${path} ${version}`);
+const expectedValues = (path: string) => [1, 2, 3].map((version) => `${path} ${version}`);
 
 const tables = ["schema_version", "vault", "current", "secret", "secret_count", "document", "blob"];
 
@@ -105,7 +105,7 @@ async function fill(server: VaultServer): Promise<void> {
     await mustPut(server, path, "in the trash");
     mustSucceed(await send(server, { method: "POST", path: `/v1/trash/${path}` }));
   }
-  for (const path of paths) for (const value of valuesOf(path)) await mustPut(server, path, value);
+  for (const path of paths) for (const value of expectedValues(path)) await mustPut(server, path, value);
   for (const key of ["b/d", "k"])
     mustSucceed(await send(server, { method: "POST", path: `/v1/transit/keys/${key}`, body: {} }));
   await mustCreateToken(server, { name: "reader", can: ["get"] });
@@ -126,7 +126,7 @@ async function mustServeBatch(server: VaultServer, whole: readonly string[]): Pr
     const { value, code } = results[i] ?? {};
     if (whole.includes(path))
       expect(value ?? (await ask(server, `/v1/secrets/${path}`))?.["value"], `${path} is lost`).to.equal(`${path} 3`);
-    else expect([...valuesOf(path), ...refusals, undefined]).to.include(value ?? code);
+    else expect([...expectedValues(path), ...refusals, undefined]).to.include(value ?? code);
   }
 }
 
@@ -140,6 +140,6 @@ async function mustList(server: VaultServer, whole: readonly string[]): Promise<
 async function mustServeToVaultClients(server: VaultServer, path: string): Promise<void> {
   await ask(server, `/v1/versions/${path}`);
   const { status, json } = await vault(server, "GET", `secret/data/${path}`);
-  if (status === 200) expect(valuesOf(path)).to.include(json.data.data.value);
+  if (status === 200) expect(expectedValues(path)).to.include(json.data.data.value);
   else expect([404, 500, 503]).to.include(status);
 }

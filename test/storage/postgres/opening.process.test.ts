@@ -24,7 +24,7 @@ function fileWith(text: string, mode = 0o600): string {
 }
 
 /** Returns the message with which an opening is refused; "opened" when it is not. */
-async function outcomeOf(url: string, passwordFile: string | null = null): Promise<string> {
+async function tryOpening(url: string, passwordFile: string | null = null): Promise<string> {
   try {
     await (await databaseEngine.open(url, passwordFile, { creates: true })).close();
     return "opened";
@@ -141,7 +141,7 @@ describe("connections to the database", () => {
     it(`a connection to ${host} with sslmode=${mode} and ${root} gets ${want.source}`, async () => {
       const { root: file, file: passwordFile } = database();
       const query = `sslmode=${mode}${withRoot ? `&sslrootcert=${file}` : ""}`;
-      expect(await outcomeOf(urlAt(host, query), passwordFile)).to.match(want);
+      expect(await tryOpening(urlAt(host, query), passwordFile)).to.match(want);
     });
   }
 
@@ -149,7 +149,7 @@ describe("connections to the database", () => {
     process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
     try {
       for (const query of ["sslmode=verify-full", "sslmode=verify-ca"])
-        expect(await outcomeOf(urlAt("localhost", query), database().file)).to.match(/SELF_SIGNED/);
+        expect(await tryOpening(urlAt("localhost", query), database().file)).to.match(/SELF_SIGNED/);
     } finally {
       delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
     }
@@ -164,32 +164,32 @@ describe("connections to the database", () => {
       silent.close();
     });
     const { port: silentPort } = silent.address() as AddressInfo;
-    const unanswered = outcomeOf(`postgres://strongroom@127.0.0.1:${silentPort}/nothing`, file);
+    const unanswered = tryOpening(`postgres://strongroom@127.0.0.1:${silentPort}/nothing`, file);
     const outcomes = [
-      [await outcomeOf(urlAt("127.0.0.1", "sslmode=require"), fileWith("wrong")), /the password is wrong or has/],
-      [await outcomeOf(urlAt("127.0.0.1", "sslmode=require")), /asks for a password: name .* --store-password-file/],
-      [await outcomeOf(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
-      [await outcomeOf(`postgres://strongroom@127.0.0.1:${unused}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
-      [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],
-      [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /an unknown parameter: use host, port/],
-      [await outcomeOf("postgres://keeper:12?keeper@127.0.0.1/x", file), /an unknown parameter/],
-      [await outcomeOf("postgres://keeper:12?options=a@127.0.0.1/x", file), /an unknown parameter/],
-      [await outcomeOf("postgres://a@127.0.0.1/x?password=12", file), /it contains a password/],
+      [await tryOpening(urlAt("127.0.0.1", "sslmode=require"), fileWith("wrong")), /the password is wrong or has/],
+      [await tryOpening(urlAt("127.0.0.1", "sslmode=require")), /asks for a password: name .* --store-password-file/],
+      [await tryOpening(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
+      [await tryOpening(`postgres://strongroom@127.0.0.1:${unused}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
+      [await tryOpening("postgres://strongroom@127.0.0.1", file), /it names no database/],
+      [await tryOpening("postgres://strongroom@127.0.0.1/x?option=1", file), /an unknown parameter: use host, port/],
+      [await tryOpening("postgres://keeper:12?keeper@127.0.0.1/x", file), /an unknown parameter/],
+      [await tryOpening("postgres://keeper:12?options=a@127.0.0.1/x", file), /an unknown parameter/],
+      [await tryOpening("postgres://a@127.0.0.1/x?password=12", file), /it contains a password/],
       [
-        await outcomeOf("postgres://a@127.0.0.1/x?sslmode=require&channel_binding=require", file),
+        await tryOpening("postgres://a@127.0.0.1/x?sslmode=require&channel_binding=require", file),
         /channel_binding is not supported: sslmode=verify-full.* replaces it; use host/,
       ],
-      [await outcomeOf("postgres://a@127.0.0.1/x?application_name=x", file), /parameter application_name is not/],
-      [await outcomeOf("postgres://a@127.0.0.1/x?target_session_attrs=standby", file), /target_session_attrs is not/],
+      [await tryOpening("postgres://a@127.0.0.1/x?application_name=x", file), /parameter application_name is not/],
+      [await tryOpening("postgres://a@127.0.0.1/x?target_session_attrs=standby", file), /target_session_attrs is not/],
       [
-        await outcomeOf(
+        await tryOpening(
           `postgres://a@127.0.0.1:${unused}/x?target_session_attrs=read-write&sslnegotiation=postgres`,
           file,
         ),
         /ECONNREFUSED/,
       ],
-      [await outcomeOf("postgres://strongroom@127.0.0.1/%zz", file), /an invalid % escape/],
-      [await outcomeOf("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is invalid/],
+      [await tryOpening("postgres://strongroom@127.0.0.1/%zz", file), /an invalid % escape/],
+      [await tryOpening("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is invalid/],
       [await unanswered, /cannot be used \(no answer in time\): check that it runs/],
     ] as const;
     for (const [outcome, want] of outcomes) {
@@ -206,11 +206,11 @@ describe("connections to the database", () => {
     for (const statement of roles.split(";\n")) if (statement.trim() !== "") await sql("postgres", statement);
     await sql("strongroom", schema);
     await create();
-    const urlOf = (user: string) => `postgres://${user}@127.0.0.1:${port}/strongroom`;
+    const userUrl = (user: string) => `postgres://${user}@127.0.0.1:${port}/strongroom`;
     await trustEveryone();
-    expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\): .* strongroom doctor --fix/);
-    expect(await outcomeOf(urlOf("strongroom_owner"))).to.equal("opened");
-    const store = await databaseEngine.open(urlOf("strongroom_server"), null, { creates: true });
+    expect(await tryOpening(userUrl("strongroom_server"))).to.match(/\(42501\): .* strongroom doctor --fix/);
+    expect(await tryOpening(userUrl("strongroom_owner"))).to.equal("opened");
+    const store = await databaseEngine.open(userUrl("strongroom_server"), null, { creates: true });
     try {
       await store.startNewVault(bytes("header"));
       expect(await store.replaceHeader(bytes("later"), bytes("header"))).to.equal(true);

@@ -111,11 +111,11 @@ describe("a store in PostgreSQL that another server shares", () => {
 
   it("a store commits on unchanged bases only, and names the one that changed", async () => {
     const [first, second] = await openTwo();
-    await first.commit(["a", "b"].map((path) => ({ path, blob: blobOf(path) })));
-    const bases = ["a", "b"].map((path) => ({ path, tag: blobTag(blobOf(path)) }));
-    const changes = [{ path: "c", blob: blobOf("c") }];
+    await first.commit(["a", "b"].map((path) => ({ path, blob: makeBlob(path) })));
+    const bases = ["a", "b"].map((path) => ({ path, tag: blobTag(makeBlob(path)) }));
+    const changes = [{ path: "c", blob: makeBlob("c") }];
     expect(await second.commitOn(changes, bases)).to.deep.equal({ committed: true });
-    await first.commit([{ path: "b", blob: blobOf("other") }]);
+    await first.commit([{ path: "b", blob: makeBlob("other") }]);
     expect(await second.commitOn([{ path: "c", blob: null }], bases)).to.deep.equal({ committed: false, refused: 2 });
     await first.commit([{ path: "a", blob: null }]);
     expect(await second.commitOn([{ path: "c", blob: null }], bases)).to.deep.equal({ committed: false, refused: 1 });
@@ -125,18 +125,20 @@ describe("a store in PostgreSQL that another server shares", () => {
   it("a store lists names with heads that end with the metadata", async () => {
     const [first, second] = await openTwo();
     await first.commit(
-      ["a/1", "a/2", "b", "short"].map((path) => ({ path, blob: path === "short" ? bytes("x") : blobOf(path) })),
+      ["a/1", "a/2", "b", "short"].map((path) => ({ path, blob: path === "short" ? bytes("x") : makeBlob(path) })),
     );
     const seen = async (prefix: string, limit: number, first: number) => {
       const listed = await second.listWithHeads(prefix, "", limit, first);
       return listed.map(({ path, head }) => [path, Buffer.from(head).toString("latin1")]);
     };
-    const headOf = (path: string) =>
-      Buffer.from(blobOf(path))
+    const expectedHead = (path: string) =>
+      Buffer.from(makeBlob(path))
         .toString("latin1")
         .slice(0, 9 + 40);
-    expect(await seen("", 3, 999)).to.deep.equal(["a/1", "a/2", "b"].map((path) => [path, headOf(path)]));
-    expect(await seen("a/", 9, 20)).to.deep.equal(["a/1", "a/2"].map((path) => [path, headOf(path).slice(0, 20)]));
+    expect(await seen("", 3, 999)).to.deep.equal(["a/1", "a/2", "b"].map((path) => [path, expectedHead(path)]));
+    expect(await seen("a/", 9, 20)).to.deep.equal(
+      ["a/1", "a/2"].map((path) => [path, expectedHead(path).slice(0, 20)]),
+    );
     expect(await seen("s", 9, 999)).to.deep.equal([["short", "x"]]);
     expect(await seen("none", 9, 999)).to.deep.equal([]);
   });
@@ -151,6 +153,6 @@ describe("a store in PostgreSQL that another server shares", () => {
 });
 
 /** A blob with 40 bytes of metadata, the first of which depend on the content. */
-function blobOf(content: string): Bytes {
+function makeBlob(content: string): Bytes {
   return bytes(`SRVB\u0002\u0000\u0000\u0000(${content.padEnd(40, "m")}the rest`);
 }

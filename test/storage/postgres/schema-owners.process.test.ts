@@ -78,15 +78,15 @@ describe("the owners of the database's schema", () => {
     }
   }
 
-  async function databaseOf(owner: string): Promise<string> {
+  async function createDatabase(owner: string): Promise<string> {
     const name = await cluster().database();
     await cluster().sql("postgres", `ALTER DATABASE ${name} OWNER TO ${owner}`);
     return name;
   }
 
   /** Returns the name of a database with a vault, in which mallory can use functions of its own. */
-  async function vaultOf(owner: string, schemaOwner = owner): Promise<string> {
-    const name = await databaseOf(owner);
+  async function createVault(owner: string, schemaOwner = owner): Promise<string> {
+    const name = await createDatabase(owner);
     const target = readConnectionUrl(databaseUrl(cluster().port, name));
     const log = createLog("error", () => {}, Date.now);
     const store = await PostgresStore.open({ target, poolSize: 2, log, snapshotsAt: null, creates: true });
@@ -107,7 +107,7 @@ describe("the owners of the database's schema", () => {
   describe("a schema made by another role", () => {
     for (const creates of [true, false]) {
       it(`another role's schema without a vault is refused, ${creates ? "for a server" : "for reading"}`, async () => {
-        const name = await databaseOf("owner");
+        const name = await createDatabase("owner");
         await cluster().sql(name, "CREATE SCHEMA strongroom AUTHORIZATION mallory");
         const outcome = await open(name, { creates });
         expect(outcome).to.match(/^StartError: the schema strongroom in the database belongs to the role mallory, /);
@@ -122,7 +122,7 @@ describe("the owners of the database's schema", () => {
     }
 
     it("another role's schema with all tables and no vault is refused", async () => {
-      const name = await databaseOf("owner");
+      const name = await createDatabase("owner");
       expect(await open(name)).to.equal("");
       await cluster().sql(name, givenTo("mallory"));
       expect(await open(name)).to.match(
@@ -131,7 +131,7 @@ describe("the owners of the database's schema", () => {
     });
 
     it("a schema with one table of another role is refused", async () => {
-      const name = await databaseOf("owner");
+      const name = await createDatabase("owner");
       await cluster().sql(
         name,
         `CREATE SCHEMA strongroom; CREATE TABLE strongroom.schema_version (version integer);
@@ -143,7 +143,7 @@ describe("the owners of the database's schema", () => {
     });
 
     it("a schema that another role creates at the same moment is refused", async () => {
-      const name = await databaseOf("owner");
+      const name = await createDatabase("owner");
       await cluster().sql(name, `GRANT CREATE ON DATABASE ${name} TO mallory`);
       const client = new Client({
         connectionString: databaseUrl(cluster().port, name).replace("strongroom", "mallory"),
@@ -160,7 +160,7 @@ describe("the owners of the database's schema", () => {
     });
 
     it("another role's schema runs none of its code before the refusal", async () => {
-      const name = await vaultOf("owner");
+      const name = await createVault("owner");
       await cluster().sql(
         name,
         `DROP SCHEMA strongroom CASCADE; CREATE SCHEMA strongroom AUTHORIZATION mallory; SET ROLE mallory;
@@ -182,7 +182,7 @@ describe("the owners of the database's schema", () => {
     ];
     for (const [whose, of, role, user] of trusted) {
       it(`a schema that is ${whose} is opened without a warning`, async () => {
-        const name = await vaultOf(of, role);
+        const name = await createVault(of, role);
         const rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA strongroom";
         await cluster().sql(name, `GRANT USAGE ON SCHEMA strongroom TO server; GRANT ${rights} TO server`);
         expect(await open(name, { user })).to.equal("");
@@ -194,7 +194,7 @@ describe("the owners of the database's schema", () => {
       ["owner", "team"], // the user is a superuser here, whom membership tells nothing
     ] as const) {
       it(`the owner ${role} of a schema is named in one warning, and by doctor`, async () => {
-        const name = await vaultOf(of, role);
+        const name = await createVault(of, role);
         const logged = await open(name);
         expect(logged.match(/"event"/g)).to.have.length(1);
         expect(logged).to.contain('"event":"foreign-owner"').and.to.contain(`belongs to the role ${role}`);
@@ -206,7 +206,7 @@ describe("the owners of the database's schema", () => {
     }
 
     it("a foreign owner is named in a warning where the database quotes all names", async () => {
-      const name = await vaultOf("owner", "mallory");
+      const name = await createVault("owner", "mallory");
       await cluster().sql(name, `ALTER DATABASE ${name} SET quote_all_identifiers = on`);
       expect(await open(name))
         .to.contain('"event":"foreign-owner"')
@@ -215,7 +215,7 @@ describe("the owners of the database's schema", () => {
 
     for (const [what, owner, edit, named] of traps) {
       it(`a schema with ${what} of another role is refused, whatever role owns the schema`, async () => {
-        const name = await vaultOf("owner", owner);
+        const name = await createVault("owner", owner);
         await cluster().sql(name, edit);
         for (const creates of [true, false]) {
           const outcome = await open(name, { creates });
@@ -231,7 +231,7 @@ describe("the owners of the database's schema", () => {
     }
 
     it("a schema with a trigger of the database's owner is opened", async () => {
-      const name = await vaultOf("owner");
+      const name = await createVault("owner");
       await cluster().sql(
         name,
         `CREATE FUNCTION strongroom.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';

@@ -21,7 +21,7 @@ import {
   send,
 } from "../../../tools/rig/test-client.js";
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
-import { startSharedDatabase, startSharedServers, storeOf } from "../../support/shared-servers.js";
+import { sharedStoreUrl, startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 
 /** Updates by each of the 16 writers; more in the long form. */
 const updates = Number(process.env["STRONGROOM_UPDATES"] ?? 2);
@@ -63,7 +63,7 @@ describe("servers on one database", () => {
     const updating = cluster.sql(name, held);
     while ((await cluster.sql(name, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).length === 0)
       await sleep(10);
-    const server = await startTestServer({ store: storeOf(database()) });
+    const server = await startTestServer({ store: sharedStoreUrl(database()) });
     await updating;
     await mustInit(server);
   });
@@ -76,7 +76,7 @@ describe("servers on one database", () => {
         strongroom.is_as, strongroom.change; DROP TABLE strongroom.blob;
       ALTER FUNCTION strongroom.change_by_tag RENAME TO change; UPDATE strongroom.schema_version SET version = 1`;
     await cluster.sql(name, earlier);
-    const third = await startTestServer({ store: storeOf(database()), token: first.token });
+    const third = await startTestServer({ store: sharedStoreUrl(database()), token: first.token });
     await mustUnlock(third);
     for (const [server, value] of [
       [first, "two"],
@@ -171,7 +171,7 @@ describe("servers on one database", () => {
     const { token } = await mustCreateToken(first, { name: "ci" });
     let aheadMs = 0;
     const clock = { ...systemClock, now: () => Date.now() + aheadMs };
-    const start = () => startTestServer({ store: storeOf(database()), token: first.token, clock });
+    const start = () => startTestServer({ store: sharedStoreUrl(database()), token: first.token, clock });
     const second = await start();
     await mustUnlock(second);
     aheadMs = 365 * 24 * 3_600_000;
@@ -199,19 +199,24 @@ describe("servers on one database", () => {
   it("16 writers with If-Match lose no update, and writers without a condition lose no version", async () => {
     const servers = await startUnlocked(3);
     await mustPut(servers[0], "counter", "0");
-    const serverOf = (writer: number) => servers[writer % servers.length] ?? servers[0];
+    const chooseServer = (writer: number) => servers[writer % servers.length] ?? servers[0];
     const increment = async (writer: number) => {
       for (let done = 0; done < updates; ) {
-        const { value, etag } = await mustGet(serverOf(writer), "counter");
+        const { value, etag } = await mustGet(chooseServer(writer), "counter");
         const headers = { "if-match": `"${etag}"` };
         const body = { value: String(Number(value) + 1) };
-        const answer = await send(serverOf(writer), { method: "PUT", path: secretTarget("counter"), headers, body });
+        const answer = await send(chooseServer(writer), {
+          method: "PUT",
+          path: secretTarget("counter"),
+          headers,
+          body,
+        });
         if (answer.status === 200) done++;
         else mustRefuse(answer, 412, "PRECONDITION_FAILED");
       }
     };
     const put = async (writer: number) => {
-      for (let n = 0; n < updates; n++) await mustPut(serverOf(writer), "free", `${writer} ${n}`);
+      for (let n = 0; n < updates; n++) await mustPut(chooseServer(writer), "free", `${writer} ${n}`);
     };
     const writers = Array.from({ length: 16 }, (_, writer) => writer);
     await Promise.all(writers.flatMap((writer) => [increment(writer), put(writer)]));

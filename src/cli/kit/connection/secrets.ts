@@ -268,7 +268,7 @@ export async function listFolder(client: StrongroomClient, folder: string): Prom
 }
 
 /** Lists a folder; where there is none, but a secret of this name, lists that. */
-export async function* pagesOf(client: StrongroomClient, name: string): AsyncGenerator<SecretList, void, void> {
+export async function* folderPages(client: StrongroomClient, name: string): AsyncGenerator<SecretList, void, void> {
   const prefix = folderPrefix(name);
   for await (const page of client.pages({ prefix, limit: 1000 })) {
     const isEmpty = page.entries.length === 0 && page.damaged === undefined;

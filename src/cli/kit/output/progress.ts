@@ -44,12 +44,12 @@ export function progressBar(
 }
 
 /** A bar of its own for each phase. */
-export function phasedBar<Phase extends string>(io: Io, unitOf: (phase: Phase) => ProgressUnit) {
+export function phasedBar<Phase extends string>(io: Io, chooseUnit: (phase: Phase) => ProgressUnit) {
   let current: { readonly phase: Phase; readonly bar: Progress } | null = null;
   const show = (phase: Phase, done: number, total: number): void => {
     if (current?.phase !== phase) {
       current?.bar.end();
-      current = { phase, bar: progressBar(io, phase, unitOf(phase)) };
+      current = { phase, bar: progressBar(io, phase, chooseUnit(phase)) };
     }
     current.bar.show(done, total);
   };
