@@ -36,7 +36,7 @@ const request = { path: "/v1/openapi.json" };
 describe("the OpenAPI document", () => {
   const server = shareTestServer();
 
-  it("is served as the build has made it, with its commit, before init, while unlocked and while locked", async () => {
+  it("the OpenAPI document is served as built, with its commit, before init, while unlocked and while locked", async () => {
     const made = JSON.parse(readFileSync("dist/openapi.json", "utf8")) as { readonly info: object };
     const commit = readCommit();
     const file = commit === null ? made : { ...made, info: { ...made.info, "x-commit": commit } };
@@ -47,22 +47,22 @@ describe("the OpenAPI document", () => {
     expect(mustSucceed(await send(server(), request))).to.deep.equal(file);
   });
 
-  it("needs the token", async () => {
+  it("the OpenAPI document is refused without the token", async () => {
     mustRefuse(await send(server(), { ...request, token: null }), 401, "UNAUTHORIZED");
   });
 
-  it("supports only GET and HEAD", async () => {
+  it("the OpenAPI document supports only GET and HEAD", async () => {
     const answer = await send(server(), { ...request, method: "POST" });
     mustRefuse(answer, 404, "NOT_FOUND");
     expect(answer.headers.allow).to.equal("GET, HEAD");
   });
 
-  it("has the version of the package", () => {
+  it("the OpenAPI document names the version of the package", () => {
     const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
     expect(contract["info"]).to.include({ version });
   });
 
-  it("has the limits of the server that serves it", async () => {
+  it("the OpenAPI document names the limits of the server that serves it", async () => {
     const small = await startTestServer({ maxValueBytes: 1234 });
     expect((await send(small, request)).text)
       .to.contain("At most 1234 bytes of UTF-8")
@@ -70,7 +70,7 @@ describe("the OpenAPI document", () => {
   });
 
   for (const [file, text] of contractFiles()) {
-    it(`matches ${file} (npm run contract)`, () => {
+    it(`the OpenAPI document matches ${file} (npm run contract)`, () => {
       expect(readFileSync(file, "utf8")).to.equal(text);
     });
   }
@@ -129,14 +129,14 @@ describe("the document's body schemas", () => {
     const accepts = new Ajv2020({ strict: false, formats: { "date-time": isTime } }).compile(schema(name));
     const taken = (json: unknown) => withScratch(() => readers[reader](owned(JSON.stringify(json))).ok);
 
-    it(`${reader}: agrees with the key worker on every ASCII body`, () => {
+    it(`the schema of ${reader} agrees with the key worker on every ASCII body`, () => {
       fc.assert(
         fc.property(body(ascii), (json) => taken(json) === accepts(json)),
         { numRuns },
       );
     });
 
-    it(`${reader}: refuses nothing that the key worker accepts, whatever the characters`, () => {
+    it(`the schema of ${reader} refuses nothing that the key worker accepts, whatever the characters`, () => {
       fc.assert(
         fc.property(body(unicode), (json) => !taken(json) || accepts(json)),
         { numRuns },
@@ -205,13 +205,13 @@ describe("the document's names and limits", () => {
     ["codes of failures", field("Failure", "code").enum, codes(500, 599)],
   ];
   for (const [name, inDocument, inCode] of rows) {
-    it(`equal the code's: ${name}`, () => {
+    it(`the document and the code agree on ${name}`, () => {
       expect(inCode).not.to.equal(undefined);
       expect(inDocument).to.deep.equal(inCode);
     });
   }
 
-  it("give each code the status that the server sends with it", () => {
+  it("each documented error code has the status that the server sends with it", () => {
     const wrong = documented.filter((response) => {
       const [, status, code = ""] = response.split(" ");
       return code !== "" && errorStatuses[code as ErrorCode] !== Number(status);
@@ -231,7 +231,7 @@ describe("the document's pattern of paths", () => {
     }
   };
 
-  it("matches every path that the server accepts", () => {
+  it("the pattern of paths matches every path that the server accepts", () => {
     const segment = fc.oneof(
       fc.string({ unit: codePoint, maxLength: 5 }),
       fc.constantFrom("a", ".", "..", "", "a.b", "..c"),
@@ -254,7 +254,7 @@ describe("the document's pattern of paths", () => {
     "\u0085",
     "s/".repeat(32).concat("s"),
   ]) {
-    it(`does not match ${JSON.stringify(text)}, which the server refuses`, () => {
+    it(`the pattern of paths does not match ${JSON.stringify(text)}, which the server refuses`, () => {
       expect([accepts(text), pattern.test(text)]).to.deep.equal([false, false]);
     });
   }

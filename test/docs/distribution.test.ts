@@ -18,13 +18,13 @@ describe("the manual page", () => {
     page = (await renderShare()).get("man/strongroom.1") ?? "";
   });
 
-  it("has a part for each command, with its help, and none for hidden ones", () => {
+  it("the manual page has a part for each command, with its help, and none for hidden ones", () => {
     const parts = [...page.matchAll(/^\.SS strongroom (.+)\n\.nf\nusage: strongroom ([\w\\-]+)/gm)];
     const shown = commands.filter(({ hidden }) => hidden !== true).map(({ name }) => [name, name]);
     expect(parts.map(([, ...names]) => names.map((name) => name?.replaceAll("\\-", "-")))).to.deep.equal(shown);
   });
 
-  it("is read by groff without a warning, and shows the help as it is", function () {
+  it("groff reads the manual page without a warning, and shows the help as it is", function () {
     needs(this, isInstalled("groff", "--version"), "groff");
     const args = ["-man", "-Tutf8", "-ww", "-P-c", "-rLL=100n"];
     const { stdout, stderr } = spawnSync("groff", args, { input: page, encoding: "utf8" });
@@ -34,34 +34,34 @@ describe("the manual page", () => {
 });
 
 describe("the system's unit", () => {
-  it("has an exposure of at most 2.0 by systemd-analyze", function () {
+  it("systemd-analyze gives the unit an exposure of at most 2.0", function () {
     needs(this, isInstalled("systemd-analyze", "--version"), "systemd-analyze");
     const args = ["security", "--offline=yes", "--no-pager", "packaging/debian/strongroom.service"];
     const { stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
     expect(Number(/exposure level for \S+: (\S+)/.exec(stdout)?.[1]), stdout).to.be.at.most(2);
   });
 
-  it("starts the command that the .deb installs", () => {
+  it("the unit starts the command that the .deb installs", () => {
     const unit = readFileSync("packaging/debian/strongroom.service", "utf8");
     expect(unit).to.contain("\nExecStart=/usr/lib/strongroom/bin/strongroom serve\n");
   });
 });
 
-describe("recipes of other packagers are read by", () => {
+describe("recipes of other packagers", () => {
   const rows: readonly (readonly [program: string, version: string, args: readonly string[]])[] = [
     ["ruby", "--version", ["-c", "packaging/homebrew/strongroom.rb"]],
     ["nix-instantiate", "--version", ["--parse", "packaging/nix/flake.nix"]],
     ["shellcheck", "--version", ["packaging/aur/PKGBUILD"]],
   ];
   for (const [program, version, args] of rows) {
-    it(`${program}: ${args.at(-1)}`, function () {
+    it(`${program} accepts ${args.at(-1)}`, function () {
       needs(this, isInstalled(program, version), program);
       const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
       expect(status, `${stdout}${stderr}`).to.equal(0);
     });
   }
 
-  it("name the version of the program", () => {
+  it("the recipes name the version of the program", () => {
     const { version } = readManifest();
     for (const file of ["homebrew/strongroom.rb", "nix/flake.nix", "aur/PKGBUILD"]) {
       expect(readFileSync(`packaging/${file}`, "utf8"), file).to.contain(version);
@@ -78,7 +78,7 @@ describe("the files for containers", () => {
       .at(-1)
       ?.slice(name.length + 1);
 
-  it("build the package, and serve without root in a home that only its user can read", () => {
+  it("the image builds the package, and serves without root in a home that only its user can read", () => {
     const known = /^(?:ARG|FROM|WORKDIR|COPY|RUN|USER|ENV|VOLUME|EXPOSE|HEALTHCHECK|ENTRYPOINT|CMD) \S/;
     expect(instructions.filter((step) => !known.test(step))).to.deep.equal([]);
     expect(argumentOf("USER")).to.equal("1000:1000");
@@ -88,13 +88,13 @@ describe("the files for containers", () => {
     expect(instructions.join("\n")).to.contain(`-m 0700 ${argumentOf("VOLUME")}`);
   });
 
-  it("pass hadolint", function () {
+  it("hadolint accepts the Containerfile", function () {
     needs(this, isInstalled("hadolint", "--version"), "hadolint");
     const { status, stdout } = spawnSync("hadolint", ["packaging/container/Containerfile"], { encoding: "utf8" });
     expect(status, stdout).to.equal(0);
   });
 
-  it("run the server on loopback only, with the least rights, in compose.yaml", () => {
+  it("compose.yaml runs the server on loopback only, with the least rights", () => {
     const { services, volumes } = parse(readFileSync("packaging/container/compose.yaml", "utf8"));
     const { strongroom } = services;
     expect(strongroom.build).to.deep.equal({ context: "../..", dockerfile: "packaging/container/Containerfile" });
@@ -104,7 +104,7 @@ describe("the files for containers", () => {
     expect(volumes).to.have.all.keys("vault");
   });
 
-  it("are built where podman is", function () {
+  it("podman builds the image", function () {
     this.timeout(600_000);
     needs(
       this,

@@ -24,19 +24,19 @@ function textOf(file: string): string {
 }
 
 describe("the documents", () => {
-  it("have the tables that follow from the code, each once (npm run docs)", async () => {
+  it("the documents contain the tables that follow from the code, each once (npm run docs)", async () => {
     const tables = await renderTables();
     for (const [file, text] of texts) expect(withTables(text, tables), file).to.equal(text);
     expect([...texts.values()].flatMap(tableNamesIn).sort()).to.deep.equal([...tables.keys()].sort());
   });
 
-  it("begin with a picture of README's first session (npm run docs)", () => {
+  it("README begins with a picture of its first session (npm run docs)", () => {
     const readme = textOf("README.md");
     expect(readFileSync(pictureFile, "utf8")).to.equal(renderPicture(readme));
     expect(readme.slice(0, readme.indexOf("## "))).to.contain(`](${pictureFile})`);
   });
 
-  it("have links that lead somewhere, and are all reached from README", () => {
+  it("all links lead somewhere, and README's reach every document", () => {
     const reached = new Set(["README.md"]);
     for (const file of reached) {
       const links = linksIn(file, textOf(file));
@@ -46,7 +46,7 @@ describe("the documents", () => {
     expect([...reached].sort()).to.deep.equal([...documentFiles].sort());
   });
 
-  it("install what is ours from files: npm's registry may have something else under our names", () => {
+  it("documents install our packages from files: npm's registry may have something else under our names", () => {
     const byName =
       /\b(?:npm (?:i|install|add|exec|x)|npx|pnpm (?:add|dlx)|yarn (?:add|dlx)|bunx?)\b[^\n`&|]*(?<![\w./-]|-w )strongroom(?:-\w+)?(?![\w.-])/;
     const sources = ["src", "workers", "packages", "packaging", "bin"].flatMap(filesUnder);
@@ -58,7 +58,7 @@ describe("the documents", () => {
     }
   });
 
-  it("have commands and programs only in snippets that are run, or that say why not", () => {
+  it("commands and programs stand only in snippets that are run, or that say why not", () => {
     const command =
       /^(?:sudo |export |eval |exec )?(?:strongroom|npm|npx|systemctl|podman|docker|git|curl|vault|bao|ansible|cosign|sops|claude|rm|setpriv|sha256sum|ssh-\w+|python3|gdb)\s/m;
     const isProgram = (block: Block) =>
@@ -71,7 +71,7 @@ describe("the documents", () => {
     }
   });
 
-  it("begin with pages of 240 to 480 words, whose details are references", () => {
+  it("the first pages have 240 to 480 words, and references for the details", () => {
     const first =
       "broker cli configuration every-day from-dotenv http-api import node-client operations postgres python-and-go security";
     const pages = `${first} secrets-for-programs service team transit upgrade vault-clients which`
@@ -81,21 +81,21 @@ describe("the documents", () => {
     expect(lengths.filter(([, words]) => words < 240 || words > 480)).to.deep.equal([]);
   });
 
-  it("have no links to other files in the README of a package of its own", () => {
+  it("the README of a package of its own has no links to other files", () => {
     for (const name of ["client", "mcp"]) {
       const file = `packages/${name}/README.md`;
       expect(linksIn(file, textOf(file)).filter(({ path }) => path !== file)).to.deep.equal([]);
     }
   });
 
-  it("name files that exist", () => {
+  it("the documents name files that exist", () => {
     const named = [...texts.values()].flatMap(codeIn);
     const files = named.filter((code) => /^(?:src|workers|test|docs|bench|demo)\/[\w./-]+$/.test(code));
     expect(files).to.have.lengthOf.above(20);
     expect(files.filter((file) => !existsSync(file))).to.deep.equal([]);
   });
 
-  it("name commands and flags that exist", async () => {
+  it("the documents name commands and flags that exist", async () => {
     const flags = await flagsByCommand();
     const code = [...texts.values()].flatMap(codeIn).join("\n");
     for (const [use, name = "", rest = ""] of code.matchAll(/strongroom ([a-z]+(?:-[a-z]+)*)\b([^\n&|;<]*)/g)) {

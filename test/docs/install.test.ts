@@ -79,7 +79,7 @@ test ! -e /var/lib/strongroom
 ! getent passwd strongroom
 `;
 
-describe("a release in a fresh Debian", function () {
+describe("releases in a fresh Debian", function () {
   this.timeout(0);
   let root = "";
   before(function () {
@@ -109,7 +109,7 @@ describe("a release in a fresh Debian", function () {
     expect(status, `${stdout}${stderr}`).to.equal(0);
   }
 
-  it("has no Node of its own", () => runInside("! command -v node"));
+  it("the fresh Debian has no Node of its own", () => runInside("! command -v node"));
 
   it("installs the .deb, serves a vault, and keeps it at a purge, but nothing else", () => runInside(fromDeb));
 

@@ -40,10 +40,10 @@ async function install(file: string): Promise<string> {
   return directory;
 }
 
-describe("the package", () => {
+describe("the npm package", () => {
   before(() => writeShare("dist/share"));
 
-  it("contains program, types and documents, and neither tests nor sources", async () => {
+  it("the package contains program, types and documents, and neither tests nor sources", async () => {
     const files: string[] = [];
     await list({ file: await pack(), onReadEntry: ({ path }) => void files.push(path.replace("package/", "")) });
     expect(files).to.include.members(["README.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", "dist/openapi.json"]);
@@ -53,7 +53,7 @@ describe("the package", () => {
     expect(files.filter((path) => /test|\.map$|(?<!\.d)\.c?ts$/.test(path))).to.deep.equal([]);
   });
 
-  it("has no document with a link that leads nowhere once it is installed", async () => {
+  it("every link in the package's documents leads somewhere once it is installed", async () => {
     const place = join(await install(await pack()), "node_modules", "strongroom");
     const names = readdirSync(place, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
     expect(names).to.include.members(["README.md", "docs/from-dotenv.md"]);
@@ -61,7 +61,7 @@ describe("the package", () => {
     expect(links.map(({ path }) => path).filter((path) => !existsSync(join(place, path)))).to.deep.equal([]);
   });
 
-  it("needs no other package and runs no script when it is installed", () => {
+  it("the package needs no other package and runs no script when it is installed", () => {
     const staged = temporaryDirectory();
     stagePackage(staged);
     for (const file of [join(staged, "package.json"), "packages/client/package.json"]) {
@@ -71,12 +71,12 @@ describe("the package", () => {
     }
   });
 
-  it("has in NOTICE the licence of each package that is part of the program", () => {
+  it("NOTICE contains the licence of each package that is part of the program", () => {
     const notice = readFileSync("dist/NOTICE", "utf8");
     for (const { name, version } of bundledPackages()) expect(notice).to.contain(`${name} ${version}`);
   });
 
-  it("has a bill of materials with version, licence and checksum of each of these packages", () => {
+  it("the bill of materials lists version, licence and checksum of each package in the program", () => {
     const { components, dependencies } = JSON.parse(readFileSync("dist/share/sbom.cdx.json", "utf8"));
     const packages = bundledPackages();
     expect(packages).to.have.lengthOf.above(50);
@@ -89,7 +89,7 @@ describe("the package", () => {
     }
   });
 
-  it("works in an empty directory: the command serves and prints its version, the client library reads", async () => {
+  it("an installed package works: its command serves and prints its version, its client library reads", async () => {
     const directory = await install(await pack());
     const main = join(directory, "node_modules", "strongroom", manifest.bin["strongroom"] ?? "");
     expect(readFileSync(main, "utf8")).to.match(/^#!\/bin\/sh\n/);

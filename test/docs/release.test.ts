@@ -9,13 +9,13 @@ import { needs } from "../../tools/rig/needs.js";
 
 const { version } = readManifest();
 
-describe("a release", function () {
+describe("releases", function () {
   this.timeout(0);
   before(function () {
     needs(this, process.env["STRONGROOM_RELEASE"] !== undefined, "STRONGROOM_RELEASE");
   });
 
-  it("has the same bytes when it is built again elsewhere, and its program runs", () => {
+  it("a release that is built again elsewhere has the same bytes, and its programs run", () => {
     const key = join(temporaryDirectory(), "key");
     execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", key]);
     const [first, second] = [build({ STRONGROOM_SIGNING_KEY: key }), build()];

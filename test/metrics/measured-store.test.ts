@@ -67,7 +67,7 @@ describe("the measured store", () => {
         expect(args.slice(0, count)).to.deep.equal(["first", "second", 3, 4].slice(0, count));
       });
 
-  it("has the members of the store and no others, and shows the current generation", () => {
+  it("the measured store has the members of the store and no others, and shows the current generation", () => {
     expect(Object.keys(store).sort()).to.deep.equal(["vaultPath", "shared", ...Object.keys(members)].sort());
     expect(Object.keys(store.shared ?? {}).sort()).to.deep.equal(
       ["foreignOwner", "generation", ...Object.keys(sharedMembers)].sort(),
@@ -77,7 +77,7 @@ describe("the measured store", () => {
     expect(store.shared?.generation).to.equal("h");
   });
 
-  it("is not shared when the store is not", () => {
+  it("the measured store has no shared part when the store has none", () => {
     expect(measured(new MemoryStore(nothingKept())).store).not.to.have.property("shared");
   });
 

@@ -51,7 +51,7 @@ describe("GET /v1/metrics", () => {
     await mustPut(fresh, "load/a", "v");
   });
 
-  it("counts a load exactly, and each request once in the histogram", async () => {
+  it("a scrape counts a load exactly, and each request once in the histogram", async () => {
     const before = await mustScrape(server());
     const all = load.flatMap(([times, request]) => Array.from({ length: times }, () => request));
     await Promise.all(all.map((request) => send(server(), request)));
@@ -67,7 +67,7 @@ describe("GET /v1/metrics", () => {
     expect(grown('strongroom_storage_duration_seconds_count{operation="commit"}')).to.equal(30);
   });
 
-  it("is a method of the client library, which names a refusal as for every method", async () => {
+  it("the client library scrapes, and names a refusal as for every method", async () => {
     expect(await clientOf(server()).metrics()).to.match(/^# HELP strongroom_/);
     const { token } = await mustCreateToken(server(), { name: "reader", can: ["get"] });
     const refused = await clientOf(server(), { token })
@@ -76,7 +76,7 @@ describe("GET /v1/metrics", () => {
     expect(refused).to.include({ name: "StrongroomError", code: "FORBIDDEN" });
   });
 
-  it("counts the vault's events", async () => {
+  it("a scrape counts the vault's events", async () => {
     const clock = new FakeClock();
     const fresh = await startTestServer({ clock, idleTimeoutMs: 60_000 });
     expect(valuesOf(await mustScrape(fresh))).to.include({ vault_initialized: 0, vault_unlocked: 0, secrets: 0 });
@@ -116,7 +116,7 @@ describe("GET /v1/metrics", () => {
     expect(valuesOf(await mustScrape(fresh))).to.include(crashed);
   });
 
-  it("counts calls of the storage that fail", async () => {
+  it("a scrape counts calls of the storage that fail", async () => {
     const { files, fail } = failingFiles();
     const fresh = await startTestServer({ files });
     await mustInit(fresh);
@@ -125,7 +125,7 @@ describe("GET /v1/metrics", () => {
     expect(valuesOf(await mustScrape(fresh))).to.include({ 'storage_errors_total{operation="commit"}': 1 });
   });
 
-  it("has labels from closed sets only: no path, no name of a token, no address, no text of a client", async () => {
+  it("labels come from closed sets: no path, no name of a token, no address, no text of a client", async () => {
     const fresh = await startTestServer();
     await mustInit(fresh);
     await mustPut(fresh, "canary/canary", "canary");
@@ -151,7 +151,7 @@ describe("GET /v1/metrics", () => {
     }
   });
 
-  it("is clean to promtool, which is in Debian's package prometheus", async function () {
+  it("promtool, which is in Debian's package prometheus, accepts a scrape", async function () {
     const text = (await mustScrape(server())).text;
     const { error, status, stderr, stdout } = spawnSync("promtool", ["check", "metrics"], {
       input: text,

@@ -35,14 +35,14 @@ describe("the alert rules and the dashboard", () => {
     scrape = await mustScrape(fresh);
   });
 
-  it("are five rules at least, and a dashboard with what an operator asks for", () => {
+  it("five rules at least, and a dashboard with 12 panels or more, are there", () => {
     expect(server().url).to.be.a("string");
     expect(rules).to.have.lengthOf.at.least(5);
     expect(panels).to.have.lengthOf.at.least(12);
   });
 
   for (const [name, query] of queries)
-    it(`name only metrics and labels that are exported: ${name}, ${query}`, () => {
+    it(`${name} uses only metrics and labels that are exported: ${query}`, () => {
       const names = query.match(/\b(?:strongroom|process)_\w+/g) ?? [];
       for (const metric of names) expect([...namesIn(scrape)]).to.include(metric);
       expect(names.length > 0 || query.startsWith("up{")).to.equal(true);
@@ -52,13 +52,13 @@ describe("the alert rules and the dashboard", () => {
       for (const label of labels) expect([...addedLabels, ...labelsIn(scrape)]).to.include(label);
     });
 
-  it("use every counter of failures", () => {
+  it("the rules and the dashboard use every counter of failures", () => {
     const all = queries.map(([, query]) => query).join("\n");
     for (const name of namesIn(scrape))
       if (/errors|failures|lockouts|restarts|gaps/.test(name)) expect(all).to.contain(name);
   });
 
-  it("are accepted by promtool, which is in Debian's package prometheus", function () {
+  it("promtool, which is in Debian's package prometheus, accepts the rules and the dashboard", function () {
     const dashboard = join(temporaryDirectory(), "dashboard.yml");
     const recorded = queries.map(([, query], n) => ({
       record: `query_${n}`,

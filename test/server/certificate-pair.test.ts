@@ -32,15 +32,15 @@ function parsed<T>(make: () => T): T | null {
   }
 }
 
-describe("a TLS pair", () => {
-  it("is accepted whole, and not with the key of another certificate", async () => {
+describe("TLS pairs", () => {
+  it("a certificate is accepted with its own key, and not with that of another", async () => {
     const { cert, private: key } = await generate([{ name: "commonName", value: "test" }], { keyType: "ec" });
     const other = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
     const certificate = new X509Certificate(cert);
     expect([isPair(certificate, createPrivateKey(key)), isPair(certificate, other)]).to.deep.equal([true, false]);
   });
 
-  it("is refused with any bit of its key flipped that changes the key", async () => {
+  it("a flipped bit that changes the key makes the pair refused", async () => {
     const { cert, private: key } = await generate([{ name: "commonName", value: "test" }], { keyType: "ec" });
     const [certificate, keyDer] = [new X509Certificate(cert), derOf(key)];
     const jwk = (one: KeyObject) => JSON.stringify(one.export({ format: "jwk" }));
@@ -52,7 +52,7 @@ describe("a TLS pair", () => {
     expect(accepted).to.deep.equal([]);
   });
 
-  it("is refused with any bit of the server's own certificate flipped", async () => {
+  it("a flipped bit in the server's own certificate makes the pair refused", async () => {
     const { cert, private: key } = await generate([{ name: "commonName", value: "strongroom" }], { keyType: "ec" });
     const [certDer, privateKey] = [derOf(cert), createPrivateKey(key)];
     const accepted: number[] = [];
@@ -63,7 +63,7 @@ describe("a TLS pair", () => {
     expect(accepted).to.deep.equal([]);
   });
 
-  it("with a flipped bit in its files is refused at the start, replaced, or the same pair", async () => {
+  it("a start with a flipped bit in the pair's files refuses, replaces it or serves the same pair", async () => {
     const { home, stop } = await startTestServer();
     await stop();
     const outcomes = new Set<string>();

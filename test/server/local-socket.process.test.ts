@@ -57,7 +57,7 @@ function needsSockets(this: Mocha.Context): void {
 describe("the Unix socket", () => {
   before(needsSockets);
 
-  it("is in the home, 0600, and serves the same vault with the same token", async () => {
+  it("the socket is in the home, 0600, and serves the same vault with the same token", async () => {
     const server = await startLocalServer();
     expect(lstatSync(server.socket ?? "").isSocket()).to.equal(true);
     expect(lstatSync(server.socket ?? "").mode & 0o777).to.equal(0o600);
@@ -69,7 +69,7 @@ describe("the Unix socket", () => {
     expect(await local({ ...server, token: "wrong" }, "GET", "/v1/secrets/a")).to.include({ status: 401 });
   });
 
-  it("serves status, lock and shutdown of the command line while loopback is locked out", async () => {
+  it("status, lock and shutdown work over the socket while loopback is locked out", async () => {
     const server = await startProcess();
     await mustInit(server);
     await lockOutLoopback(server);
@@ -80,7 +80,7 @@ describe("the Unix socket", () => {
     expect((await server.ended).code).to.equal(0);
   });
 
-  it("counts wrong tokens by itself: they lock out the socket, and no address", async () => {
+  it("wrong tokens at the socket lock out the socket, and no address", async () => {
     const server = await startLocalServer();
     const guess = () => local({ ...server, token: "wrong" }, "POST", "/v1/lock");
     for (let i = 0; i < 10; i++) expect((await guess()).status).to.equal(401);
@@ -88,7 +88,7 @@ describe("the Unix socket", () => {
     expect((await send(server, { method: "POST", path: "/v1/lock" })).status).to.equal(200);
   });
 
-  it("does not count the wrong tokens of TCP connections that were reset", async () => {
+  it("wrong tokens of TCP connections that were reset do not count at the socket", async () => {
     const server = await startLocalServer();
     for (let i = 0; i < 30; i++) {
       const raw = connectRaw(server).on("error", () => {});
@@ -99,7 +99,7 @@ describe("the Unix socket", () => {
     expect((await local(server, "POST", "/v1/lock")).status).to.equal(200);
   });
 
-  it("locks with every TCP connection taken", async () => {
+  it("lock works over the socket while every TCP connection is taken", async () => {
     const server = await startProcess();
     await mustInit(server);
     const taken = Array.from({ length: 1100 }, () => connect(server.port, "127.0.0.1").on("error", () => {}));
@@ -109,7 +109,7 @@ describe("the Unix socket", () => {
     expect((await local(server, "GET", "/v1/status")).json).to.include({ locked: true });
   });
 
-  it("completes running requests at a stop, and closes idle and unused connections", async () => {
+  it("a stop completes running requests, and closes idle and unused connections of the socket", async () => {
     const server = await startProcess();
     await mustInit(server);
     const agent = new Agent({ keepAlive: true });
@@ -129,7 +129,7 @@ describe("the Unix socket", () => {
     for (const path of stored) expect((await mustGet(again, path))["value"]).to.equal("v");
   });
 
-  it("is removed at the end, and replaced after a kill", async () => {
+  it("the socket is removed at the end, and replaced after a kill", async () => {
     const first = await startProcess();
     first.child.kill("SIGKILL");
     await first.ended;
@@ -141,7 +141,7 @@ describe("the Unix socket", () => {
     expect(existsSync(first.socket ?? "")).to.equal(false);
   });
 
-  it("can be turned off by flag or variable: commands then use TCP", async () => {
+  it("a flag or variable turns the socket off, and commands then use TCP", async () => {
     for (const server of [await startProcess(["--no-socket"]), await startProcess([], tcpOnly)]) {
       await mustInit(server);
       expect(existsSync(join(server.home, "strongroom.sock"))).to.equal(false);
@@ -149,7 +149,7 @@ describe("the Unix socket", () => {
     }
   });
 
-  it("is found in another place by commands that know only the home", async () => {
+  it("commands that know only the home find the socket in another place", async () => {
     const socket = join(temporaryDirectory(), "elsewhere.sock");
     const server = await startLocalServer({ socket });
     await mustInit(server);
@@ -158,7 +158,7 @@ describe("the Unix socket", () => {
     expect((await strongroom(server, ["lock"])).code).to.equal(0);
   });
 
-  it("is off, with a warning, in a home whose path is too long", async () => {
+  it("a home whose path is too long turns the socket off, with a warning", async () => {
     const home = join(temporaryDirectory(), "long".repeat(30));
     const server = await startProcess([], { STRONGROOM_HOME: home });
     await mustInit(server);
@@ -169,7 +169,7 @@ describe("the Unix socket", () => {
     expect(named.stderr).to.contain("--socket must be").and.to.contain("bytes");
   });
 
-  it("refuses a place that other users can write to, a file, and another server's socket", async () => {
+  it("--socket refuses a place that other users can write to, a file, and another server's socket", async () => {
     const first = await startLocalServer();
     const shared = temporaryDirectory();
     chmodSync(shared, 0o777);
@@ -190,10 +190,10 @@ describe("the Unix socket", () => {
   });
 });
 
-describe("a client of the Unix socket", () => {
+describe("clients of the Unix socket", () => {
   before(needsSockets);
 
-  it("uses TCP when an address is named", async () => {
+  it("the client uses TCP when an address is named", async () => {
     const server = await startLocalServer();
     await mustInit(server);
     await lockOutLoopback(server);
@@ -201,7 +201,7 @@ describe("a client of the Unix socket", () => {
     expect((await strongroom(server, ["lock"], { STRONGROOM_ADDRESS: server.url })).code).to.equal(6);
   });
 
-  it("ignores a socket that other users could have made or can use, and uses TCP", async () => {
+  it("the client ignores a socket that other users could have made or can use, and uses TCP", async () => {
     const server = await startLocalServer({ socket: "off" });
     await mustInit(server);
     const shared = join(temporaryDirectory(), "shared");
@@ -224,7 +224,7 @@ describe("a client of the Unix socket", () => {
 describe("SIGUSR2", () => {
   before(needsSockets);
 
-  it("locks the vault, and the server keeps running", async () => {
+  it("SIGUSR2 locks the vault, and the server keeps running", async () => {
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "a", "v");

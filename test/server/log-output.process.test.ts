@@ -61,7 +61,7 @@ const readers = [
 ] as const;
 
 for (const [what, open, missing] of readers) {
-  describe(`${what} as the log's reader`, () => {
+  describe(`${what} as the reader of the log`, () => {
     if (isMissing(missing)) return;
 
     const startPaused = async (...args: string[]) => {
@@ -72,7 +72,7 @@ for (const [what, open, missing] of readers) {
       return { reader, server };
     };
 
-    it("delays neither requests, nor the idle lock, nor SIGTERM", async () => {
+    it("a paused reader of the log delays neither requests, nor the idle lock, nor SIGTERM", async () => {
       const { server } = await startPaused("--idle-timeout-ms", "3000");
       await request(server, 1_500);
       await until(async () => (await mustStatus(server))["locked"] === true);
@@ -80,7 +80,7 @@ for (const [what, open, missing] of readers) {
       expect((await server.ended).code).to.equal(0);
     });
 
-    it("gets the count of dropped lines and the last lines once it reads again", async () => {
+    it("a reader that continues gets the count of dropped lines and the last lines", async () => {
       const { reader, server } = await startPaused();
       await request(server, 1_500);
       reader.resume();
@@ -92,7 +92,7 @@ for (const [what, open, missing] of readers) {
       await until(() => reader.shown().includes('"event":"stopped"'));
     });
 
-    it("gets the last lines of a stop that began while it was paused", async () => {
+    it("a reader that was paused when a stop began gets its last lines", async () => {
       const { reader, server } = await startPaused();
       server.child.kill("SIGTERM");
       await until(() =>

@@ -80,7 +80,7 @@ describe("the command", () => {
 });
 
 describe("the start line", () => {
-  it("has address, the port that 0 picked, token file, certificate file and vault path, and never the token", async () => {
+  it("the start line names address, the port that 0 picked, token file, certificate file and vault, and never the token", async () => {
     const server = await startProcess();
     expect(server.port).to.be.above(0);
     await mustInit(server);
@@ -96,7 +96,7 @@ describe("the start line", () => {
 });
 
 describe("the log", () => {
-  it("is one JSON object per line, from a closed set of fields, without path, body or token", async () => {
+  it("the log has one JSON object per line, from a closed set of fields, without path, body or token", async () => {
     const server = await startProcess(["--log-level", "debug"]);
     await mustInit(server);
     await mustPut(server, "path-canary", { value: "value-canary", description: "description-canary" });
@@ -119,7 +119,7 @@ describe("the log", () => {
       .and.not.to.contain(server.token);
   });
 
-  it("is empty after a start and a stop at level error", async () => {
+  it("a start and a stop at level error log nothing", async () => {
     const server = await startProcess(["--log-level", "error"]);
     await server.stop();
     expect((await server.ended).stderr).to.equal("");
@@ -127,7 +127,7 @@ describe("the log", () => {
 });
 
 describe("settings", () => {
-  it("that are invalid stop the start with one message that lists every problem, and exit 2", async () => {
+  it("invalid settings stop the start with exit 2 and one message that lists every problem", async () => {
     const { code, stdout, stderr } = await run(["serve", "--port", "99999", "--nonsense", "--host"], {
       STRONGROOM_IDLE_TIMEOUT_MS: "soon",
       STRONGROOM_SCRYPT_LOG_N: "13",
@@ -161,7 +161,7 @@ describe("settings", () => {
     });
   }
 
-  it("list a bad flag with the others, and do not repeat its value", async () => {
+  it("a bad flag is listed with the others, and its value is not repeated", async () => {
     const { code, stderr } = await run([
       "serve",
       "--port",
@@ -180,13 +180,13 @@ describe("settings", () => {
     expect(stderr).to.contain("unknown flag --prot. Did you mean --port?\n").and.not.to.contain("canary");
   });
 
-  it("are never arguments", async () => {
+  it("serve takes no arguments", async () => {
     const { code, stderr } = await run(["serve", "canary"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("takes no arguments");
   });
 
-  it("are taken from a flag, then from the environment, then from the default", async () => {
+  it("a setting is taken from a flag, then from the environment, then from the default", async () => {
     const flags = ["--idle-timeout-ms", "111000", "--scrypt-log-n", "15"];
     const server = await startProcess(flags, { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
     await mustInit(server);
@@ -215,7 +215,7 @@ describe("settings", () => {
   });
 
   for (const flag of ["--home", "--token-file", "--port"]) {
-    it(`with an empty ${flag} are refused`, async () => {
+    it(`an empty ${flag} is refused`, async () => {
       const { code, stderr } = await run(["serve", flag, ""]);
       expect(code).to.equal(2);
       expect(stderr).to.contain(`${flag} needs a value`);
@@ -247,7 +247,7 @@ describe("settings", () => {
     expect(existsSync(join(server.home, "token"))).to.equal(false);
   });
 
-  it("put the home into the platform's data directory by default", async () => {
+  it("the home is in the platform's data directory by default", async () => {
     const base = temporaryDirectory();
     const { code, stderr } = await run(["serve", "--tls-cert", "/missing", "--tls-key", "/missing"], {
       XDG_DATA_HOME: base,
@@ -259,7 +259,7 @@ describe("settings", () => {
 });
 
 describe("the home directory", () => {
-  it("has a token of 32 random bytes, base64url, prefix srt_, kept across restarts", async () => {
+  it("the home's token has 32 random bytes, base64url, prefix srt_, and stays across restarts", async () => {
     const first = await startProcess([], { STRONGROOM_HOME: emptyHome() });
     expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{49}$/);
     await first.stop();
@@ -268,7 +268,7 @@ describe("the home directory", () => {
     expect(second.certificate).to.equal(first.certificate);
   });
 
-  it("tells a damaged token from a wrong one, in its file and in a request", async () => {
+  it("a damaged token is told from a wrong one, in its file and in a request", async () => {
     const server = await startTestServer();
     const { token } = server;
     for (const damaged of [
@@ -288,7 +288,7 @@ describe("the home directory", () => {
     await startTestServer({ home: server.home });
   });
 
-  it("has directories 0700, files 0600 and the certificate at most 0644, whatever the umask", async () => {
+  it("directories have mode 0700, files 0600 and the certificate at most 0644, whatever the umask", async () => {
     const before = process.umask(0);
     try {
       const server = await startProcess([], { STRONGROOM_HOME: emptyHome() });
@@ -318,7 +318,7 @@ describe("the home directory", () => {
     ["tls/cert.pem", 0o666, "chmod 644"],
   ];
   for (const [name, mode, says] of loosened) {
-    it(`is refused with mode ${mode.toString(8)} on ${name || "itself"}, with the command that fixes it`, async () => {
+    it(`mode ${mode.toString(8)} on ${name || "the home"} is refused with the command that fixes it`, async () => {
       const first = await startTestServer();
       await first.stop();
       chmodSync(join(first.home, name), mode);
@@ -326,7 +326,7 @@ describe("the home directory", () => {
     });
   }
 
-  it("may be a link to a directory that passes the same checks", async () => {
+  it("a home may be a link to a directory that passes the same checks", async () => {
     const target = join(temporaryDirectory(), "target");
     const home = join(temporaryDirectory(), "link");
     mkdirSync(target, { mode: 0o700 });
@@ -339,7 +339,7 @@ describe("the home directory", () => {
     expect(await refusalOn(home)).to.contain("chmod 700");
   });
 
-  it("keeps nothing of an interrupted start", async () => {
+  it("files of an interrupted start are removed", async () => {
     const first = await startTestServer();
     await first.stop();
     for (const directory of ["", "tls"])
@@ -349,7 +349,7 @@ describe("the home directory", () => {
       expect(existsSync(join(first.home, directory, ".tmp-0123456789abcdef"))).to.equal(false);
   });
 
-  it("is not changed by a start that is refused because another server holds it, whose pid it names", async () => {
+  it("a start refused by another server, whose pid it names, leaves the home unchanged", async () => {
     const first = await startProcess();
     const { code, stderr } = await run(["serve", "--port", "0", "--server-names", "vault.test"], {
       STRONGROOM_HOME: first.home,
@@ -359,7 +359,7 @@ describe("the home directory", () => {
     expect(readFileSync(first.certificateFile, "utf8")).to.equal(first.certificate);
   });
 
-  it("is refused with a link in place of the vault", async () => {
+  it("a link in place of the vault is refused", async () => {
     const home = join(temporaryDirectory(), "home");
     mkdirSync(home, { mode: 0o700 });
     symlinkSync(temporaryDirectory(), join(home, "vault"));
@@ -367,8 +367,8 @@ describe("the home directory", () => {
   });
 });
 
-describe("a start that cannot succeed", () => {
-  it("names the file that prevents it", async () => {
+describe("starts that fail", () => {
+  it("a start that fails at a file of the vault names the file", async () => {
     const first = await startProcess();
     await first.stop();
     mkdirSync(join(first.home, "vault", "server.pid"));
@@ -377,7 +377,7 @@ describe("a start that cannot succeed", () => {
     expect(stderr).to.contain(join(first.home, "vault", "server.pid"));
   });
 
-  it("says which port is taken, ends, and releases the vault", async () => {
+  it("a start on a taken port names the port, ends, and releases the vault", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     later(() => void taken.close());
     await once(taken, "listening");
@@ -398,7 +398,7 @@ describe("a start that cannot succeed", () => {
     ["dist/program/broker-thread.cjs", "the broker's thread ended before it listened"],
   ];
   for (const [file, message] of missing) {
-    it(`ends and says why when the program has no ${file}`, async () => {
+    it(`a program without its ${file} ends and says why`, async () => {
       const program = join(temporaryDirectory(), "program");
       for (const part of ["dist/program", "dist/workers/key-worker.cjs", "package.json", "dist/openapi.json"])
         cpSync(join(programDirectory, part), join(program, part), { recursive: true });
@@ -418,7 +418,7 @@ describe("a start that cannot succeed", () => {
     ["an invalid pointer", "current", "../../etc\n"],
   ];
   for (const [name, file, text] of damaged) {
-    it(`reports ${name}, and changes nothing`, async () => {
+    it(`a start with ${name} says so, and changes nothing`, async () => {
       const first = await startTestServer();
       await mustInit(first);
       await mustPut(first, "a", "v");
@@ -431,9 +431,9 @@ describe("a start that cannot succeed", () => {
   }
 });
 
-describe("stopping", () => {
+describe("stops", () => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    it(`completes running requests, locks, and exits 0 on ${signal}; the next start has what was acknowledged`, async () => {
+    it(`${signal} completes running requests, locks and exits 0; the next start has what was acknowledged`, async () => {
       const server = await startProcess();
       await mustInit(server);
       await mustPut(server, "a/b", "v");
@@ -456,7 +456,7 @@ describe("stopping", () => {
     });
   }
 
-  it("works when the readers of its output have closed it", async () => {
+  it("a stop works when the readers of the output have closed it", async () => {
     const server = await startProcess(["--log-level", "debug"]);
     server.child.stderr?.destroy();
     server.child.stdout?.destroy();
@@ -465,7 +465,7 @@ describe("stopping", () => {
     expect((await server.ended).code).to.equal(0);
   });
 
-  it("does not happen on a SIGHUP, whether or not it was ignored at start, as by nohup", async function () {
+  it("a SIGHUP does not stop the server, whether or not it was ignored at start, as by nohup", async function () {
     needs(this, process.platform !== "win32", "Unix");
     const command = fileURLToPath(new URL("../../../bin/strongroom.cjs", import.meta.url));
     const start = (ignore: string) => {
@@ -492,7 +492,7 @@ describe("stopping", () => {
     }
   });
 
-  it("by POST /v1/shutdown returns 200, exits 0, and does not wait for a client that never ends its request", async () => {
+  it("POST /v1/shutdown gets 200, exits 0, and does not wait for a client that never ends its request", async () => {
     const server = await startProcess();
     const { connectRaw } = await import("../../tools/rig/test-client.js");
     const socket = connectRaw(server);
@@ -527,23 +527,23 @@ describe("hardening", () => {
     expect(stderr).not.to.match(/debugger|unknown-variable|token-in-environment/i);
   });
 
-  it("keeps memory out of core dumps", () => {
+  it("the server's memory stays out of core dumps", () => {
     expect(readFileSync(`/proc/${warned().child.pid}/coredump_filter`, "utf8").trim()).to.match(/^0+$/);
   });
 
-  it("warns of a variable that is not a setting, without its value", () => {
+  it("the log warns of a variable that is not a setting, without its value", () => {
     expect(warned().logged())
       .to.contain('"event":"unknown-variable"')
       .and.to.contain("STRONGROOM_IDLE_TIMEOUTS is not a");
     expect(warned().logged()).not.to.contain("canary");
   });
 
-  it("warns of an open debugger", async () => {
+  it("the log warns of an open debugger", async () => {
     const server = await startProcess([], { NODE_OPTIONS: "--inspect=127.0.0.1:0" });
     expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
   });
 
-  it("warns about a token in its environment, which stays readable there, with the token file as remedy", () => {
+  it("the log warns about a token in the environment, which stays readable there, and names the token file", () => {
     expect(readFileSync(`/proc/${warned().child.pid}/environ`, "latin1")).to.contain(token);
     const warnings = warned()
       .logged()

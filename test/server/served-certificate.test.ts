@@ -69,8 +69,8 @@ async function checksUntil({ logged }: Pick<TestServer, "logged">, clock: FakeCl
   }
 }
 
-describe("the certificate of a running server", () => {
-  it("is read again after a change, for the connections of every port that follow", async () => {
+describe("certificates of a running server", () => {
+  it("a changed certificate is read again, for the connections of every port that follow", async () => {
     const files = new Files().write(await make("old"));
     const clock = new FakeClock(Date.now());
     const server = await startTestServer({ ...files.settings, clock, vaultPort: 0, idleTimeoutMs: 0 });
@@ -101,7 +101,7 @@ describe("the certificate of a running server", () => {
     ["too weak for TLS", () => make("weak", 365, { keyType: "rsa", keySize: 512 })],
     ["empty", async () => ({ cert: "", key: "" })],
   ];
-  it("stays when the new pair cannot be used, which is logged once", async () => {
+  it("the old certificate stays when the new pair cannot be used, which is logged once", async () => {
     const files = new Files().write(await make("old"));
     const clock = new FakeClock(Date.now());
     const server = await startTestServer({ ...files.settings, clock, vaultPort: 0 });
@@ -123,7 +123,7 @@ describe("the certificate of a running server", () => {
     expect(await names(server)).to.deep.equal(["new", "new"]);
   });
 
-  it("that the server made is renewed 30 days before its end, and clients that trust the file keep working", async () => {
+  it("a generated certificate is renewed 30 days before its end, and clients that trust the file keep working", async () => {
     const clock = new FakeClock(Date.now() - 336 * day);
     const server = await startTestServer({ clock, vaultPort: 0, idleTimeoutMs: 0 });
     await mustInit(server);
@@ -145,7 +145,7 @@ describe("the certificate of a running server", () => {
     expect((await client.get("a")).reveal()).to.equal("v");
   });
 
-  it("is logged from 14 days before its end, once a day", async () => {
+  it("a certificate's end is logged from 14 days before it, once a day", async () => {
     const files = new Files().write(await make("short", 20));
     const clock = new FakeClock(Date.now());
     const server = await startTestServer({ ...files.settings, clock });
@@ -168,7 +168,7 @@ describe("the certificate of a running server", () => {
 });
 
 describe("SIGHUP", () => {
-  it("reads the certificate again, and neither stops nor locks the server, whose commands say when it ends", async () => {
+  it("SIGHUP reads the certificate again, and neither stops nor locks the server, whose commands say when it ends", async () => {
     const files = new Files().write(await make("old", 2));
     const server = await startProcess(["--tls-cert", files.tlsCert, "--tls-key", files.tlsKey]);
     expect(server.logged()).to.contain('"certificate-ends"').and.to.contain(files.tlsCert);

@@ -40,8 +40,8 @@ function received(socket: Socket, request: string): Promise<string> {
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
 const connectRequest = "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n";
 
-describe("a start", () => {
-  it("responds at each port to what comes as soon as it is open", async () => {
+describe("starts", () => {
+  it("each port responds to what comes as soon as it is open", async () => {
     const [port, vaultPort, brokerPort] = [await freePort(), await freePort(), await freePort()];
     const socket = `${temporaryDirectory()}/s.sock`;
     const host = "127.0.0.1";
@@ -57,7 +57,7 @@ describe("a start", () => {
     expect(statuses).to.deep.equal(["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 407", "HTTP/1.1 200"]);
   });
 
-  it("that fails at its last port leaves none open", async () => {
+  it("a start that fails at its last port leaves none open", async () => {
     const taken: TestServer = await startTestServer();
     await mustInit(taken);
     const [vaultPort, brokerPort] = [await freePort(), await freePort()];

@@ -80,7 +80,7 @@ describe("x25519 keys", () => {
   for (const [name, vector] of Object.entries<Uint8Array>(vectors)) {
     const head = vectorHead(vector);
     if (!/^(?:x25519|hmac|header|stanza)/.test(name) || !head.identity?.startsWith("AGE-SECRET-KEY-1")) continue;
-    it(`end with ${head.expect} for C2SP's vector ${name}`, async () => {
+    it(`C2SP's vector ${name} ends with ${head.expect}`, async () => {
       await must(`keys/vector/${name}`, { type: "x25519", key: identityDer(head.identity) });
       const decrypter = new Decrypter();
       decrypter.addIdentity(identityOf(`vector/${name}`));
@@ -92,7 +92,7 @@ describe("x25519 keys", () => {
     });
   }
 
-  it("open files for several recipients, also for those of earlier versions down to the lowest that decrypts", async () => {
+  it("files for several recipients open, also with earlier versions down to the lowest that decrypts", async () => {
     await must("keys/me", { type: "x25519" });
     await must("keys/me/rotate");
     const [first = "", second = ""] = await versions("me");
@@ -109,7 +109,7 @@ describe("x25519 keys", () => {
     expect(opened).to.deep.equal([null, text, null, text]);
   });
 
-  it("unwrap a batch, each stanza for itself", async () => {
+  it("a batch is unwrapped, each stanza for itself", async () => {
     await must("keys/batch", { type: "x25519" });
     const stanza = await stanzaFor("batch");
     expect(await must("unwrap/batch", stanza)).to.deep.equal({ fileKey: base64(fileKey) });
@@ -123,7 +123,7 @@ describe("x25519 keys", () => {
     expect(shown).to.deep.equal([base64(fileKey), "BAD_REQUEST", "BAD_REQUEST", ...Array(40).fill(base64(fileKey))]);
   });
 
-  it("refuse shares of low order, other lengths, other spellings of base64, and what other keys do", async () => {
+  it("shares of low order, other lengths, other spellings of base64 and other keys' uses are refused", async () => {
     await must("keys/strict", { type: "x25519" });
     const { share, wrapped } = await stanzaFor("strict");
     const lowOrder = [
@@ -152,7 +152,7 @@ describe("x25519 keys", () => {
     expect(refused.json["error"]).to.include("use a key of type x25519");
   });
 
-  it("are exported and imported as PKCS #8 where they were made exportable", async () => {
+  it("exportable x25519 keys are exported and imported as PKCS #8", async () => {
     await must("keys/out", { type: "x25519", exportable: true });
     const { keys } = mustSucceed(await send(server(), { path: "/v1/transit/export/out" }));
     const key = (keys as Record<string, string>)["1"] ?? "";

@@ -40,7 +40,7 @@ describe("transit keys over HTTP", () => {
     return versions[version]?.publicKey ?? "";
   }
 
-  it("encrypt and decrypt, also with additional data, and give no plaintext back under another", async () => {
+  it("a key encrypts and decrypts, also with additional data, and gives no plaintext back under another", async () => {
     expect(await must("keys/app/aes")).to.deep.include({ name: "app/aes", type: "aes256-gcm96", latestVersion: 1 });
     const aad = base64("invoice 47");
     const { ciphertext } = await must("encrypt/app/aes", { plaintext: base64("hello"), aad });
@@ -55,7 +55,7 @@ describe("transit keys over HTTP", () => {
     mustRefuse(await post("decrypt/app/aes", { ciphertext: "vault:v9:AAAA", aad }), 400, "BAD_REQUEST");
   });
 
-  it("sign with Ed25519 and ECDSA so that node:crypto verifies it", async () => {
+  it("signatures with Ed25519 and ECDSA are verified by node:crypto", async () => {
     await must("keys/sign/ed", { type: "ed25519" });
     await must("keys/sign/ec", { type: "ecdsa-p256" });
     const message = Buffer.from("message");
@@ -79,7 +79,7 @@ describe("transit keys over HTTP", () => {
     }
   });
 
-  it("encrypt and sign with RSA", async () => {
+  it("an RSA key encrypts and signs", async () => {
     await must("keys/rsa", { type: "rsa-2048" });
     const key = createPublicKey(await publicKeyOf("rsa"));
     const { ciphertext } = await must("encrypt/rsa", { plaintext: base64("hello") });
@@ -102,7 +102,7 @@ describe("transit keys over HTTP", () => {
     }
   });
 
-  it("make MACs, data keys and random bytes", async () => {
+  it("keys make MACs, data keys and random bytes", async () => {
     const material = randomBytes(32);
     await must("keys/mac", { type: "hmac", key: base64(material) });
     const { hmac } = await must("hmac/mac", { input: base64("message") });
@@ -116,7 +116,7 @@ describe("transit keys over HTTP", () => {
     expect(Buffer.from(String((await must("random", { bytes: 5 }))["random"]), "base64")).to.have.length(5);
   });
 
-  it("rotate, refuse versions below the lowest, and show no private part", async () => {
+  it("a rotated key refuses versions below the lowest, and shows no private part", async () => {
     await must("keys/turn", { type: "ed25519" });
     const { signature } = await must("sign/turn", { input: base64("m") });
     expect(await must("keys/turn/rotate")).to.include({ latestVersion: 2 });
@@ -132,7 +132,7 @@ describe("transit keys over HTTP", () => {
     mustRefuse(await send(server(), { path: "/v1/transit/export/turn" }), 400, "BAD_REQUEST");
   });
 
-  it("export a key that was made exportable, and import it under another name", async () => {
+  it("an exportable key is exported, and imported under another name", async () => {
     for (const type of ["ed25519", "ecdsa-p256", "rsa-2048", "aes256-gcm96", "hmac"]) {
       await must(`keys/out/${type}`, { type, exportable: true });
       const exported = mustSucceed(await send(server(), { path: `/v1/transit/export/out/${type}` }));
@@ -153,7 +153,7 @@ describe("transit keys over HTTP", () => {
     return base64(der);
   }
 
-  it("are not imported or rotated in where a number of the private key is damaged", async () => {
+  it("a private key with a damaged number is neither imported nor rotated in", async () => {
     const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
     const ec = generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey;
     const intact = { type: "rsa-2048", key: base64(rsa.export({ type: "pkcs8", format: "der" })) };
@@ -180,7 +180,7 @@ describe("transit keys over HTTP", () => {
     expect(mustSucceed(await show("whole/rsa"))).to.include({ latestVersion: 1 });
   });
 
-  it("are refused where the scalar of a key of P-256 is out of range, with a public key or without", async () => {
+  it("a P-256 key whose scalar is out of range is refused, with a public key or without", async () => {
     const ec = generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey;
     const withoutPublic = Buffer.from("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420", "hex");
     for (const byte of [0, 0xff]) {
@@ -192,7 +192,7 @@ describe("transit keys over HTTP", () => {
     }
   });
 
-  it("are no secrets: no list, count, batch or path shows them", async () => {
+  it("transit keys are no secrets: no list, count, batch or path shows them", async () => {
     await must("keys/plain/name");
     expect((mustSucceed(await send(server(), { path: "/v1/secrets" }))["entries"] as unknown[]).length).to.equal(0);
     mustRefuse(await send(server(), { path: "/v1/secrets/plain/name" }), 404, "NOT_FOUND");
@@ -202,7 +202,7 @@ describe("transit keys over HTTP", () => {
     expect(keys).to.deep.include({ name: "plain/name", type: "aes256-gcm96", latestVersion: 1 });
   });
 
-  it("are deleted only where that is allowed", async () => {
+  it("a transit key is deleted only where that is allowed", async () => {
     await must("keys/gone");
     const remove = () => send(server(), { method: "DELETE", path: "/v1/transit/keys/gone" });
     mustRefuse(await remove(), 400, "BAD_REQUEST");
@@ -212,7 +212,7 @@ describe("transit keys over HTTP", () => {
     mustRefuse(await show("gone"), 404, "NOT_FOUND");
   });
 
-  it("are refused by name, type, twice, and while the vault is locked", async () => {
+  it("a transit key is refused for its name, its type, a second time, and while the vault is locked", async () => {
     mustRefuse(await post("keys/app/aes"), 409, "ALREADY_EXISTS");
     mustRefuse(await post("keys/app/aes", { type: "wrong" }), 400, "BAD_REQUEST");
     mustRefuse(await send(server(), { method: "DELETE", path: "/v1/transit/keys/a/rotate" }), 400, "BAD_REQUEST");
@@ -230,7 +230,7 @@ describe("transit keys over HTTP", () => {
     expect(await must("decrypt/app/aes", { ciphertext })).to.deep.equal({ plaintext: base64("after an unlock") });
   });
 
-  it("survive a rotation of the master key, which seals all of them again", async () => {
+  it("transit keys survive a rotation of the master key, which seals all of them again", async () => {
     const { ciphertext } = await must("encrypt/app/aes", { plaintext: base64("before") });
     const names = Array.from({ length: 70 }, (_, i) => `many/${i}`);
     for (const name of names) await must(`keys/${name}`, { type: "hmac" });
@@ -242,7 +242,7 @@ describe("transit keys over HTTP", () => {
     for (const name of names) await must(`hmac/${name}`, { input: base64("m") });
   });
 
-  it("serve batches of 1,000, each input for itself", async () => {
+  it("a batch of 1,000 is served, each input for itself", async () => {
     const batch = Array.from({ length: 1_000 }, (_, i) => ({ plaintext: i === 500 ? "%" : base64(`message ${i}`) }));
     const { results } = (await must("encrypt/app/aes", { batch })) as { results: Json[] };
     expect(results[500]).to.include({ code: "BAD_REQUEST" });
@@ -256,7 +256,7 @@ describe("one-time codes over HTTP", () => {
   const server = shareTestServer();
   before(() => mustInit(server()));
 
-  it("are those of RFC 6238, whatever the form of the seed", async () => {
+  it("one-time codes follow RFC 6238, whatever the form of the seed", async () => {
     const put = (path: string, value: string) =>
       send(server(), { method: "PUT", path: `/v1/secrets/${path}`, body: { value } });
     const code = async (path: string) => mustSucceed(await send(server(), { method: "POST", path: `/v1/otp/${path}` }));

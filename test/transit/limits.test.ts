@@ -23,7 +23,7 @@ import { strongroom } from "../cli/command-rows.js";
 
 const plaintext = Buffer.from("hello").toString("base64");
 
-describe("the messages of a transit key", () => {
+describe("limits of messages", () => {
   const server = shareTestServer({ ...uncached, ...realScryptCost, vaultPort: 0 }, (started) => mustInit(started));
 
   const post = (path: string, body: object = {}): Promise<ApiResponse> =>
@@ -58,7 +58,7 @@ describe("the messages of a transit key", () => {
     writeFileSync(file, worn);
   }
 
-  it("end at 2^32: the next is refused until the key is rotated, and all of them can be decrypted", async () => {
+  it("a key at 2^32 messages refuses the next until it is rotated, and decrypts all of them", async () => {
     await mustCreateWorn("app/worn", 3);
     const ciphertexts: unknown[] = [];
     for (let n = 0; n < 3; n++) ciphertexts.push((await must("encrypt/app/worn", { plaintext }))["ciphertext"]);
@@ -83,7 +83,7 @@ describe("the messages of a transit key", () => {
     }
   });
 
-  it("end at 2^32 for an earlier version as well, which Vault's clients may name", async () => {
+  it("an earlier version, which Vault's clients may name, also refuses at 2^32 messages", async () => {
     await mustCreateWorn("earlier", 2);
     await must("keys/earlier/rotate");
     const encrypt = (body: object) => vault(withPort(server()), "POST", "secret/encrypt/earlier", { body });
@@ -96,7 +96,7 @@ describe("the messages of a transit key", () => {
     expect((await encrypt({ plaintext })).json.data.key_version).to.equal(2);
   });
 
-  it("are refused to a batch that is larger than what is left, and none of it is encrypted", async () => {
+  it("a batch that is larger than what is left is refused, and none of it is encrypted", async () => {
     await mustCreateWorn("few", 5);
     const refused = await post("encrypt/few", { batch: Array.from({ length: 6 }, () => ({ plaintext })) });
     mustRefuse(refused, 400, "BAD_REQUEST");
@@ -105,7 +105,7 @@ describe("the messages of a transit key", () => {
       .and.not.to.have.property("results");
   });
 
-  it("never pass 2^32 where many clients encrypt at once", async () => {
+  it("messages never pass 2^32 where many clients encrypt at the same time", async () => {
     await mustCreateWorn("shared", 20);
     const answers = await Promise.all(Array.from({ length: 50 }, () => post("encrypt/shared", { plaintext })));
     const encrypted = answers.filter(({ status }) => status === 200);
@@ -115,7 +115,7 @@ describe("the messages of a transit key", () => {
     }
   });
 
-  it("are refused with the same words to the command line and to Vault's clients", async () => {
+  it("the command line and Vault's clients get the same words at 2^32", async () => {
     await mustCreateWorn("words", 0);
     const { code, stderr } = await strongroom({ STRONGROOM_HOME: server().home }, ["encrypt", "words"], "hello");
     expect(code).to.equal(2);
@@ -131,7 +131,7 @@ describe("RSA keys", () => {
   const create = (name: string) =>
     send(server(), { method: "POST", path: `/v1/transit/keys/${name}`, body: { type: "rsa-4096" } });
 
-  it("are made one at a time while 16 wait; a lock cancels all of them, and no key is half made", async () => {
+  it("RSA keys are made one at a time while 16 wait; a lock cancels all of them, and no key is half made", async () => {
     const names = Array.from({ length: 24 }, (_, n) => `rsa/${n}`);
     const work = names.map((name) => create(name).then((answer) => ({ name, answer })));
     const codeOf = ({ json }: ApiResponse) => String(json["code"] ?? "made");

@@ -125,7 +125,7 @@ describe("rights to transit keys", () => {
   }
 
   for (const [title, operation] of Object.entries(operations)) {
-    it(`are those of the oracle: ${title}`, async () => {
+    it(`rights to ${title} are those of the oracle`, async () => {
       const found: Record<string, number> = {};
       const promised: Record<string, number> = {};
       for (const caller of allCallers) {
@@ -141,7 +141,7 @@ describe("rights to transit keys", () => {
     });
   }
 
-  it("do not show whether a key outside of the paths exists", async () => {
+  it("a response does not show whether a key outside of the paths exists", async () => {
     for (const [title, operation] of Object.entries(operations)) {
       const bodies = await Promise.all(
         ["out/ed25519", "out/none"].map(async (name) => {
@@ -153,7 +153,7 @@ describe("rights to transit keys", () => {
     }
   });
 
-  it("are none at all while the vault is locked", async () => {
+  it("a locked vault gives none of the callers a right", async () => {
     await mustLock(server());
     try {
       for (const operation of Object.values(operations)) {
@@ -168,7 +168,7 @@ describe("rights to transit keys", () => {
     }
   });
 
-  it(`show no private part in ${randomRequests} random requests`, async function () {
+  it(`${randomRequests} random requests show no private part`, async function () {
     this.timeout(600_000);
     const random = new Random(runSeed);
     const known = await knownKeys(async (name, type, key) => {
