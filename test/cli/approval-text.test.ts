@@ -27,8 +27,8 @@ function shape(text: string) {
   return { found, lines: lines.length, widest: Math.max(...lines.map((line) => line.length)) };
 }
 
-describe("a request that waits for approval", () => {
-  it("is shown with host and port first, one fact a line", () => {
+describe("requests that wait for approval", () => {
+  it("a request is shown with host and port first, one fact a line", () => {
     const text = approvalText(approval, 80);
     expect(text).to.contain(
       "  host     api.example.com\n  port     443\n  scheme   https\n  method   POST\n  path     /v1/messages\n",
@@ -39,7 +39,7 @@ describe("a request that waits for approval", () => {
     expect(shape(text).found).to.deep.equal(labels);
   });
 
-  it("keeps host and token in sight, however long its path and query are", () => {
+  it("host and token stay in sight, however long path and query are", () => {
     const target = `/${"a".repeat(8000)}/end`;
     const text = approvalText({ ...approval, target, query: "b".repeat(1024), path: "日".repeat(340) }, 80);
     expect(shape(text)).to.deep.include({ found: labels }).and.to.have.property("lines").below(24);
@@ -61,7 +61,7 @@ describe("a request that waits for approval", () => {
   ];
   for (const [i, target] of hostile.entries()) {
     for (const columns of [40, 80, 200]) {
-      it(`cannot be imitated by its own path, secret or program (${i + 1}) on ${columns} columns`, () => {
+      it(`a request's path, secret or program cannot imitate the request (${i + 1}) on ${columns} columns`, () => {
         const program = { pid: 1, name: target };
         const text = approvalText({ ...approval, target, path: target, query: target, program }, columns);
         expect(shape(text)).to.deep.include({ found: labels });
@@ -71,7 +71,7 @@ describe("a request that waits for approval", () => {
     }
   }
 
-  it("tells a missing query from one that looks like it", () => {
+  it("a missing query differs from one that looks like it", () => {
     expect(approvalText({ ...approval, query: "" }, 80)).to.contain("  query    (not given)\n");
     expect(approvalText({ ...approval, program: null }, 80)).to.contain("  program  unknown\n");
   });

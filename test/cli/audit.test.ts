@@ -155,7 +155,7 @@ describe("audit", () => {
     expect((await strongroom(environment, open, "wrong\n")).code).to.equal(9);
   });
 
-  it("is in a backup only with --with-audit, and verifies where that is restored", async () => {
+  it("a backup contains the audit only with --with-audit, and it verifies where that is restored", async () => {
     const other = await startLocalServer(realScryptCost);
     await mustInit(other);
     await mustPut(other, "a", "v");

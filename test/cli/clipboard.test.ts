@@ -43,7 +43,7 @@ describe("the clipboard", () => {
   });
   const here = ({ environment }: Fake) => ({ STRONGROOM_HOME: server().home, ...environment });
 
-  it("receives the value only through a pipe, and is cleared, with the programs of every system", async () => {
+  it("the clipboard gets the value only through a pipe, and is cleared, with the programs of every system", async () => {
     await Promise.all(systems.map(copyAndWait));
   });
 
@@ -56,7 +56,7 @@ describe("the clipboard", () => {
     expect(readFileSync(fake.log, "utf8"), programs[0]).not.to.contain("canary");
   }
 
-  it("is marked as sensitive by a wl-copy that can", async () => {
+  it("a wl-copy that can mark its content gets --sensitive", async () => {
     for (const can of [true, false]) {
       const fake = fakeClipboard(["wl-copy", "wl-paste"], { WAYLAND_DISPLAY: "wayland-0" });
       const help = can ? "-s, --sensitive  Hint that the content is sensitive." : "unknown option";
@@ -68,7 +68,7 @@ describe("the clipboard", () => {
     }
   });
 
-  it("is marked for every command that copies, whatever the value, and is filled by a wl-copy without help", async () => {
+  it("every command that copies marks its content, whatever the value, also with a wl-copy without help", async () => {
     await mustPut(server(), "mark/lines", "-----BEGIN X-----\r\na\n-----END X-----\n");
     await mustPut(server(), "mark/totp", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
     const fake = fakeClipboard(["wl-copy", "wl-paste"], { WAYLAND_DISPLAY: "wayland-0" });
@@ -89,7 +89,7 @@ describe("the clipboard", () => {
     expect(readFileSync(fake.log, "utf8")).to.equal(`${"--sensitive\n".repeat(3)}\n`);
   });
 
-  it("is not cleared when it holds something else by then", async () => {
+  it("a clipboard that holds something else by then is not cleared", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
     await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1s"]);
     writeFileSync(fake.held, "something else");
@@ -100,19 +100,19 @@ describe("the clipboard", () => {
     expect(readFileSync(fake.log, "utf8")).not.to.contain("--clear");
   });
 
-  it("is never cleared with --clear-after 0, and is reported as JSON", async () => {
+  it("--clear-after 0 never clears the clipboard, and JSON reports it", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
     const said = await must(here(fake), ["get", "app/key", "-c", "--clear-after", "0", "--json"]);
     expect(JSON.parse(said)).to.deep.equal({ ok: true, path: "app/key", copied: true, clearedAfterSeconds: 0 });
   });
 
-  it("receives the value that generate creates", async () => {
+  it("the value that generate creates is copied", async () => {
     const fake = fakeClipboard(["xclip"], { DISPLAY: ":0" });
     expect(await must(here(fake), ["generate", "gen", "-c", "--clear-after", "0"])).to.contain("in the clipboard");
     expect(readFileSync(fake.held, "utf8")).to.equal((await mustGet(server(), "gen"))["value"]);
   });
 
-  it("fails with a message and prints nothing without a display or when its program fails", async () => {
+  it("a copy without a display or with a failing program fails with a message and prints nothing", async () => {
     const fake = fakeClipboard(["xclip"], {});
     const hidden = await strongroom(here(fake), ["get", "app/key", "-c"]);
     expect(hidden).to.include({ code: 1, stdout: "" });
@@ -136,7 +136,7 @@ describe("the clipboard", () => {
   }
   const fakeX = () => fakeClipboard(["xsel"], { DISPLAY: ":0" });
 
-  it("receives the value of the secret that pick's menu chose; the menu gets paths only", async () => {
+  it("pick copies the value of the secret that its menu chose; the menu gets paths only", async () => {
     await mustPut(server(), "app/other", "other-canary");
     for (const menu of ["fzf", "rofi", "wofi", "dmenu"]) {
       const fake = withMenu(fakeX(), menu, "app/k");
@@ -147,7 +147,7 @@ describe("the clipboard", () => {
     }
   });
 
-  it("stays as it is when pick's menu chooses nothing, or something else", async () => {
+  it("pick copies nothing when its menu chooses nothing, or something else", async () => {
     const none = withMenu(fakeX(), "rofi", "nowhere");
     expect((await strongroom(here(none), ["pick"])).code).to.equal(13);
     const typed = fakeX();
@@ -156,7 +156,7 @@ describe("the clipboard", () => {
     for (const fake of [none, typed]) expect(existsSync(fake.held)).to.equal(false);
   });
 
-  it("is refused to pick where there is no menu program, with what to install", async () => {
+  it("pick without a menu program is refused with what to install", async () => {
     const { code, stderr } = await strongroom(here(fakeX()), ["pick"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("install fzf, rofi, wofi or dmenu");

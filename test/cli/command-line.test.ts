@@ -9,7 +9,7 @@ import { mainFile, node } from "../../tools/rig/process.js";
 import { strongroom } from "./command-rows.js";
 
 describe("the command line", () => {
-  it("lists every command and every exit code in its help", async () => {
+  it("the help lists every command and every exit code", async () => {
     const { code, stdout } = await strongroom({}, ["--help"]);
     expect(code).to.equal(0);
     for (const name of ["serve", "doctor", "version"]) expect(stdout).to.match(new RegExp(`^  ${name} `, "m"));
@@ -18,7 +18,7 @@ describe("the command line", () => {
     }
   });
 
-  it("says why its output cannot be written, and what to do", function () {
+  it("output that cannot be written fails with the reason and what to do", function () {
     needs(this, existsSync("/dev/full"), "/dev/full");
     const { status, stderr } = spawnSync(node, [mainFile, "--help"], {
       stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
@@ -183,7 +183,7 @@ describe("the command line", () => {
     ["unlock", "-p=it's a canary"],
     ["unlock", "-qPcanary"],
   ]) {
-    it(`does not repeat the value in ${args.join(" ")}`, async () => {
+    it(`the error of ${args.join(" ")} does not repeat the value`, async () => {
       expect(await usageRefusal(args))
         .to.match(/unknown flag --?[A-Za-z]+(?:\n|\. Did you mean)|takes no value/)
         .and.not.to.contain("canary");
@@ -196,7 +196,7 @@ describe("the command line", () => {
     ["put", "a", "--type", "canary"],
     ["run", "--set", "it's a canary", "--", "ls"],
   ]) {
-    it(`does not repeat the invalid value of ${args.join(" ")}`, async () => {
+    it(`the error of ${args.join(" ")} does not repeat the invalid value`, async () => {
       expect(await usageRefusal(args))
         .to.match(/^strongroom: (?:--\S+|<action>) must be /)
         .and.not.to.contain("canary");

@@ -52,7 +52,7 @@ export function testRows(environment: () => Environment, rows: Readonly<Record<s
     await pMap(Object.entries(rows), run, { concurrency: 4 });
   });
   for (const [name, { args, exit, out = "", err }] of Object.entries(rows)) {
-    it(`${name}: ${args[0]} exits ${exit}`, () => {
+    it(`${args[0]} exits ${exit}: ${name}`, () => {
       const { code, stdout, stderr } = ended.get(name) ?? { code: null, stdout: "", stderr: "not run" };
       expect(code, stdout + stderr).to.equal(exit);
       if (typeof out === "string") expect(stdout).to.equal(out);

@@ -17,7 +17,7 @@ function homeWith(text: string) {
 }
 
 describe("the settings file", () => {
-  it("ranks below flag and variable and above the default, also for the two names of the idle timeout", async () => {
+  it("a setting in the file ranks below flag and variable and above the default, with both names of the idle timeout", async () => {
     const { home } = homeWith('audit = "all"\nkeep-versions = 7\nidle-timeout = "8h"\nlog-level = "debug"\n');
     const start = (flags: object, variables: Readonly<Record<string, string>>) =>
       settingsOfStart({ home, ...flags }, variables);
@@ -33,7 +33,7 @@ describe("the settings file", () => {
     expect((await start({ idleTimeoutMs: "112" }, { STRONGROOM_IDLE_TIMEOUT: "1h" })).idleTimeoutMs).to.equal(112);
   });
 
-  it("takes numbers, true and false, lists, and paths that begin at its directory", async () => {
+  it("the file takes numbers, true and false, lists, and paths that begin at its directory", async () => {
     const { home } = homeWith(
       'review-page = false\nvault-port = 8200\nserver-names = ["a.example", "b.example"]\ntoken-file = "mine/token"\nsocket = "off"\n',
     );
@@ -61,7 +61,7 @@ describe("the settings file", () => {
     }
   });
 
-  it("is refused where it is no TOML, not a plain file, or others can write to it", async () => {
+  it("a file that is no TOML, not a plain file, or writable for others is refused", async () => {
     const damaged = homeWith('audit = "all"\nport =\n');
     expect((await strongroom(damaged.environment, ["up"])).stderr).to.contain("line 2, column");
     const open = homeWith('audit = "all"\n');
@@ -76,7 +76,7 @@ describe("the settings file", () => {
     expect((await strongroom({ STRONGROOM_HOME: other }, ["up"])).stderr).to.contain("is not a plain file");
   });
 
-  it("tells commands where the server's token is", async () => {
+  it("the file tells commands where the server's token is", async () => {
     const server = await startTestServer();
     const token = join(temporaryDirectory(), "token");
     writeFileSync(token, "t".repeat(40), { mode: 0o600 });

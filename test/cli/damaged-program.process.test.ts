@@ -15,7 +15,7 @@ const damages: Readonly<Record<string, (file: string) => void>> = {
   noise: (file) => writeFileSync(file, Buffer.alloc(4096, 0xa7)),
 };
 
-describe("a program whose files are missing or damaged", function () {
+describe("programs with missing or damaged files", function () {
   this.timeout(60_000);
   let root = "";
   before(function () {
@@ -52,7 +52,7 @@ describe("a program whose files are missing or damaged", function () {
     ["dist/program/client.cjs", ["status"]],
   ];
   for (const [file, args] of rows) {
-    it(`ends ${args[0]} with one line, whatever has happened to ${file}`, async () => {
+    it(`${args[0]} ends with one line, whatever has happened to ${file}`, async () => {
       for (const [name, damage] of Object.entries(damages)) {
         damage(join(root, file));
         const { code, stdout, stderr } = await run(args);
@@ -67,7 +67,7 @@ describe("a program whose files are missing or damaged", function () {
     });
   }
 
-  it("ends with one line when Node or the file that it runs is missing or empty", async () => {
+  it("a command ends with one line when Node or the file that it runs is missing or empty", async () => {
     for (const file of ["bin/node", "bin/strongroom.cjs"]) {
       for (const isEmpty of [false, true]) {
         rmSync(join(root, file), { force: true });
@@ -81,7 +81,7 @@ describe("a program whose files are missing or damaged", function () {
     }
   });
 
-  it("serves without a damaged openapi.json, and says so to who asks for it", async () => {
+  it("a server with a damaged openapi.json serves, and refuses requests for it with the reason", async () => {
     writeFileSync(join(root, "dist/openapi.json"), "{");
     const server = await startProcess([], {}, { main: join(root, "dist/program/entry.cjs"), nodeFlags: [] });
     copy("dist/openapi.json");
@@ -92,7 +92,7 @@ describe("a program whose files are missing or damaged", function () {
     );
   });
 
-  it("names what was changed, and otherwise shows where an unexpected error came from", async () => {
+  it("an unexpected error names the changed files, or else shows where it came from", async () => {
     writeFileSync(join(root, "dist/program/get.cjs"), "throw new TypeError('canary')");
     const changed = await run(["get", "a"]);
     expect(changed.stderr).to.contain("missing or changed: dist/program/get.cjs;");

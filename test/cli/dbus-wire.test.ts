@@ -69,7 +69,7 @@ function plain(value: unknown): unknown {
 }
 
 describe("messages of D-Bus", () => {
-  it("are read as they were written", () => {
+  it("a message is read as it was written", () => {
     fc.assert(
       fc.property(bodies, ({ signature, body }) => {
         const bytes = writeMessage({ ...call, signature, body });
@@ -81,7 +81,7 @@ describe("messages of D-Bus", () => {
     );
   });
 
-  it("that were changed or cut anywhere are read as another message, or refused", () => {
+  it("a message that was changed or cut anywhere is read as another one, or refused", () => {
     const change = fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.boolean());
     fc.assert(
       fc.property(bodies, change, ({ signature, body }, [at, byte, isCut]) => {
@@ -166,7 +166,7 @@ describe("messages of D-Bus", () => {
     ],
   ];
   for (const [[signature, body], ...orders] of written) {
-    it(`of ${signature} are read as an independent encoder wrote them, in both byte orders`, () => {
+    it(`a message of ${signature} is read as an independent encoder wrote it, in both byte orders`, () => {
       for (const hex of orders) {
         const bytes = Uint8Array.from(Buffer.from(hex, "hex"));
         expect(messageLength(bytes, 2 ** 27)).to.equal(bytes.length);
@@ -191,12 +191,12 @@ describe("messages of D-Bus", () => {
     ["256 types", "s".repeat(256)],
   ];
   for (const [what, signature] of wrong) {
-    it(`have no signature with ${what}`, () => {
+    it(`a signature with ${what} is refused`, () => {
       expect(() => typesIn(signature)).to.throw(MalformedMessage);
     });
   }
 
-  it("of more bytes than are permitted are refused by their first 16 bytes", () => {
+  it("a message of more bytes than are permitted is refused by its first 16 bytes", () => {
     const bytes = writeMessage({ ...call, signature: "", body: [] });
     new DataView(bytes.buffer).setUint32(4, 2 ** 27, true);
     expect(() => messageLength(bytes, 2 ** 23)).to.throw(MalformedMessage);

@@ -155,7 +155,7 @@ describe("strongroom edit", () => {
   });
 
   for (const signal of ["SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
-    it(`ends the editor and leaves nothing on ${signal}`, async () => {
+    it(`edit ends the editor and leaves nothing on ${signal}`, async () => {
       await mustPut(server(), "a", "old");
       const { child, file } = await startEditing();
       child.kill(signal);
@@ -314,12 +314,12 @@ describe("strongroom edit", () => {
     expect((await mustGet(server(), "a"))["value"]).to.equal("typed again");
   });
 
-  describe("a secret that changes while it is edited", () => {
+  describe("changes during an edit", () => {
     /** The editor's user types `mine` while another program stores `theirs`. */
     const race = (path: string) => `printf theirs | "${node}" "${mainFile}" put ${path} -q; echo mine > $1`;
     const stored = async (path: string) => (await mustGet(server(), path))["value"];
 
-    it("is not replaced without a terminal: the edit is kept beside it, under a free path", async () => {
+    it("a secret changed during an edit stays without a terminal, and the edit is kept next to it, under a free path", async () => {
       await mustPut(server(), "race/a", { value: "old", type: "other" });
       await mustPut(server(), "race/a.edited-1", "taken");
       const { code, stdout, stderr } = await edit(race("race/a"), [], "race/a");
@@ -334,7 +334,7 @@ describe("strongroom edit", () => {
       });
     });
 
-    it("is not replaced when it was created or deleted during the edit", async () => {
+    it("a secret created or deleted during an edit stays so, and the edit is kept next to it", async () => {
       expect((await edit(race("race/created"), [], "race/created")).code).to.equal(7);
       expect([await stored("race/created"), await stored("race/created.edited-1")]).to.deep.equal(["theirs", "mine"]);
       await mustPut(server(), "race/deleted", "old");
@@ -344,7 +344,7 @@ describe("strongroom edit", () => {
       expect(await stored("race/deleted.edited-1")).to.equal("mine");
     });
 
-    it("can be edited again on a terminal, from the text that was typed", async function () {
+    it("a secret changed during an edit can be edited again on a terminal, from the text that was typed", async function () {
       needs(this, hasPython(), "Python");
       await mustPut(server(), "race/b", "old");
       const script = join(temporaryDirectory(), "editor");

@@ -85,7 +85,7 @@ describe("strongroom export, through the real command", () => {
   }
 
   describe("export", () => {
-    it("rejects an export without --plaintext, and says why", async () => {
+    it("an export without --plaintext is rejected with the reason", async () => {
       const file = join(temporaryDirectory(), "out");
       const args = ["export", "--format", "json", "-o", file];
       mustRefuseWith(await strongroom(server(), args), 2, "unencrypted", "--plaintext", "strongroom backup");
@@ -97,7 +97,7 @@ describe("strongroom export, through the real command", () => {
       );
     });
 
-    it("writes JSON in a stable format, which import reads back unchanged", async () => {
+    it("JSON is exported in a stable format, which import reads back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportJson, "--prefix", "app/"]));
       const { format, version, secrets } = JSON.parse(stdout) as { format: string; version: number; secrets: object[] };
       expect({ format, version }).to.deep.equal({ format: "strongroom-export", version: 1 });
@@ -121,7 +121,7 @@ describe("strongroom export, through the real command", () => {
       expect(mustDo(await strongroom(other, exportJson)).stdout).to.equal(stdout);
     });
 
-    it("writes dotenv that the dotenv package reads back unchanged", async () => {
+    it("the dotenv package reads an export back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"]));
       expect(parse(stdout)).to.deep.equal(values);
     });
@@ -192,7 +192,7 @@ describe("strongroom export, through the real command", () => {
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });
 
-    it("rejects a partial export when secrets are damaged, and names them, as run does", async () => {
+    it("an export of damaged secrets is rejected with their names, as run does", async () => {
       const damaged = await startLocalServer({ cacheBytes: 0 });
       await mustInit(damaged);
       for (const path of ["b/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
@@ -202,7 +202,7 @@ describe("strongroom export, through the real command", () => {
       mustDo(await strongroom(damaged, [...exportJson, "--prefix", "b"]));
     });
 
-    it("fails while the vault is locked", async () => {
+    it("an export fails while the vault is locked", async () => {
       const locked = await startLocalServer();
       await mustInit(locked);
       await mustLock(locked);
@@ -213,7 +213,7 @@ describe("strongroom export, through the real command", () => {
   describe("dotenv", () => {
     const text = fc.string({ unit: fc.constantFrom(..."ab '\"`\\#\n\r=$né\u2028\0".split("")), maxLength: 12 });
 
-    it("reads the same in the dotenv package and in import after an export", () => {
+    it("the dotenv package, and import after an export, read the same from dotenv text", () => {
       fc.assert(
         fc.property(fc.array(text, { maxLength: 4 }), (values) => {
           const lines = values.map((value, i) => dotenvLine(`N${i}`, value));
@@ -230,7 +230,7 @@ describe("strongroom export, through the real command", () => {
       );
     });
 
-    it("is read by a shell as dotenv reads it", () => {
+    it("a shell reads dotenv text as dotenv does", () => {
       const names = fc.sample(text, 2_000).flatMap((value, i) => {
         const line = dotenvLine(`N${i}`, value);
         return line === null ? [] : [{ name: `N${i}`, value, line }];
@@ -244,7 +244,7 @@ describe("strongroom export, through the real command", () => {
       expect(read).to.deep.equal(Object.fromEntries(names.map(({ name, value }) => [name, value])));
     });
 
-    it("is parsed as the dotenv package parses it, or rejected", () => {
+    it("dotenv text is parsed as the dotenv package does, or rejected", () => {
       const file = fc.string({ unit: fc.constantFrom(..."AB= '\"`\\#\nn".split("")), maxLength: 30 });
       let read = 0;
       fc.assert(

@@ -15,7 +15,7 @@ describe("a stranger's first hour", () => {
     needs(this, hasTmux(), "tmux");
   });
 
-  it("goes from nothing to a program with imported secrets, in one terminal", async () => {
+  it("one terminal leads from nothing to a program with imported secrets", async () => {
     const directory = temporaryDirectory();
     const bin = join(directory, "bin");
     mkdirSync(bin);

@@ -32,13 +32,13 @@ describe("a tree of paths", () => {
 });
 
 describe("text in columns", () => {
-  it("counts what a terminal shows", () => {
+  it("a column counts what a terminal shows", () => {
     expect(padded("日本", 6)).to.equal("日本  ");
     expect(padded("e\u0301", 3)).to.equal("e\u0301  ");
     expect(padded("too long", 3)).to.equal("too long");
   });
 
-  it("is cut between characters, with an ellipsis", () => {
+  it("a text is cut between characters, with an ellipsis", () => {
     expect(shortened("a description", 20)).to.equal("a description");
     expect(shortened("a description", 6)).to.equal("a des…");
     expect(shortened("日本語日本語", 6)).to.equal("日本…");
@@ -56,7 +56,7 @@ describe("text in columns", () => {
     } as const;
   };
 
-  it("forms a table whose descriptions fit, and whose paths are whole", () => {
+  it("a table shortens descriptions to fit, and never paths", () => {
     const entries = [entry("app/鍵", "the description of a key"), entry("app/long-name")];
     expect(listTable(io, asPaths(entries), 60).split("\n")).to.deep.equal([
       "app/鍵         password     2026-01-02 03:04Z  the descript…",
@@ -68,7 +68,7 @@ describe("text in columns", () => {
     );
   });
 
-  it("has any number of rows", () => {
+  it("a table may have any number of rows", () => {
     expect(listTable(io, asPaths(Array(200_000).fill(entry("a"))))).to.have.lengthOf(
       200_000 * listTable(io, asPaths([entry("a")])).length,
     );
@@ -78,7 +78,7 @@ describe("text in columns", () => {
     ["Asia/Kolkata", "2026-01-02 08:34+05:30"],
     ["America/St_Johns", "2026-01-01 23:34-03:30"],
   ] as const)
-    it(`has times of the machine's zone, ${zone}`, () => {
+    it(`a table shows times in the machine's zone, ${zone}`, () => {
       process.env["TZ"] = zone;
       try {
         expect(listTable(io, asPaths([entry("a")]))).to.equal(`a  password     ${shown}\n`);
@@ -87,7 +87,7 @@ describe("text in columns", () => {
       }
     });
 
-  it("forms a table along a tree", () => {
+  it("a tree has its columns in a table", () => {
     expect(listTable(io, asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
       "a/",
       "├── b  password     2026-01-02 03:04Z",

@@ -13,7 +13,7 @@ const right: Reaction = { question, keys: `${passphrase}\r` };
 const wrong: Reaction = { question, keys: "wrong\r" };
 const prefixed = ["--prefix", "app/", "--", "sh", "-c", 'echo "[$key]"'];
 
-describe("a locked vault", () => {
+describe("commands on a locked vault", () => {
   before(function () {
     needs(this, hasPython(), "Python");
   });
@@ -95,7 +95,7 @@ describe("a locked vault", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
-  it("never asks with --non-interactive, --json or -q, without a terminal, or without a vault", async () => {
+  it("a locked vault does not ask with --non-interactive, --json or -q, without a terminal, or without a vault", async () => {
     const server = await lockedServer();
     const args = ["get", "app/key"];
     for (const flag of ["--non-interactive", "--json", "-q"]) {

@@ -34,7 +34,7 @@ describe("mv, cp and rm", () => {
       expect(await mustListPaths(server(), "copy/")).not.to.include(from);
     });
 
-    it("both replace only with --replace", async () => {
+    it("mv and cp replace only with --replace", async () => {
       await mustPut(server(), "copy/there", "old");
       for (const command of ["cp", "mv"]) {
         const { code, stderr } = await strongroom(here(), [command, from, "copy/there"]);
@@ -104,7 +104,7 @@ describe("mv, cp and rm", () => {
       },
     });
 
-    it("exits 12 on a damaged secret, which hides no other and can be deleted", async () => {
+    it("a damaged secret gives exit 12, hides no other and can be deleted", async () => {
       for (const name of ["a", "b"]) await mustPut(server(), `damaged/${name}`, "v");
       writeFileSync(join(server().vaultPath, "gen-1/secrets/damaged/a.sealed"), "no blob");
       const got = await strongroom(here(), ["get", "damaged/a"]);
@@ -143,7 +143,7 @@ describe("mv, cp and rm", () => {
       expect(await must(here(), ["get", "replaced/to", "--at", "1"])).to.equal("one");
     });
 
-    it("say that they destroy what was in the trash at the path before", async () => {
+    it("rm and mv say that they destroy what was in the trash at the path before", async () => {
       const fate = "the secret that was in the trash before at twice/a is destroyed";
       await mustPut(server(), "twice/a", "one");
       expect(await must(here(), ["rm", "twice/a"])).not.to.contain("destroy");

@@ -11,7 +11,7 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 const passphrase = "a passphrase with ü";
 const typed = new TextEncoder().encode(passphrase);
 
-describe("a private key's file", () => {
+describe("files of private keys", () => {
   const types: readonly (readonly [args: string, type: FileKeyType])[] = [
     ["-t ed25519", "ed25519"],
     ["-t ecdsa -b 256", "ecdsa-p256"],
@@ -22,7 +22,7 @@ describe("a private key's file", () => {
     ["-t rsa -b 2048 -m PEM", "rsa-2048"],
   ];
   for (const [args, type] of types) {
-    it(`of ssh-keygen ${args} gives the same public key, with a passphrase or without`, async () => {
+    it(`a key of ssh-keygen ${args} gives the same public key, with a passphrase or without`, async () => {
       for (const secret of ["", passphrase]) {
         const file = join(temporaryDirectory(), "key");
         execFileSync("ssh-keygen", ["-q", ...args.split(" "), "-a", "2", "-N", secret, "-C", "me@here", "-f", file]);
@@ -46,7 +46,7 @@ describe("a private key's file", () => {
     }
   }
 
-  it("is refused with its reason where it cannot be used", async () => {
+  it("a key file that cannot be used is refused with its reason", async () => {
     const made = (...args: readonly string[]) => {
       const file = join(temporaryDirectory(), "key");
       execFileSync("ssh-keygen", ["-q", "-a", "2", ...args, "-f", file]);
@@ -66,7 +66,7 @@ describe("a private key's file", () => {
   });
 
   for (const type of ["ed25519", "ecdsa"]) {
-    it(`of ssh-keygen -t ${type} is refused where its public part does not fit its private one`, async () => {
+    it(`a key of ssh-keygen -t ${type} is refused where its public part does not fit its private one`, async () => {
       const file = join(temporaryDirectory(), "key");
       execFileSync("ssh-keygen", ["-q", "-t", type, "-N", "", "-C", "", "-f", file]);
       const [head = "", ...rest] = readFileSync(file, "utf8").trim().split("\n");
@@ -83,7 +83,7 @@ describe("a private key's file", () => {
     });
   }
 
-  it("of an RSA key is refused where a number is damaged, or none is there", async () => {
+  it("an RSA key with a damaged number, or with none, is refused", async () => {
     const file = join(temporaryDirectory(), "key");
     execFileSync("ssh-keygen", ["-q", "-t", "rsa", "-b", "2048", "-N", "", "-C", "", "-f", file]);
     const [head = "", ...rest] = readFileSync(file, "utf8").trim().split("\n");

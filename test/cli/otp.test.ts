@@ -36,13 +36,13 @@ describe("strongroom otp", () => {
     "a missing path": { args: ["otp", "web/bara"], exit: 4, err: /Did you mean web\/bare\?/ },
   });
 
-  it("ends the code's line and shows how long it is valid on a terminal", async function () {
+  it("otp on a terminal ends the code's line and shows how long it is valid", async function () {
     needs(this, hasPython(), "Python");
     const { shown } = await runOnTerminal(["otp", "web/bare"], { question: "never asked" }, here());
     expect(shown).to.match(/^\d{6}\r\nvalid for \d+ s\r\n$/);
   });
 
-  it("finds imported secrets by their mark, and prints their codes", async () => {
+  it("find lists imported one-time codes by their mark, and otp prints them", async () => {
     const item = { name: "Shop", login: { password: "pw", totp: seed } };
     const source = JSON.stringify({ encrypted: false, items: [item] });
     await must(here(), ["import", "--format", "bitwarden", "--prefix", "import", "-"], source);

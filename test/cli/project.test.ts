@@ -15,7 +15,7 @@ const shown = Object.keys(variables)
   .map((name) => `$${name}`)
   .join(" ");
 
-describe("a project file", () => {
+describe("project files", () => {
   const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/API_KEY", "k-1");
@@ -36,7 +36,7 @@ describe("a project file", () => {
   }
   const echo = ["run", "--", "sh", "-c", `echo ${shown}`];
 
-  it("is found upwards and chooses the secrets of run, once it is allowed", async () => {
+  it("a project file is found upwards and chooses the secrets of run, once it is allowed", async () => {
     const { file, here } = newProject();
     mustRefuseWith(await here(echo), 2, `${file} is new or has changed`);
     const { stdout } = mustDo(await here(["allow"]));
@@ -46,7 +46,7 @@ describe("a project file", () => {
     expect(mustDo(await here(echo)).stdout).to.equal("k-1 m o-1\n");
   });
 
-  it("is refused if it or its env file is a named pipe, which is not waited for, or has more than 1 MiB", async () => {
+  it("a project file or env file that is a named pipe, or larger than 1 MiB, is refused without a wait", async () => {
     for (const name of [".strongroom.toml", "more.env"]) {
       const { root, here } = newProject();
       const file = join(root, name);
@@ -60,7 +60,7 @@ describe("a project file", () => {
     }
   });
 
-  it("must be allowed again after a change of it or of its env file, and in another place", async () => {
+  it("a project file must be allowed again after a change of it or of its env file, and in another place", async () => {
     const { root, file, here } = newProject();
     mustDo(await here(["allow"]));
     for (const [changed, text] of [
@@ -78,20 +78,20 @@ describe("a project file", () => {
     mustRefuseWith(await here(echo), 2, `${copy} is new or has changed`);
   });
 
-  it("is not used after allow --revoke", async () => {
+  it("a project file is not used after allow --revoke", async () => {
     const { here } = newProject();
     mustDo(await here(["allow"]));
     mustDo(await here(["allow", "--revoke"]));
     mustRefuseWith(await here(echo), 2, "is new or has changed");
   });
 
-  it("is ignored when flags choose the secrets", async () => {
+  it("a project file is ignored when flags choose the secrets", async () => {
     const { here } = newProject("no TOML");
     const { stdout } = mustDo(await here(["run", "--set", "API_KEY=other/key", "--", "sh", "-c", `echo ${shown}`]));
     expect(stdout).to.equal("o-1\n");
   });
 
-  it("chooses the variables of export for a shell, but not those of JSON", async () => {
+  it("a project file chooses the variables of export for a shell, but not those of JSON", async () => {
     const { file, here } = newProject();
     mustDo(await here(["allow"]));
     const { stdout, stderr } = await here(["export", "--format", "shell", "--plaintext"]);
@@ -103,7 +103,7 @@ describe("a project file", () => {
     expect(JSON.parse(json)).to.have.property("secrets").with.lengthOf(2);
   });
 
-  it("gives a template the prefix of its ./ paths", async () => {
+  it("a project file gives a template the prefix of its ./ paths", async () => {
     const { root, here } = newProject();
     const template = join(root, "config.template");
     writeFileSync(template, "key: {{ strongroom://./API_KEY }} {{ strongroom://other/key }}\n");
@@ -114,7 +114,7 @@ describe("a project file", () => {
     mustRefuseWith(elsewhere, 2, "there is no prefix");
   });
 
-  it("is refused when others can write it or its env file", async () => {
+  it("a project file is refused when others can write it or its env file", async () => {
     for (const name of [".strongroom.toml", "more.env"]) {
       const { root, here } = newProject();
       mustDo(await here(["allow"]));
@@ -125,7 +125,7 @@ describe("a project file", () => {
     }
   });
 
-  it("is refused in a directory in which others can replace it, unless the directory is sticky", async () => {
+  it("a project file is refused in a directory in which others can replace it, unless the directory is sticky", async () => {
     const { root, here } = newProject();
     mustDo(await here(["allow"]));
     chmodSync(root, 0o777);
@@ -134,7 +134,7 @@ describe("a project file", () => {
     mustDo(await here(echo));
   });
 
-  it("gives run an env file only as it was allowed, even if that changes in between", async () => {
+  it("run gets an env file only as it was allowed, even if that changes in between", async () => {
     const { root, here } = newProject();
     const envFiles = [{ file: join(root, "more.env"), sha256: "0".repeat(64) }];
     const sources = { prefix: undefined, naming: undefined, set: [], envFiles };
@@ -151,7 +151,7 @@ describe("a project file", () => {
     mustRefuseWith(started, 2, `${envFiles[0]?.file} has just changed`);
   });
 
-  it("names the variables of its prefix by their paths where it says so", async () => {
+  it('a project file with name = "path" names variables by their paths', async () => {
     await mustPut(server(), "two/db1/password", "p-1");
     await mustPut(server(), "two/db2/password", "p-2");
     const { here } = newProject('prefix = "two"\nname = "path"\n');
@@ -175,12 +175,12 @@ describe("a project file", () => {
     "sets an invalid path": ['[set]\nA = "/app/x"\n', "A: paths have no leading slash"],
   };
   for (const [what, [text, says]] of Object.entries(invalid)) {
-    it(`cannot be allowed when it ${what}`, async () => {
+    it(`a project file that ${what} cannot be allowed`, async () => {
       mustRefuseWith(await newProject(text).here(["allow"]), 2, says);
     });
   }
 
-  it("is missed by name", async () => {
+  it("allow and run without a project file name what is missing", async () => {
     const { here } = newProject();
     const [none, usage] = await Promise.all([["allow"], echo].map((args) => here(args, temporaryDirectory())));
     if (none !== undefined) mustRefuseWith(none, 2, "there is no .strongroom.toml here or in a directory above");

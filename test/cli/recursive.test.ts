@@ -117,7 +117,7 @@ describe("mv, cp and rm of folders", () => {
     expect(await paths(`${folder}/`)).to.deep.equal([]);
   });
 
-  it("changes more than 1000 secrets only with --in-steps", async () => {
+  it("more than 1000 secrets are changed only with --in-steps", async () => {
     const puts = Array.from({ length: 1001 }, (_, i) => ({ put: `many/${String(i).padStart(4, "0")}`, value: "v" }));
     const client = clientOf(server());
     await client.batch(puts.slice(0, 1000));
@@ -187,7 +187,7 @@ describe("mv, cp and rm of folders", () => {
     },
   });
 
-  it("does nothing when it refuses", async () => {
+  it("a refused command of folders does nothing", async () => {
     expect(await paths("app")).to.deep.equal(["app", "app/a", "app/b/c", "apple/a"]);
   });
 });

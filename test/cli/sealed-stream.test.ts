@@ -40,9 +40,9 @@ async function isDamaged(file: Uint8Array): Promise<boolean> {
   }
 }
 
-describe("an encrypted file", () => {
+describe("encrypted files", () => {
   for (const length of [0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes, 3 * chunkBytes + 7]) {
-    it(`of ${length} bytes decrypts, whatever the size of the parts`, async () => {
+    it(`a file of ${length} bytes decrypts, whatever the size of the parts`, async () => {
       const plaintext = randomBytes(length);
       for (const size of [7_919, chunkBytes, chunkBytes + 16, 1_000_000]) {
         expect(plaintext.equals(await open(await seal(plaintext, size), size))).to.equal(true);
@@ -50,7 +50,7 @@ describe("an encrypted file", () => {
     });
   }
 
-  it("is refused when a bit of it is changed, or a byte is missing or follows", async () => {
+  it("an encrypted file with a changed bit, or a missing or further byte is refused", async () => {
     const file = await seal(randomBytes(2 * chunkBytes + 5));
     for (const at of [24, 30, sealedHead(wrapped).length, 1000, chunkBytes + 100, file.length - 1]) {
       const changed = Buffer.from(file);
@@ -61,7 +61,7 @@ describe("an encrypted file", () => {
     expect(await isDamaged(Buffer.concat([file, Buffer.of(0)]))).to.equal(true);
   });
 
-  it("is refused when it ends after a whole chunk, or its chunks are exchanged", async () => {
+  it("an encrypted file that ends after a whole chunk, or whose chunks are exchanged, is refused", async () => {
     const head = sealedHead(wrapped).length;
     const sealedChunk = chunkBytes + 16;
     const file = await seal(randomBytes(3 * chunkBytes));

@@ -132,7 +132,7 @@ describe("strongroom service", () => {
     }
   });
 
-  it("uninstall stops and removes it", async () => {
+  it("uninstall stops and removes the service", async () => {
     const user = newUser();
     expect((await user.run("uninstall")).code).to.equal(4);
     expect((await user.run("install")).code).to.equal(0);
@@ -141,7 +141,7 @@ describe("strongroom service", () => {
     expect(user.asked().slice(-2)).to.deep.equal(["--user disable --now strongroom.service", "--user daemon-reload"]);
   });
 
-  it("never touches a unit that it has not written, and reports what systemctl says", async () => {
+  it("a unit that service has not written stays untouched, and what systemctl says is reported", async () => {
     const user = newUser();
     mkdirSync(join(user.file, ".."), { recursive: true });
     writeFileSync(user.file, "[Service]\n");
@@ -198,7 +198,7 @@ describe("strongroom service", () => {
 });
 
 describe("the files of a service", () => {
-  it("for systemd are a unit that systemd accepts, with its special characters escaped", function () {
+  it("systemd accepts the unit, with its special characters escaped", function () {
     const unit = systemdUnit(plan);
     expect(unit).to.contain('Environment="STRONGROOM_HOME=/srv/100%% <vault> & $more"\n');
     expect(unit).to.contain('"/opt/a b/\\"q\\" $$x %%h\\\\main.cjs" "serve"\n');
@@ -212,7 +212,7 @@ describe("the files of a service", () => {
     expect(verified.status).to.equal(0);
   });
 
-  it("for launchd are a property list with the same program and settings", function () {
+  it("launchd's file is a property list with the same program and settings", function () {
     needs(this, hasPython(), "Python");
     const read = "import json, plistlib, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const { stdout } = spawnSync("python3", ["-c", read], { input: launchAgent(plan, "/a/log"), encoding: "utf8" });

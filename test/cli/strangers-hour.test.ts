@@ -72,7 +72,7 @@ describe("a stranger's hour", function () {
     }
   });
 
-  it("has a first secret with fewer than 6 commands in one terminal", async () => {
+  it("fewer than 6 commands in one terminal lead to a first secret", async () => {
     await shows("strongroom up --idle-timeout never", "next: strongroom init");
     await run("strongroom init", {
       reactions: firstPassphrase(strong),
@@ -84,7 +84,7 @@ describe("a stranger's hour", function () {
     await shows("strongroom get app/db/password", "s3cr3t");
   });
 
-  it("1: says when the vault locks, and names a setting that is not known", async () => {
+  it("1: status says when the vault locks, and an unknown setting is named", async () => {
     await shows("strongroom status", "unlocked");
     const other = at("other-home");
     await shows(`STRONGROOM_IDLE_TIMEOT=0 STRONGROOM_PORT=0 strongroom up --home ${other}`, "runs in the background");
@@ -92,7 +92,7 @@ describe("a stranger's hour", function () {
     await shows(`strongroom shutdown --home ${other}`, "the server has stopped");
   });
 
-  it("2: has a server that survives its terminal, stops, and starts by itself", async () => {
+  it("2: the server survives its terminal, stops, and starts by itself", async () => {
     shell.close();
     shell = nextShell;
     await shows("strongroom status", "unlocked");
@@ -101,7 +101,7 @@ describe("a stranger's hour", function () {
     await run("strongroom ls --autostart", { reactions: [passphrase] });
   });
 
-  it("3 and 8: imports an env file with all unclear lines at once, and names variables by their path", async () => {
+  it("3 and 8: import names all unclear lines of an env file together, and run names variables by their path", async () => {
     writeFileSync(at(".env"), "DB_URL=postgres://localhost/app\nAPI_KEY=abc#def\nSMTP=a#b\n");
     await refuses("strongroom import --prefix app .env", 2, "2 lines are unclear", "line 2: API_KEY", "line 3: SMTP");
     writeFileSync(at(".env"), "DB_URL=postgres://localhost/app\nAPI_KEY='abc#def'\n");
@@ -112,7 +112,7 @@ describe("a stranger's hour", function () {
     await shows("strongroom ls web/", "forum");
   });
 
-  it("says how a field is written where a path or reference is wrong", async () => {
+  it("a wrong path or reference is refused with the way to write a field", async () => {
     writeFileSync(at("login.json"), '{"user":"bob"}');
     await shows("strongroom put app/login --from-file login.json", "stored");
     await refuses("strongroom run --set U=app/login#user -- true", 4, "strongroom://app/login#user");

@@ -90,7 +90,7 @@ describe("texts that could mislead on a terminal", () => {
     [["restore", `/none/${controls}`, "--home", "/none/a"], "u{9b}31m"],
   ];
 
-  it("are escaped by all commands", async () => {
+  it("all commands escape texts that could mislead on a terminal", async () => {
     const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join(" ");
     const script = commands.map(([args], i) => `${quoted([node, mainFile, ...args])}; echo "<end ${i}>"`).join("\n");
     const file = join(temporaryDirectory(), "script");

@@ -31,15 +31,15 @@ describe("the figures of strongroom top", () => {
     [0.5, 0.15],
     [0.99, 0.2],
   ] as const)
-    it(`has ${expected} as the quantile ${q} of a histogram, as Prometheus does`, () => {
+    it(`the quantile ${q} of a histogram is ${expected}, as in Prometheus`, () => {
       expect(histogramQuantile(q, buckets)).to.be.closeTo(expected, 1e-9);
     });
 
-  it("has no quantile without observations", () => {
+  it("a histogram without observations has no quantile", () => {
     expect(histogramQuantile(0.5, [{ bound: 1, count: 0 }])).to.be.NaN;
   });
 
-  it("are of the time between two scrapes, and of the whole time after a restart", () => {
+  it("the load is that between two scrapes, and of the whole time after a restart", () => {
     const first = parseSamples(scrapeAt(100, 10), 1_000);
     const second = parseSamples(scrapeAt(300, 20), 3_000);
     const [operation] = serverLoad(new Interval(first, second)).operations;
@@ -60,7 +60,7 @@ describe("strongroom top", () => {
   });
   const here = () => ({ STRONGROOM_HOME: server().home });
 
-  it("prints one snapshot through a pipe", async () => {
+  it("top prints one snapshot through a pipe", async () => {
     const text = await must(here(), ["top"]);
     expect(text).to.match(/^strongroom \d+\.\d+\.\d+ {3}unlocked {3}up .* 1 secret {3}since the server started\n/);
     expect(text).to.match(/^GET \/v1\/secrets\/:path +[\d.]+ +[\d.]+ +[\d.]+ ms +[\d.]+ ms$/m);
@@ -68,7 +68,7 @@ describe("strongroom top", () => {
     expect(text).not.to.contain("\u001b");
   });
 
-  it("prints one JSON object with --json, with a token that can only metrics", async () => {
+  it("top --json prints one JSON object, with a token that may only read metrics", async () => {
     const { token } = await mustCreateToken(server(), { name: "top", can: ["metrics"] });
     const found = JSON.parse(await must({ ...here(), STRONGROOM_TOKEN: token }, ["top", "--json"]));
     expect(found).to.deep.include({ unlocked: true, secrets: 1, wrongCredentials: 1, storageErrors: 0 });
@@ -77,13 +77,13 @@ describe("strongroom top", () => {
     );
   });
 
-  it("is refused to a token that cannot metrics", async () => {
+  it("top is refused to a token without the right to metrics", async () => {
     const { token } = await mustCreateToken(server(), { name: "other", can: ["get"] });
     const { code } = await strongroom({ ...here(), STRONGROOM_TOKEN: token }, ["top"]);
     expect(code).to.equal(14);
   });
 
-  it("redraws the screen on a terminal until Ctrl-C, and shows the cursor again", async function () {
+  it("top redraws the screen on a terminal until Ctrl-C, and shows the cursor again", async function () {
     needs(this, hasPython(), "Python");
     const step = { question: "the last ", keys: "\u0003" }; // a signal to the terminal's own process
     const command = [node, ...mainArguments, "top", "--interval", "1s"];

@@ -66,14 +66,14 @@ describe("transit keys on the command line", () => {
     "a misplaced flag": { args: ["transit", "ls", "--exportable"], exit: 2, err: /--exportable has no effect with ls/ },
   });
 
-  it("encrypt and decrypt standard input, also with additional data", async () => {
+  it("encrypt and decrypt work on standard input, also with additional data", async () => {
     const sealed = await must(here(), ["encrypt", "app/aes", "--aad", "47"], "hello");
     expect(sealed).to.match(/^vault:v1:\S+\n$/);
     expect(await must(here(), ["decrypt", "app/aes", "--aad", "47"], sealed)).to.equal("hello");
     expect((await strongroom(here(), ["decrypt", "app/aes"], sealed)).code).to.equal(2);
   });
 
-  it("encrypt a large file in chunks, which decrypt gives back, and refuses when it is damaged", async () => {
+  it("encrypt splits a large file into chunks; decrypt gives it back, and refuses it when it is damaged", async () => {
     const directory = temporaryDirectory();
     const file = (name: string) => join(directory, name);
     const content = randomBytes(1_500_000);
@@ -88,7 +88,7 @@ describe("transit keys on the command line", () => {
     expect(() => readFileSync(file("lost"))).to.throw(/ENOENT/);
   });
 
-  it("sign so that verify, and OpenSSL, accept it", async () => {
+  it("sign makes a signature that verify, and OpenSSL, accept", async () => {
     const directory = temporaryDirectory();
     const file = (name: string) => join(directory, name);
     const message = randomBytes(300_000);
@@ -117,7 +117,7 @@ describe("transit keys on the command line", () => {
     }
   });
 
-  it("import a key of OpenSSH, with its passphrase", async () => {
+  it("transit import takes a key of OpenSSH, with its passphrase", async () => {
     const directory = temporaryDirectory();
     const file = (name: string) => join(directory, name);
     execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-a", "2", "-N", "secret words", "-f", file("key")]);
@@ -139,7 +139,7 @@ describe("transit keys on the command line", () => {
     await must(here(), ["transit", "rm", "ssh/me", "-y"]);
   });
 
-  it("import an identity of age, whose recipient is shown", async () => {
+  it("transit import takes an identity of age, whose recipient is shown", async () => {
     const file = join(temporaryDirectory(), "key.txt");
     const identity = await generateX25519Identity();
     const recipient = await identityToRecipient(identity);
@@ -154,7 +154,7 @@ describe("transit keys on the command line", () => {
     }
   });
 
-  it("are not imported from a file in PEM whose numbers do not belong together", async () => {
+  it("transit import refuses a file in PEM whose numbers do not belong together", async () => {
     const file = join(temporaryDirectory(), "key.pem");
     const key = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs1", format: "der" });
     key.writeUInt8(key.readUInt8(key.length - 3) ^ 1, key.length - 3);
@@ -167,7 +167,7 @@ describe("transit keys on the command line", () => {
     );
   });
 
-  it("encrypt with a token that can do nothing else", async () => {
+  it("encrypt works with a token that can do nothing else", async () => {
     const { token } = await mustCreateToken(server(), { name: "writer", can: ["encrypt"], paths: ["app/"] });
     const environment = { ...here(), STRONGROOM_TOKEN: token };
     const sealed = await must(environment, ["encrypt", "app/aes"], "hello");
@@ -228,7 +228,7 @@ describe("commands of transit keys with a token for another folder", () => {
   const toMissing = (arg: string) => arg.replace(/^out\/.*/, "out/none");
   const withoutName = (text: string) => text.replace(/out\/[a-z0-9-]+/g, "NAME");
 
-  it("works inside of its paths", async () => {
+  it("a token uses the keys inside of its paths", async () => {
     await pMap(
       Object.entries(uses),
       async ([name, row]) => {
@@ -239,7 +239,7 @@ describe("commands of transit keys with a token for another folder", () => {
     );
   });
 
-  it("is refused outside of them, and does not see whether the key exists", async () => {
+  it("a token is refused outside of its paths, and does not see whether the key exists", async () => {
     const all = Object.entries({ ...uses, ...changes });
     await pMap(
       all,
@@ -253,17 +253,17 @@ describe("commands of transit keys with a token for another folder", () => {
     );
   });
 
-  it("is refused changes inside of them too", async () => {
+  it("a token is refused changes inside of its paths too", async () => {
     for (const [name, row] of Object.entries(changes)) expect((await outcome(row, "in")).code, name).to.equal(14);
   });
 
-  it("lists, and offers to ssh, only the keys inside of its paths", async () => {
+  it("a token lists, and offers to ssh, only the keys inside of its paths", async () => {
     expect(await must(insider(), ["transit", "ls"])).to.equal("in/aes256-gcm96\nin/ed25519\n");
     const listed = await must(insider(), ["ssh-agent", "--", "ssh-add", "-L"]);
     expect(listed).to.match(/^ssh-ed25519 \S+ in\/ed25519\n$/);
   });
 
-  it("stays the token of an agent in the background, also where a file holds it", async () => {
+  it("an agent in the background keeps its token, also where a file holds it", async () => {
     const file = join(temporaryDirectory(), "token");
     writeFileSync(file, `${token}\n`, { mode: 0o600 });
     const started = await must({ STRONGROOM_HOME: server().home, STRONGROOM_TOKEN_FILE: file }, ["ssh-agent"]);

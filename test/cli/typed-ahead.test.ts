@@ -92,7 +92,7 @@ async function typeEarly(
   return JSON.parse(stdout) as Order[];
 }
 
-describe("what is typed before a command asks", () => {
+describe("text typed before a command asks", () => {
   const locked = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/key", "value");
@@ -121,7 +121,7 @@ describe("what is typed before a command asks", () => {
     ["history", "app/key"],
   ] as const;
 
-  it("is neither shown nor left to the shell, after 0.1, 0.3 and 1 s, by every command that asks", async () => {
+  it("text typed 0.1, 0.3 and 1 s early is neither shown nor left to the shell, by every command that asks", async () => {
     const batches = [[0.1], [0.3], [1]].flatMap((delays) => [
       { home: locked().home, commands: commands.slice(0, 7), delays },
       { home: locked().home, commands: commands.slice(7), delays },
@@ -141,7 +141,7 @@ describe("what is typed before a command asks", () => {
     }
   });
 
-  it("is the value that put stores, where it is typed at the question", async () => {
+  it("put stores the value that is typed at the question", async () => {
     const { home } = unlocked();
     const value = { question: "Value", keys: "typed value\r" };
     const ended = await runProgramOnTerminal([launcher, "put", "app/typed"], value, { STRONGROOM_HOME: home });
@@ -167,11 +167,11 @@ describe("the launcher's terminal", () => {
 
   const showsEcho = "stty -a < /dev/tty | grep -o '.echo ' >&2";
   const rows = [
-    ["does not echo while a command runs", '"$0" ls', "-echo"],
-    ["does not echo while a command's output goes to a file", '"$0" ls > /dev/null', "-echo"],
-    ["echoes before a pipe, whose reader may be a pager", '"$0" ls | cat', " echo"],
-    ["echoes for two commands at the same time", 'cat <("$0" ls) <("$0" ls)', " echo"],
-    ["echoes for a command that gives the terminal to a program", '"$0" run', " echo"],
+    ["the terminal does not echo while a command runs", '"$0" ls', "-echo"],
+    ["the terminal does not echo while a command's output goes to a file", '"$0" ls > /dev/null', "-echo"],
+    ["the terminal echoes before a pipe, whose reader may be a pager", '"$0" ls | cat', " echo"],
+    ["the terminal echoes for two commands at the same time", 'cat <("$0" ls) <("$0" ls)', " echo"],
+    ["the terminal echoes for a command that gives the terminal to a program", '"$0" run', " echo"],
   ] as const;
   for (const [rule, line, echo] of rows) {
     it(rule, async () => {
@@ -181,7 +181,7 @@ describe("the launcher's terminal", () => {
     });
   }
 
-  it("echoes while the command is suspended", async () => {
+  it("the terminal echoes while the command is suspended", async () => {
     const suspends = "kill -TSTP 0; echo continued >&2";
     const line = `set -m; "$0" ls; ${showsEcho}; fg > /dev/null; ${showsEcho}`;
     const { shown } = await runWithNode(suspends, line);

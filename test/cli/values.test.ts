@@ -74,13 +74,13 @@ describe("binary values, through the real command", () => {
     mustFail(await run("get", "app/text", "-o", at("to-directory/file")), 7, /--overwrite/);
   });
 
-  it("get writes the bytes to a pipe, and base64 in JSON", async () => {
+  it("get writes the bytes of a binary value to a pipe, and base64 in JSON", async () => {
     expect(mustDo(await run("get", "app/cert")).bytes.equals(binary)).to.equal(true);
     const { stdout } = mustDo(await run("get", "app/cert", "--json"));
     expect(JSON.parse(stdout)).to.include({ encoding: "base64", value: binary.toString("base64") });
   });
 
-  it("put reads them from standard input", async () => {
+  it("put reads a binary value from standard input", async () => {
     mustDo(await strongroom(server(), ["put", "piped", "-"], { input: binary }));
     expect(mustDo(await run("get", "piped")).bytes.equals(binary)).to.equal(true);
   });
@@ -93,19 +93,19 @@ describe("binary values, through the real command", () => {
     ["get", "app/text", "app/cert"],
     ["edit", "app/cert"],
   ]) {
-    it(`are refused by name: ${args.join(" ")}`, async () => {
+    it(`a binary value is refused by name: ${args.join(" ")}`, async () => {
       mustFail(await run(...args), 2, /app\/cert is a binary value: write it to a file with {2}strongroom get/);
     });
   }
 
-  it("are refused by inject, which writes nothing", async () => {
+  it("inject refuses a binary value, and writes nothing", async () => {
     const output = join(temporaryDirectory(), "out");
     const input = "{{ strongroom://app/cert }}";
     mustFail(await strongroom(server(), ["inject", "-o", output], { input }), 2, /app\/cert is a binary value/);
     expect(existsSync(output)).to.equal(false);
   });
 
-  it("survive cp over another secret, and export and import as JSON, with their times of expiry", async () => {
+  it("a binary value survives cp over another secret, and export and import as JSON, with its time of expiry", async () => {
     const file = join(temporaryDirectory(), "export.json");
     mustDo(await run("cp", "app/cert", "copied/cert"));
     mustDo(await run("describe", "copied/cert", "--expires", "2030-01-31"));
@@ -121,7 +121,7 @@ describe("binary values, through the real command", () => {
     expect(JSON.parse(stdout)).to.include({ unchanged: 1, created: 0 });
   });
 
-  it("survive a backup and a restore", async () => {
+  it("a binary value survives a backup and a restore", async () => {
     const directory = temporaryDirectory();
     const archive = join(directory, "vault.tar");
     mustDo(await run("backup", archive));
@@ -156,7 +156,7 @@ describe("fields of a JSON value, through the real command", () => {
     none: "null",
   };
   for (const [field, text] of Object.entries(fields)) {
-    it(`get --field ${field}`, async () => {
+    it(`get --field ${field} prints the field`, async () => {
       expect(mustDo(await run("get", "app/db", "--field", field)).stdout).to.equal(text);
     });
   }
@@ -173,7 +173,7 @@ describe("fields of a JSON value, through the real command", () => {
     });
   }
 
-  it("are found in a value with four million escapes", async () => {
+  it("a field is found in a value with four million escapes", async () => {
     const large = await startLocalServer({ maxValueBytes: 16 * 2 ** 20 });
     await mustInit(large);
     await mustPut(large, "app/large", { value: `{"log":"${"\\n".repeat(4e6)}","level":"debug"}` });
@@ -184,7 +184,7 @@ describe("fields of a JSON value, through the real command", () => {
     mustFail(await run("get", "app/plain", "--field", "a"), 4, /app\/plain has no field a: its value is not a JSON/);
   });
 
-  it("run takes them from --set, an env file and the project file", async () => {
+  it("run takes fields from --set, an env file and the project file", async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, "env"), "A=strongroom://app/db#user.name\nB='{{ strongroom://app/db#hosts.0 }}!'\n", {
       mode: 0o600,
@@ -198,7 +198,7 @@ describe("fields of a JSON value, through the real command", () => {
     expect(mustDo(await strongroom(server(), ["run", ...print], xdg)).stdout).to.equal(",,true,");
   });
 
-  it("inject fills them in, and refuses a missing one: exit 4", async () => {
+  it("inject fills fields in, and refuses a missing one: exit 4", async () => {
     const fill = (input: string) => strongroom(server(), ["inject"], { input });
     expect(mustDo(await fill("<{{ strongroom://app/db#user.name }}>")).stdout).to.equal("<me>");
     mustFail(await fill("{{ strongroom://app/db#user.mail }}"), 4, /app\/db has no field user\.mail/);

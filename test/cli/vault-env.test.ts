@@ -8,7 +8,7 @@ import { mustCreateToken, mustInit, mustPut } from "../../tools/rig/test-client.
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom vault-env", () => {
-  it("prints address, certificate and token for a shell, and as JSON", async () => {
+  it("vault-env prints address, certificate and token for a shell, and as JSON", async () => {
     const server = await startLocalServer({ ...realScryptCost, vaultPort: 0 });
     await mustInit(server);
     const values = {
@@ -31,7 +31,7 @@ describe("strongroom vault-env", () => {
     expect(JSON.parse((await strongroom(server, ["doctor", "--json"])).stdout).vaultPort).to.equal(server.vaultPort);
   });
 
-  it("says how to turn the port on", async () => {
+  it("vault-env says how to turn the port on", async () => {
     const server = await startLocalServer(realScryptCost);
     mustRefuseWith(await strongroom(server, ["vault-env"]), 2, "--vault-port 8200");
     expect((await strongroom(server, ["doctor"])).stdout).not.to.contain("Vault");
@@ -48,7 +48,7 @@ describe("programs that commands start", () => {
     [["mcp"], "strongroom-mcp"],
   ];
   for (const [args, program] of commands) {
-    it(`get no variable with a token, whatever its name: ${args.join(" ")}`, async () => {
+    it(`the program of ${args.join(" ")} gets no variable with a token, whatever its name`, async () => {
       const { token } = await mustCreateToken(server(), { name: args[0] ?? "" });
       for (const path of ["a", "token"]) await mustPut(server(), path, { value: token });
       const directory = temporaryDirectory();

@@ -34,7 +34,7 @@ describe("strongroom run --watch", () => {
     return { ...started, ...outputOf(started) };
   };
 
-  it("restarts the command with the new value, and passes a signal on", async () => {
+  it("a change restarts the command with the new value, and a signal is passed on", async () => {
     const { child, finished, until, texts } = await begin("restart", [], printing);
     await until("stdout", "key first");
     await mustPut(server(), "restart/KEY", "second");
@@ -46,7 +46,7 @@ describe("strongroom run --watch", () => {
     expect((await finished).code).to.equal(143);
   });
 
-  it("kills a command that does not end", async () => {
+  it("a command that does not end is killed", async () => {
     const script = `trap "" TERM; echo "key $KEY"; while :; do sleep 0.05; done`;
     const { child, finished, until } = await begin("stubborn", ["--grace", "100ms"], script);
     await until("stdout", "key first");
@@ -56,7 +56,7 @@ describe("strongroom run --watch", () => {
     await finished;
   });
 
-  it("sends a signal instead with --signal", async () => {
+  it("--signal sends a signal instead of a restart", async () => {
     const script = `trap 'echo "got HUP"' HUP; echo ready; while :; do sleep 0.05; done`;
     const { child, until, texts } = await begin("signal", ["--signal", "hup"], script);
     await until("stdout", "ready");
@@ -66,7 +66,7 @@ describe("strongroom run --watch", () => {
     process.kill(-(child.pid ?? 0), "SIGKILL");
   });
 
-  it("keeps the command while the vault is locked or its secret is missing, and restarts it afterwards", async () => {
+  it("the command stays while the vault is locked or its secret is missing, and is restarted afterwards", async () => {
     await mustPut(server(), "kept/key", "first");
     const args = ["run", "--set", "KEY=kept/key", ...quick, "--", "sh", "-c", printing];
     const started = start(server(), args);
@@ -85,7 +85,7 @@ describe("strongroom run --watch", () => {
     await started.finished;
   });
 
-  it("starts the command again once it can, when the vault was locked while the command ended", async () => {
+  it("a command that ended while the vault was locked is started again once it can", async () => {
     const gate = join(temporaryDirectory(), "gate");
     const wait = `trap 'until [ -e ${gate} ]; do sleep 0.05; done; exit 0' TERM`;
     const script = `${wait}; echo "key $KEY"; while :; do sleep 0.05; done`;
@@ -103,7 +103,7 @@ describe("strongroom run --watch", () => {
     await finished;
   });
 
-  it("keeps the command while the server restarts, and notices a change after it", async () => {
+  it("the command stays while the server restarts, and a change after that is noticed", async () => {
     const first = await startProcess();
     await mustInit(first);
     await mustPut(first, "app/KEY", "first");
@@ -145,12 +145,12 @@ describe("strongroom run --watch", () => {
     needs(this, false, "a less busy machine"); // changes did not follow each other
   });
 
-  it("ends with the exit status of a command that ends by itself", async () => {
+  it("run ends with the exit status of a command that ends by itself", async () => {
     const { finished } = await begin("ends", [], "exit 42");
     expect((await finished).code).to.equal(42);
   });
 
-  it("does not delay the idle lock", async () => {
+  it("a watch does not delay the idle lock", async () => {
     const before = (await mustStatus(server()))["lastActivity"];
     for (const path of ["/v1/secrets?background=true", "/v1/secrets/?limit=1&background=true"])
       expect((await send(server(), { path })).status).to.equal(200);
@@ -165,7 +165,7 @@ describe("strongroom run --watch", () => {
     ],
     [["--watch", "--signal", "nonsense"], ["must be a signal's name"]],
   ] as const)
-    it(`refuses ${args.join(" ")}`, async () => {
+    it(`run refuses ${args.join(" ")}`, async () => {
       mustRefuseWith(await strongroom(server(), ["run", "--set", "A=b", ...args, "--", "true"]), 2, ...words);
     });
 });

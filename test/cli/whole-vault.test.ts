@@ -73,7 +73,7 @@ describe("a slash as a path", () => {
   });
 
   for (const [call, same] of taking) {
-    it(`is the whole vault: ${call}`, async () => {
+    it(`${call} means the whole vault`, async () => {
       const environment = { ...local(server()), ...standIns() };
       const found = await runHere(words(call), environment, "A=1");
       const wanted = await runHere(words(same), environment, "A=1");
@@ -83,20 +83,20 @@ describe("a slash as a path", () => {
     });
   }
 
-  it("is the whole vault: audit show --path /", async () => {
+  it("audit show --path / means the whole vault", async () => {
     const shown = await must(local(server()), ["audit", "show", "--path", "/"]);
     expect(shown).to.match(/ app\/key .* gone /s);
   });
 
   for (const [call, reason] of refusing) {
-    it(`is refused with the reason: ${call}`, async () => {
+    it(`${call} is refused with the reason`, async () => {
       const { code, stderr, stdout } = await runHere(words(call), local(server()));
       expect(stderr).to.match(reason);
       expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
     });
   }
 
-  it("is in a row for each command whose help names a path", async () => {
+  it("each command whose help names a path has a row", async () => {
     const rows = new Set([...taking, ...refusing].map(([call]) => words(call)[0]));
     const named: string[] = [];
     for (const { name } of commands) {
@@ -108,7 +108,7 @@ describe("a slash as a path", () => {
   });
 });
 
-describe("a list of an empty vault", () => {
+describe("lists of an empty vault", () => {
   const server = shareLocalServer({}, async (started) => void (await mustInit(started)));
   const noSecrets = "the vault has no secrets: store one with  strongroom put PATH\n";
   const nothingExpires = "nothing has expired or expires within this time\n";
@@ -124,7 +124,7 @@ describe("a list of an empty vault", () => {
     ["token ls", "no client tokens: strongroom token create  makes one\n"],
     ["transit ls", "no transit keys: strongroom transit create  makes one\n"],
   ] as const) {
-    it(`says on a terminal that there is nothing, and prints nothing elsewhere or with --quiet: ${call}`, async () => {
+    it(`${call} says on a terminal that there is nothing, and prints nothing elsewhere or with --quiet`, async () => {
       const shown = await runHere(words(call), local(server()), "", { columns: 80 });
       expect(shown).to.include({ code: 0, stdout: "", stderr: message });
       const quiet = await runHere([...words(call), "--quiet"], local(server()), "", { columns: 80 });
@@ -133,14 +133,14 @@ describe("a list of an empty vault", () => {
     });
   }
 
-  it("is empty for / as for the whole vault: check and export", async () => {
+  it("check and export of an empty vault print the same for / as for the whole vault", async () => {
     expect(await must(local(server()), ["check", "/"])).to.equal(await must(local(server()), ["check"]));
     const exported = ["export", "--format", "json", "--plaintext"] as const;
     const all = await must(local(server()), exported);
     expect(await must(local(server()), [...exported, "--prefix", "/"])).to.equal(all);
   });
 
-  it("fails a command that needs a secret: run --prefix /", async () => {
+  it("run --prefix / fails in an empty vault", async () => {
     const ran = await strongroom(local(server()), ["run", "--prefix", "/", "--", "true"]);
     expect(ran).to.include({ code: 4, stderr: `strongroom: ${noSecrets}` });
   });

@@ -73,7 +73,7 @@ describe("output on a terminal of 40 or 80 columns", () => {
     "--help",
   ];
   for (const call of lists) {
-    it(`fits: strongroom ${call}`, async () => {
+    it(`the output of strongroom ${call} fits 40 and 80 columns`, async () => {
       for (const columns of [40, 80]) {
         const args = call.split(" ").filter((word) => word !== "");
         const { stdout, stderr } = await runHere(args, { STRONGROOM_HOME: server().home }, "", { columns });
@@ -83,7 +83,7 @@ describe("output on a terminal of 40 or 80 columns", () => {
     });
   }
 
-  it("breaks the help's summaries at spaces, below their beginning", async () => {
+  it("the help's summaries break at spaces, below their beginning", async () => {
     const { stdout } = await runHere(["help"], {}, "", { columns: 40 });
     expect(stdout).to.contain("  get                print the values of\n                     secrets\n");
     expect(stdout).to.match(
@@ -91,7 +91,7 @@ describe("output on a terminal of 40 or 80 columns", () => {
     );
   });
 
-  it("has the lines of a public key: transit show", async () => {
+  it("transit show keeps the lines of a public key", async () => {
     const { stdout } = await runHere(
       ["transit", "show", "application/signing"],
       { STRONGROOM_HOME: server().home },
@@ -103,7 +103,7 @@ describe("output on a terminal of 40 or 80 columns", () => {
 });
 
 describe("messages on a terminal", () => {
-  it("break at spaces, and continue two columns further right", () => {
+  it("a message breaks at spaces, and continues two columns further right", () => {
     const text = "strongroom: a path is needed, not a reference: write app/json in its place\nand more\n";
     expect(wrapped(text, terminal)).to.equal(
       "strongroom: a path is needed, not a\n  reference: write app/json in its place\nand more\n",
@@ -128,24 +128,24 @@ describe("messages on a terminal", () => {
     ],
     ["indented", `  strongroom put ${"a".repeat(40)} -`, [`  strongroom put ${"a".repeat(40)} -`]],
   ] as const) {
-    it(`keep a command whole: one ${what}`, () => {
+    it(`a wrapped message keeps a command whole: one ${what}`, () => {
       expect(wrapped(text, terminal)).to.equal(lines.join("\n"));
     });
   }
 
-  it("count columns, of which some letters take two", () => {
+  it("a wrapped message counts columns, of which some letters take two", () => {
     expect(wrapped(`${"漢".repeat(15)} ${"字".repeat(6)}`, terminal)).to.equal(
       `${"漢".repeat(15)}\n  ${"字".repeat(6)}`,
     );
   });
 
-  it("stay whole in a pipe or file, and where the width is not known", () => {
+  it("a message stays whole in a pipe or file, and where the width is not known", () => {
     const text = "word ".repeat(50);
     for (const stream of [{}, { columns: 40 }, { isTTY: true }, { isTTY: true, columns: 0 }])
       expect(wrapped(text, stream)).to.equal(text);
   });
 
-  it("of the real command break at 80 columns on a terminal, and nowhere in a pipe", async function () {
+  it("the real command's messages break at 80 columns on a terminal, and nowhere in a pipe", async function () {
     needs(this, hasPython(), "Python");
     const args = ["get", `strongroom://${"app/".repeat(8)}json#user`];
     const [shown, piped] = await Promise.all([
