@@ -26,7 +26,7 @@ export const useRows = [
     subject: secret, body: null, conditional: false, reads: true,
     async handle({ vault, path }) {
       await vault.secrets.history(path); // 404 for a secret that does not exist
-      const [uses = []] = await vault.secrets.usesOf([path]);
+      const [uses = []] = await vault.secrets.readUses([path]);
       return json({ uses: uses.map((use) => ({ path, ...shown(use) })) });
     },
   }),
@@ -45,7 +45,7 @@ export const useRows = [
     async handle({ service, vault, path, query: host, body, permit }) {
       const { tokenExchanges } = mustHaveBroker(service);
       await vault.secrets.history(path); // 404 for a secret that does not exist
-      const [uses = []] = await vault.secrets.usesOf([path]);
+      const [uses = []] = await vault.secrets.readUses([path]);
       const use = uses.find((each) => each.host === host);
       if (use === undefined) throw new VaultError("NOT_FOUND", `${path} is not bound to ${host}`);
       const state = await tokenExchanges.logIn({ path, host, port: use.port }, body, permit);

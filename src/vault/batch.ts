@@ -140,7 +140,7 @@ export class Batches {
     let sealedBytes = 0;
     const one = async (step: Step) => {
       try {
-        const make = () => this.#resultOf(step);
+        const make = () => this.#prepare(step);
         const result = await (step.kind === "get" ? budget.take(make) : make());
         sealedBytes += (result.sealed?.blob.length ?? 0) + (result.sealedBytes ?? 0);
         if (sealedBytes > maxSealedBytes) throw tooMuchWritten();
@@ -175,7 +175,7 @@ export class Batches {
   }
 
   /** Changes nothing yet. @throws VaultError as the operation alone */
-  #resultOf(step: Step): Promise<StepResult> {
+  #prepare(step: Step): Promise<StepResult> {
     if (step.kind === "get") return this.#gotten(step, this.#space.open(step.path));
     if (step.kind === "put") return this.#put(step);
     if (step.kind === "delete") return this.#delete(step);

@@ -294,7 +294,7 @@ export class VaultSecrets {
   }
 
   /** Returns the bindings of secrets, none for a missing secret. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
-  usesOf(paths: readonly string[]): Promise<readonly (readonly Binding[])[]> {
+  readUses(paths: readonly string[]): Promise<readonly (readonly Binding[])[]> {
     return this.space.whileUnlocked(async () => {
       const heads = await Promise.all(paths.map((path) => this.space.headOrNone(path)));
       return (await this.space.ask({ op: "describeUses", paths, heads })).uses;

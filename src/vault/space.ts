@@ -273,8 +273,10 @@ export class SealedSpace {
   }
 
   /** Asks the key worker about the blob at a path. @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
-  askAbout<R extends Request>(path: string, requestOf: (found: CachedBlob) => R): Promise<Success<R>> {
-    return this.whileUnlocked(() => this.use(path, async (_, found) => this.ask(requestOf(this.must(path, found)))));
+  askAbout<R extends Request>(path: string, createRequest: (found: CachedBlob) => R): Promise<Success<R>> {
+    return this.whileUnlocked(() =>
+      this.use(path, async (_, found) => this.ask(createRequest(this.must(path, found)))),
+    );
   }
 
   /** Opens the current version. @throws VaultError NOT_FOUND, INTEGRITY */
@@ -302,15 +304,15 @@ export class SealedSpace {
     const previous = await (needsHead ? this.head(path) : this.whole(path));
     if (isPlanned) requireCurrent(condition, path, previous);
     try {
-      return await this.#makeOf(path, write, condition, previous, false);
+      return await this.#makeFrom(path, write, condition, previous, false);
     } catch (error) {
       if (error instanceof VaultError && error.code === "NOT_FOUND") requireCurrent(condition, path, previous);
       if (previous === null || !isDamage(error)) throw error;
-      return this.#makeOf(path, write, condition, this.must(path, await this.stored(path)), true);
+      return this.#makeFrom(path, write, condition, this.must(path, await this.stored(path)), true);
     }
   }
 
-  async #makeOf(
+  async #makeFrom(
     path: string,
     write: Write,
     condition: Condition,

@@ -92,7 +92,7 @@ export class UseIndex {
   async #describe(paths: readonly string[]): Promise<void> {
     for (let at = 0; at < paths.length; at += sliceEntries) {
       const slice = paths.slice(at, at + sliceEntries);
-      const described = await this.#secrets.usesOf(slice);
+      const described = await this.#secrets.readUses(slice);
       for (const [i, path] of slice.entries()) {
         const uses = described[i] ?? [];
         if (uses.length > 0) this.#uses.set(path, uses);

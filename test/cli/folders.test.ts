@@ -18,17 +18,17 @@ describe("folders", () => {
   /** The paths that a command finds in a folder. */
   const commands: Readonly<Record<string, (folder: string) => Promise<string[]>>> = {
     ls: async (folder) => (await must(here(), ["ls", folder])).trimEnd().split("\n"),
-    "ls --json": async (folder) => pathsOf(JSON.parse(await must(here(), ["ls", folder, "--json"])).entries),
+    "ls --json": async (folder) => pathsIn(JSON.parse(await must(here(), ["ls", folder, "--json"])).entries),
     "run --prefix": async (folder) => {
       const names = await must(here(), ["run", "--prefix", folder, "--print-names"]);
       return [...names.matchAll(/\t(.*)\n/g)].map(([, path = ""]) => path);
     },
     "export --prefix": async (folder) => {
       const text = await must(here(), ["export", "--format", "json", "--plaintext", "--prefix", folder]);
-      return pathsOf(JSON.parse(text).secrets);
+      return pathsIn(JSON.parse(text).secrets);
     },
   };
-  const pathsOf = (found: readonly { readonly path: string }[]) => found.map(({ path }) => path);
+  const pathsIn = (found: readonly { readonly path: string }[]) => found.map(({ path }) => path);
 
   const spellings: readonly (readonly [string, readonly string[]])[] = [
     ["app", ["app/x", "app/y/z"]],
@@ -48,7 +48,7 @@ describe("folders", () => {
     writeFileSync(file, '{"a":"1"}');
     for (const folder of ["into", "into/"])
       await must(here(), ["import", "--format", "json", "--prefix", folder, file]);
-    expect(pathsOf(await mustList(server(), "?prefix=into"))).to.deep.equal(["into/a"]);
+    expect(pathsIn(await mustList(server(), "?prefix=into"))).to.deep.equal(["into/a"]);
   });
 
   it("the whole vault is /", async () => {

@@ -216,7 +216,7 @@ describe("times of expiry, through the real command", () => {
     await mustPut(started, "soon/never", { value: "v" });
   });
   const run = (...args: readonly string[]) => strongroom(server(), args);
-  const metadataOf = async (path: string) =>
+  const readMetadata = async (path: string) =>
     mustSucceed(await send(server(), { path: `/v1/secrets/${path}` }))["metadata"] as { readonly expiresAt?: string };
 
   it("doctor --open counts what has expired or will, which is no finding", async () => {
@@ -239,13 +239,13 @@ describe("times of expiry, through the real command", () => {
   it("put --expires takes a duration, a date and never, and a put keeps it", async () => {
     const put = (...flags: string[]) => strongroom(server(), ["put", "put", "-", ...flags], { input: "v" });
     mustDo(await put("--expires", "90d"));
-    const left = Date.parse((await metadataOf("put")).expiresAt ?? "") - Date.now();
+    const left = Date.parse((await readMetadata("put")).expiresAt ?? "") - Date.now();
     expect(left).to.be.within(89 * day, 90 * day);
     mustDo(await put("--expires", "2030-01-31"));
     mustDo(await strongroom(server(), ["put", "put", "-"], { input: "w" }));
-    expect(await metadataOf("put")).to.deep.equal({ expiresAt: "2030-01-31T00:00:00.000Z" });
+    expect(await readMetadata("put")).to.deep.equal({ expiresAt: "2030-01-31T00:00:00.000Z" });
     mustDo(await put("--expires", "never"));
-    expect(await metadataOf("put")).to.deep.equal({});
+    expect(await readMetadata("put")).to.deep.equal({});
     mustFail(
       await put("--expires", "soon"),
       2,
@@ -256,7 +256,7 @@ describe("times of expiry, through the real command", () => {
   it("describe changes only the metadata, and shows it", async () => {
     await mustPut(server(), "described", { value: "v", type: "password" });
     mustDo(await run("describe", "described", "--description", "for tests", "--expires", "2030-01-31"));
-    expect(await metadataOf("described")).to.deep.equal({
+    expect(await readMetadata("described")).to.deep.equal({
       type: "password",
       description: "for tests",
       expiresAt: "2030-01-31T00:00:00.000Z",
@@ -265,7 +265,7 @@ describe("times of expiry, through the real command", () => {
       /type {9}password\n.*for tests\n.*expires {6}2030-01-3/s,
     );
     mustDo(await run("describe", "described", "--type", "none", "--description", "", "--expires", "never"));
-    expect(await metadataOf("described")).to.deep.equal({});
+    expect(await readMetadata("described")).to.deep.equal({});
     await mustPut(server(), "described", { value: "v", custom: { owner: "ci" } });
     const { stdout } = mustDo(await run("describe", "described"));
     expect(stdout).to.contain("  custom       owner: ci\n");

@@ -11,7 +11,7 @@ import { onlyWith } from "../support/needs.js";
 import { mustRefuseWith, type Started, start, strongroom } from "./run-command.js";
 
 /** Output of the command so far, and a wait for more of it. */
-function outputOf({ child }: Started) {
+function collectOutput({ child }: Started) {
   const texts = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) child[name].on("data", (part) => (texts[name] += String(part)));
   const until = async (name: "stdout" | "stderr", text: string) => {
@@ -31,7 +31,7 @@ describe("strongroom run --watch", () => {
     await mustPut(server(), `${folder}/KEY`, "first");
     const own = flags.includes("--interval") ? ["--watch"] : quick;
     const started = start(server(), ["run", "--prefix", folder, ...own, ...flags, "--", "sh", "-c", script]);
-    return { ...started, ...outputOf(started) };
+    return { ...started, ...collectOutput(started) };
   };
 
   it("a change restarts the command with the new value, and a signal is passed on", async () => {
@@ -70,7 +70,7 @@ describe("strongroom run --watch", () => {
     await mustPut(server(), "kept/key", "first");
     const args = ["run", "--set", "KEY=kept/key", ...quick, "--", "sh", "-c", printing];
     const started = start(server(), args);
-    const { until, texts } = outputOf(started);
+    const { until, texts } = collectOutput(started);
     await until("stdout", "key first");
     await mustLock(server());
     await until("stderr", "cannot look for changes: the vault is locked");
@@ -108,7 +108,7 @@ describe("strongroom run --watch", () => {
     await mustInit(first);
     await mustPut(first, "app/KEY", "first");
     const started = start(first, ["run", "--prefix", "app", ...quick, "--", "sh", "-c", printing]);
-    const { until, texts } = outputOf(started);
+    const { until, texts } = collectOutput(started);
     await until("stdout", "key first");
     await first.stop();
     await until("stderr", "cannot look for changes: ");

@@ -72,7 +72,7 @@ describe("recipes of other packagers", () => {
 describe("the files for containers", () => {
   const steps = readFileSync("packaging/container/Containerfile", "utf8").replace(/\\\n/g, "").split("\n");
   const instructions = steps.filter((step) => step !== "" && !step.startsWith("#"));
-  const argumentOf = (name: string) =>
+  const lastArgument = (name: string) =>
     instructions
       .filter((step) => step.startsWith(`${name} `))
       .at(-1)
@@ -81,11 +81,11 @@ describe("the files for containers", () => {
   it("the image builds the package, and serves without root in a home that only its user can read", () => {
     const known = /^(?:ARG|FROM|WORKDIR|COPY|RUN|USER|ENV|VOLUME|EXPOSE|HEALTHCHECK|ENTRYPOINT|CMD) \S/;
     expect(instructions.filter((step) => !known.test(step))).to.deep.equal([]);
-    expect(argumentOf("USER")).to.equal("1000:1000");
-    expect(JSON.parse(argumentOf("ENTRYPOINT") ?? "")).to.deep.equal(["strongroom"]);
-    expect(JSON.parse(argumentOf("CMD") ?? "")).to.deep.equal(["serve"]);
-    expect(argumentOf("ENV")).to.contain(`STRONGROOM_HOME=${argumentOf("VOLUME")} `);
-    expect(instructions.join("\n")).to.contain(`-m 0700 ${argumentOf("VOLUME")}`);
+    expect(lastArgument("USER")).to.equal("1000:1000");
+    expect(JSON.parse(lastArgument("ENTRYPOINT") ?? "")).to.deep.equal(["strongroom"]);
+    expect(JSON.parse(lastArgument("CMD") ?? "")).to.deep.equal(["serve"]);
+    expect(lastArgument("ENV")).to.contain(`STRONGROOM_HOME=${lastArgument("VOLUME")} `);
+    expect(instructions.join("\n")).to.contain(`-m 0700 ${lastArgument("VOLUME")}`);
   });
 
   it("hadolint accepts the Containerfile", function () {
@@ -100,7 +100,7 @@ describe("the files for containers", () => {
     expect(strongroom.build).to.deep.equal({ context: "../..", dockerfile: "packaging/container/Containerfile" });
     expect(strongroom.ports).to.deep.equal(["127.0.0.1:13100:13100"]);
     expect(strongroom).to.deep.include({ read_only: true, cap_drop: ["ALL"], ulimits: { core: 0 } });
-    expect(strongroom.volumes).to.deep.equal([`vault:${argumentOf("VOLUME")}`]);
+    expect(strongroom.volumes).to.deep.equal([`vault:${lastArgument("VOLUME")}`]);
     expect(volumes).to.have.all.keys("vault");
   });
 

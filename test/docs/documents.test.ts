@@ -19,7 +19,7 @@ import { stringIo } from "../../tools/rig/string-io.js";
 
 const texts = new Map(documentFiles.map((file) => [file, readFileSync(file, "utf8")]));
 
-function textOf(file: string): string {
+function documentText(file: string): string {
   return texts.get(file) ?? "";
 }
 
@@ -31,7 +31,7 @@ describe("the documents", () => {
   });
 
   it("README begins with a picture of its first session (npm run docs)", () => {
-    const readme = textOf("README.md");
+    const readme = documentText("README.md");
     expect(readFileSync(pictureFile, "utf8")).to.equal(renderPicture(readme));
     expect(readme.slice(0, readme.indexOf("## "))).to.contain(`](${pictureFile})`);
   });
@@ -39,7 +39,7 @@ describe("the documents", () => {
   it("all links lead somewhere, and README's reach every document", () => {
     const reached = new Set(["README.md"]);
     for (const file of reached) {
-      const links = linksIn(file, textOf(file));
+      const links = linksIn(file, documentText(file));
       expect(links.filter((link) => !leadsSomewhere(link))).to.deep.equal([]);
       for (const { path } of links) if (texts.has(path)) reached.add(path);
     }
@@ -77,14 +77,14 @@ describe("the documents", () => {
     const pages = `${first} secrets-for-programs service team transit upgrade vault-clients which`
       .split(" ")
       .map((name) => `docs/${name}.md`);
-    const lengths = pages.map((file) => [file, textOf(file).split(/\s+/).filter(Boolean).length] as const);
+    const lengths = pages.map((file) => [file, documentText(file).split(/\s+/).filter(Boolean).length] as const);
     expect(lengths.filter(([, words]) => words < 240 || words > 480)).to.deep.equal([]);
   });
 
   it("the README of a package of its own has no links to other files", () => {
     for (const name of ["client", "mcp"]) {
       const file = `packages/${name}/README.md`;
-      expect(linksIn(file, textOf(file)).filter(({ path }) => path !== file)).to.deep.equal([]);
+      expect(linksIn(file, documentText(file)).filter(({ path }) => path !== file)).to.deep.equal([]);
     }
   });
 
@@ -108,7 +108,7 @@ describe("the documents", () => {
 });
 
 function leadsSomewhere({ path, anchor }: Link): boolean {
-  return existsSync(path) && (anchor === null || headingsIn(textOf(path)).map(headingAnchor).includes(anchor));
+  return existsSync(path) && (anchor === null || headingsIn(documentText(path)).map(headingAnchor).includes(anchor));
 }
 
 function filesUnder(directory: string): string[] {

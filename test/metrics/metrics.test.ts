@@ -79,7 +79,7 @@ describe("GET /v1/metrics", () => {
   it("a scrape counts the vault's events", async () => {
     const clock = new FakeClock();
     const fresh = await startTestServer({ clock, idleTimeoutMs: 60_000 });
-    expect(valuesOf(await mustScrape(fresh))).to.include({ vault_initialized: 0, vault_unlocked: 0, secrets: 0 });
+    expect(seriesValues(await mustScrape(fresh))).to.include({ vault_initialized: 0, vault_unlocked: 0, secrets: 0 });
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
     for (const path of ["gone/1", "gone/2"]) {
@@ -96,7 +96,7 @@ describe("GET /v1/metrics", () => {
     await mustCreateToken(fresh, { name: "one" });
     clock.jump(30_000);
     const unlocked = await mustScrape(fresh);
-    expect(valuesOf(unlocked)).to.include({
+    expect(seriesValues(unlocked)).to.include({
       ...{ vault_initialized: 1, vault_unlocked: 1, secrets: 1, secrets_trashed: 2, client_tokens: 1 },
       ...{ idle_seconds: 30, idle_timeout_seconds: 60, derivations_running: 0, derivations_waiting: 0 },
       ...{ 'locks_total{reason="request"}': 1, 'locks_total{reason="idle"}': 1, 'locks_total{reason="crash"}': 0 },
@@ -113,7 +113,7 @@ describe("GET /v1/metrics", () => {
       secrets_trashed: 2,
       key_worker_restarts_total: 1,
     };
-    expect(valuesOf(await mustScrape(fresh))).to.include(crashed);
+    expect(seriesValues(await mustScrape(fresh))).to.include(crashed);
   });
 
   it("a scrape counts calls of the storage that fail", async () => {
@@ -122,7 +122,7 @@ describe("GET /v1/metrics", () => {
     await mustInit(fresh);
     fail("sync", "EIO");
     expect((await send(fresh, { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } })).status).to.equal(503);
-    expect(valuesOf(await mustScrape(fresh))).to.include({ 'storage_errors_total{operation="commit"}': 1 });
+    expect(seriesValues(await mustScrape(fresh))).to.include({ 'storage_errors_total{operation="commit"}': 1 });
   });
 
   it("labels come from closed sets: no path, no name of a token, no address, no text of a client", async () => {
@@ -164,7 +164,7 @@ describe("GET /v1/metrics", () => {
 });
 
 /** The values of a scrape by series, without the common prefix. */
-function valuesOf(scrape: Scrape): Readonly<Record<string, number | undefined>> {
+function seriesValues(scrape: Scrape): Readonly<Record<string, number | undefined>> {
   const known = scrape.series.map((series) => [series.replace(/^strongroom_/, ""), scrape.value(series)] as const);
   return Object.fromEntries(known);
 }

@@ -14,7 +14,7 @@ import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 /** Long form: 200. */
 const flips = Number(process.env["STRONGROOM_PAIR_FLIPS"] ?? 10);
 
-function derOf(pem: string): Buffer {
+function decodePem(pem: string): Buffer {
   return Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ""), "base64");
 }
 
@@ -42,7 +42,7 @@ describe("TLS pairs", () => {
 
   it("a flipped bit that changes the key makes the pair refused", async () => {
     const { cert, private: key } = await generate([{ name: "commonName", value: "test" }], { keyType: "ec" });
-    const [certificate, keyDer] = [new X509Certificate(cert), derOf(key)];
+    const [certificate, keyDer] = [new X509Certificate(cert), decodePem(key)];
     const jwk = (one: KeyObject) => JSON.stringify(one.export({ format: "jwk" }));
     const accepted: number[] = [];
     for (let bit = 0; bit < 8 * keyDer.length; bit += 3) {
@@ -54,7 +54,7 @@ describe("TLS pairs", () => {
 
   it("a flipped bit in the server's own certificate makes the pair refused", async () => {
     const { cert, private: key } = await generate([{ name: "commonName", value: "strongroom" }], { keyType: "ec" });
-    const [certDer, privateKey] = [derOf(cert), createPrivateKey(key)];
+    const [certDer, privateKey] = [decodePem(cert), createPrivateKey(key)];
     const accepted: number[] = [];
     for (let bit = 0; bit < 8 * certDer.length; bit += 3) {
       const damaged = parsed(() => new X509Certificate(flipped(certDer, bit)));

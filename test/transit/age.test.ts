@@ -53,7 +53,7 @@ describe("x25519 keys", () => {
   };
 
   /** An identity of age whose key is in the vault. */
-  const identityOf = (name: string): Identity => ({
+  const vaultIdentity = (name: string): Identity => ({
     async unwrapFileKey(stanzas: Stanza[]) {
       for (const { args, body } of stanzas) {
         if (args[0] !== "X25519" || args.length !== 2) continue;
@@ -66,7 +66,7 @@ describe("x25519 keys", () => {
   });
   const open = (name: string, file: Uint8Array) => {
     const decrypter = new Decrypter();
-    decrypter.addIdentity(identityOf(name));
+    decrypter.addIdentity(vaultIdentity(name));
     return decrypter.decrypt(file, "text");
   };
   const seal = (...recipients: readonly string[]) => {
@@ -83,7 +83,7 @@ describe("x25519 keys", () => {
     it(`C2SP's vector ${name} ends with ${head.expect}`, async () => {
       await must(`keys/vector/${name}`, { type: "x25519", key: identityDer(head.identity) });
       const decrypter = new Decrypter();
-      decrypter.addIdentity(identityOf(`vector/${name}`));
+      decrypter.addIdentity(vaultIdentity(`vector/${name}`));
       const fileKey = await decrypter.decryptHeader(vectorFile(vector)).then(
         (key) => Buffer.from(key).toString("hex"),
         () => null,

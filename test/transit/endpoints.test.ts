@@ -23,7 +23,7 @@ import {
 import { mustRotate, untilRotated } from "../support/key-requests.js";
 
 const base64 = (data: string | Uint8Array) => Buffer.from(data).toString("base64");
-const rawOf = (text: unknown) => Buffer.from(String(text).replace(/^vault:v\d+:/, ""), "base64");
+const decodeRaw = (text: unknown) => Buffer.from(String(text).replace(/^vault:v\d+:/, ""), "base64");
 
 describe("transit keys over HTTP", () => {
   const server = shareTestServer();
@@ -35,7 +35,7 @@ describe("transit keys over HTTP", () => {
   const show = (name: string) => send(server(), { path: `/v1/transit/keys/${name}` });
 
   type Version = { readonly createdAt: string; readonly publicKey?: string };
-  async function publicKeyOf(name: string, version = 1): Promise<string> {
+  async function readPublicKey(name: string, version = 1): Promise<string> {
     const { versions } = mustSucceed(await show(name)) as { versions: Record<number, Version> };
     return versions[version]?.publicKey ?? "";
   }
@@ -48,7 +48,7 @@ describe("transit keys over HTTP", () => {
     mustRefuse(await post("decrypt/app/aes", { ciphertext }), 400, "BAD_REQUEST");
     await must("keys/app/other");
     mustRefuse(await post("decrypt/app/other", { ciphertext, aad }), 400, "BAD_REQUEST");
-    const flipped = rawOf(ciphertext);
+    const flipped = decodeRaw(ciphertext);
     flipped.writeUInt8(flipped.readUInt8(20) ^ 1, 20);
     const changed = `vault:v1:${base64(flipped)}`;
     mustRefuse(await post("decrypt/app/aes", { ciphertext: changed, aad }), 400, "BAD_REQUEST");
@@ -60,7 +60,7 @@ describe("transit keys over HTTP", () => {
     await must("keys/sign/ec", { type: "ecdsa-p256" });
     const message = Buffer.from("message");
     const ed = await must("sign/sign/ed", { input: base64(message) });
-    expect(verify(null, message, await publicKeyOf("sign/ed"), rawOf(ed["signature"]))).to.equal(true);
+    expect(verify(null, message, await readPublicKey("sign/ed"), decodeRaw(ed["signature"]))).to.equal(true);
     const digest = createHash("sha256").update(message).digest();
     const bodies = [
       { input: base64(message) },
@@ -68,11 +68,13 @@ describe("transit keys over HTTP", () => {
       { input: base64(digest), prehashed: true },
       { input: base64(digest), prehashed: true, marshaling: "jws" },
     ];
-    const key = await publicKeyOf("sign/ec");
+    const key = await readPublicKey("sign/ec");
     for (const body of bodies) {
       const { signature } = await must("sign/sign/ec", body);
       const dsaEncoding = "marshaling" in body ? "ieee-p1363" : "der";
-      expect(verify("sha256", message, { key, dsaEncoding }, rawOf(signature)), JSON.stringify(body)).to.equal(true);
+      expect(verify("sha256", message, { key, dsaEncoding }, decodeRaw(signature)), JSON.stringify(body)).to.equal(
+        true,
+      );
       expect(await must("verify/sign/ec", { ...body, signature })).to.deep.equal({ valid: true });
       const other = { ...body, input: base64(createHash("sha256").update("other").digest()), signature };
       expect(await must("verify/sign/ec", other)).to.deep.equal({ valid: false });
@@ -81,7 +83,7 @@ describe("transit keys over HTTP", () => {
 
   it("an RSA key encrypts and signs", async () => {
     await must("keys/rsa", { type: "rsa-2048" });
-    const key = createPublicKey(await publicKeyOf("rsa"));
+    const key = createPublicKey(await readPublicKey("rsa"));
     const { ciphertext } = await must("encrypt/rsa", { plaintext: base64("hello") });
     expect(await must("decrypt/rsa", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
     const sent = `vault:v1:${base64(publicEncrypt({ key, oaepHash: "sha256" }, Buffer.from("from outside")))}`;
@@ -106,7 +108,7 @@ describe("transit keys over HTTP", () => {
     const material = randomBytes(32);
     await must("keys/mac", { type: "hmac", key: base64(material) });
     const { hmac } = await must("hmac/mac", { input: base64("message") });
-    expect(rawOf(hmac).equals(createHmac("sha256", material).update("message").digest())).to.equal(true);
+    expect(decodeRaw(hmac).equals(createHmac("sha256", material).update("message").digest())).to.equal(true);
     expect(await must("verify/mac", { input: base64("message"), hmac })).to.deep.equal({ valid: true });
     expect(await must("verify/mac", { input: base64("another"), hmac })).to.deep.equal({ valid: false });
     const { plaintext, ciphertext } = await must("datakey/app/aes", { bits: 512 });
@@ -139,7 +141,7 @@ describe("transit keys over HTTP", () => {
       const key = (exported["keys"] as Record<string, string>)["1"];
       const imported = await must(`keys/in/${type}`, { type, key });
       expect(imported["exportable"]).to.equal(false);
-      expect(await publicKeyOf(`in/${type}`)).to.equal(await publicKeyOf(`out/${type}`));
+      expect(await readPublicKey(`in/${type}`)).to.equal(await readPublicKey(`out/${type}`));
     }
     mustRefuse(await post("keys/in/wrong", { type: "ed25519", key: base64("not a key") }), 400, "BAD_REQUEST");
   });

@@ -10,7 +10,7 @@ import { shareTestServer } from "../../tools/rig/server.js";
 import { type Json, mustInit, mustSucceed, send } from "../../tools/rig/test-client.js";
 
 const base64 = (data: string | Uint8Array) => Buffer.from(data).toString("base64");
-const rawOf = (text: unknown) => Buffer.from(String(text).replace(/^vault:v\d+:/, ""), "base64");
+const decodeRaw = (text: unknown) => Buffer.from(String(text).replace(/^vault:v\d+:/, ""), "base64");
 const message = Buffer.from("what both sides sign, with ü and \0");
 const additional = Buffer.from("invoice 47");
 
@@ -96,12 +96,12 @@ describe("transit keys and other programs", () => {
     return name;
   }
 
-  async function publicOf(name: string): Promise<string> {
+  async function readPublicKey(name: string): Promise<string> {
     const shown = mustSucceed(await send(server(), { path: `/v1/transit/keys/${name}` }));
     return (shown["versions"] as Record<string, { publicKey?: string }>)["1"]?.publicKey ?? "";
   }
 
-  async function privateOf(name: string): Promise<Buffer> {
+  async function exportPrivateKey(name: string): Promise<Buffer> {
     const { keys } = mustSucceed(await send(server(), { path: `/v1/transit/export/${name}` })) as { keys: Json };
     return Buffer.from(String(keys["1"]), "base64");
   }
@@ -113,9 +113,9 @@ describe("transit keys and other programs", () => {
 
     it("decrypts and encrypts with AES-256-GCM", async () => {
       const name = await create("aes256-gcm96");
-      const key = await privateOf(name);
+      const key = await exportPrivateKey(name);
       const { ciphertext } = await must(`encrypt/${name}`, { plaintext: base64(message), aad: base64(additional) });
-      const bytes = { key, input: rawOf(ciphertext), aad: additional };
+      const bytes = { key, input: decodeRaw(ciphertext), aad: additional };
       expect(python({ do: "gcm-decrypt", type: "aes", bytes })).to.deep.equal(message);
       const made = python({ do: "gcm-encrypt", type: "aes", bytes: { ...bytes, input: message } });
       const sent = { ciphertext: `vault:v1:${base64(made as Buffer)}`, aad: base64(additional) };
@@ -128,10 +128,14 @@ describe("transit keys and other programs", () => {
       const own = {
         type: "rsa",
         form: "private",
-        bytes: { key: await privateOf(name), input: rawOf(ciphertext) },
+        bytes: { key: await exportPrivateKey(name), input: decodeRaw(ciphertext) },
       } as const;
       expect(python({ do: "oaep-decrypt", ...own })).to.deep.equal(message);
-      const others = { type: "rsa", form: "public", bytes: { key: await publicOf(name), input: message } } as const;
+      const others = {
+        type: "rsa",
+        form: "public",
+        bytes: { key: await readPublicKey(name), input: message },
+      } as const;
       const made = python({ do: "oaep-encrypt", ...others }) as Buffer;
       const sent = { ciphertext: `vault:v1:${base64(made)}` };
       expect(await must(`decrypt/${name}`, sent)).to.deep.equal({ plaintext: base64(message) });
@@ -141,9 +145,9 @@ describe("transit keys and other programs", () => {
       it(`verifies and makes signatures: ${as}`, async () => {
         const name = await create(type);
         const { signature } = await must(`sign/${name}`, { input: base64(message), ...options });
-        const key = await publicOf(name);
+        const key = await readPublicKey(name);
         const verdicts = [message, additional].map((input) => {
-          const bytes = { key, input, signature: rawOf(signature) };
+          const bytes = { key, input, signature: decodeRaw(signature) };
           return python({ do: "verify", type: as, form: "public", bytes });
         });
         expect(verdicts).to.deep.equal([true, false]);
@@ -151,7 +155,7 @@ describe("transit keys and other programs", () => {
           do: "sign",
           type: as,
           form: "private",
-          bytes: { key: await privateOf(name), input: message },
+          bytes: { key: await exportPrivateKey(name), input: message },
         });
         const sent = { input: base64(message), signature: `vault:v1:${base64(made as Buffer)}`, ...options };
         expect(await must(`verify/${name}`, sent)).to.deep.equal({ valid: true });
@@ -163,8 +167,8 @@ describe("transit keys and other programs", () => {
     it("makes the same MACs", async () => {
       const name = await create("hmac");
       const { hmac } = await must(`hmac/${name}`, { input: base64(message) });
-      const bytes = { key: await privateOf(name), input: message };
-      expect(python({ do: "hmac", type: "hmac", bytes })).to.deep.equal(rawOf(hmac));
+      const bytes = { key: await exportPrivateKey(name), input: message };
+      expect(python({ do: "hmac", type: "hmac", bytes })).to.deep.equal(decodeRaw(hmac));
     });
   });
 
@@ -198,10 +202,12 @@ describe("transit keys and other programs", () => {
       it(`verifies and makes signatures: ${as}`, async () => {
         const name = await create(type);
         const { signature } = await must(`sign/${name}`, { input: base64(message), ...options });
-        const key = await publicOf(name);
-        const verdicts = [message, additional].map((input) => verifies(key, input, rawOf(signature), flags[as] ?? []));
+        const key = await readPublicKey(name);
+        const verdicts = [message, additional].map((input) =>
+          verifies(key, input, decodeRaw(signature), flags[as] ?? []),
+        );
         expect(verdicts).to.deep.equal([true, false]);
-        const files = { key: await privateOf(name), input: message };
+        const files = { key: await exportPrivateKey(name), input: message };
         const args = ["-sign", "-keyform", "DER", "-inkey", "key", "-rawin", "-in", "input", "-out", "out"];
         const made = openssl(files, "pkeyutl", ...args, ...(flags[as] ?? []));
         const sent = { input: base64(message), signature: `vault:v1:${base64(made ?? "")}`, ...options };
@@ -214,11 +220,11 @@ describe("transit keys and other programs", () => {
       const padding = ["rsa_padding_mode:oaep", "rsa_oaep_md:sha256", "rsa_mgf1_md:sha256"];
       const options = [...padding.flatMap((option) => ["-pkeyopt", option]), "-in", "input", "-out", "out"];
       const { ciphertext } = await must(`encrypt/${name}`, { plaintext: base64(message) });
-      const own = { key: await privateOf(name), input: rawOf(ciphertext) };
+      const own = { key: await exportPrivateKey(name), input: decodeRaw(ciphertext) };
       expect(openssl(own, "pkeyutl", "-decrypt", "-keyform", "DER", "-inkey", "key", ...options)).to.deep.equal(
         message,
       );
-      const others = { key: await publicOf(name), input: message };
+      const others = { key: await readPublicKey(name), input: message };
       const made = openssl(others, "pkeyutl", "-encrypt", "-pubin", "-inkey", "key", ...options);
       const sent = { ciphertext: `vault:v1:${base64(made ?? "")}` };
       expect(await must(`decrypt/${name}`, sent)).to.deep.equal({ plaintext: base64(message) });
@@ -227,9 +233,9 @@ describe("transit keys and other programs", () => {
     it("makes the same MACs", async () => {
       const name = await create("hmac");
       const { hmac } = await must(`hmac/${name}`, { input: base64(message) });
-      const hex = (await privateOf(name)).toString("hex");
+      const hex = (await exportPrivateKey(name)).toString("hex");
       const args = ["-mac", "HMAC", "-macopt", `hexkey:${hex}`, "-binary", "-out", "out", "input"];
-      expect(openssl({ input: message }, "dgst", "-sha256", ...args)).to.deep.equal(rawOf(hmac));
+      expect(openssl({ input: message }, "dgst", "-sha256", ...args)).to.deep.equal(decodeRaw(hmac));
     });
   });
 });

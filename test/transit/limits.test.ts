@@ -134,15 +134,15 @@ describe("RSA keys", () => {
   it("RSA keys are made one at a time while 16 wait; a lock cancels all of them, and no key is half made", async () => {
     const names = Array.from({ length: 24 }, (_, n) => `rsa/${n}`);
     const work = names.map((name) => create(name).then((answer) => ({ name, answer })));
-    const codeOf = ({ json }: ApiResponse) => String(json["code"] ?? "made");
+    const responseCode = ({ json }: ApiResponse) => String(json["code"] ?? "made");
     const refusedEarly = work.map(async (one) => {
-      if (codeOf((await one).answer) !== "RATE_LIMITED") throw new Error("it waits, or is made");
+      if (responseCode((await one).answer) !== "RATE_LIMITED") throw new Error("it waits, or is made");
     });
     await Promise.any(refusedEarly);
     await mustLock(server());
     const answers = await Promise.all(work);
     await mustUnlock(server());
-    const codes = answers.map(({ answer }) => codeOf(answer));
+    const codes = answers.map(({ answer }) => responseCode(answer));
     expect(codes.filter((code) => code === "VAULT_LOCKED").length).to.be.at.least(16);
     expect([...new Set(codes)]).to.include.members(["RATE_LIMITED", "VAULT_LOCKED"]);
     const made = answers.filter(({ answer }) => answer.status === 200).map(({ name }) => name);

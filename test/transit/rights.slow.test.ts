@@ -211,13 +211,13 @@ async function knownKeys(
   for (const type of types) {
     const key = privateKeys[type];
     await importKey(`in/known-${type}`, type, key);
-    found.set(`in/known-${type}`, formsOf(type, key));
+    found.set(`in/known-${type}`, privateForms(type, key));
   }
   return found;
 }
 
 /** Pieces of the private numbers in base64 (each of the three alignments), base64url and hex. */
-function formsOf(type: KeyType, key: Buffer): readonly string[] {
+function privateForms(type: KeyType, key: Buffer): readonly string[] {
   const numbers = type === "aes256-gcm96" || type === "hmac" ? [key] : privateNumbers(key);
   return numbers.flatMap((bytes) => {
     const starts = [0, 1, 2].map((start) => bytes.subarray(start, start + 15));

@@ -84,11 +84,11 @@ describe("damaged blobs", function () {
 });
 
 describe("the remedy for a damaged secret", () => {
-  async function damagedServer(bitOf: (blob: Buffer) => number) {
+  async function damagedServer(chooseBit: (blob: Buffer) => number) {
     const server = await startPrepared();
     const file = blobFile(server, "empty");
     const blob = readFileSync(file);
-    const bytes = flipped(blob, bitOf(blob));
+    const bytes = flipped(blob, chooseBit(blob));
     damage(file, bytes);
     return { server, file, blob, bytes };
   }

@@ -61,8 +61,8 @@ describe("damaged headers", function () {
       const { text, keys } = await written();
       const header = Buffer.from(text);
       const worker = await startKeyWorker();
-      const openersOf = (n: number) => (n % unlockEvery === 0 ? [passphrase, ...keys] : keys.slice(0, 1));
-      const understood = await neverOpens(worker, header, openersOf, refusals);
+      const chooseOpeners = (n: number) => (n % unlockEvery === 0 ? [passphrase, ...keys] : keys.slice(0, 1));
+      const understood = await neverOpens(worker, header, chooseOpeners, refusals);
       expect(understood, "damages that only a MAC can tell").to.be.above(100);
       expect(await mountVerdict(worker, header)).to.equal("mounted");
       expect(await verdicts(worker, [passphrase, ...keys])).to.deep.equal([passphrase, ...keys].map(() => "opens"));
@@ -225,13 +225,14 @@ function mountVerdict(worker: KeyWorker, header: Uint8Array): Promise<string> {
 async function neverOpens(
   worker: KeyWorker,
   header: Uint8Array,
-  openersOf: (n: number) => readonly string[],
+  chooseOpeners: (n: number) => readonly string[],
   refusals: readonly string[],
 ): Promise<number> {
   let understood = 0;
   for (const [fault, bytes] of everyDamage(header)) {
     if (!(await isMounted(worker, bytes, fault))) continue;
-    for (const verdict of await verdicts(worker, openersOf(understood++))) expect(verdict, fault).to.be.oneOf(refusals);
+    for (const verdict of await verdicts(worker, chooseOpeners(understood++)))
+      expect(verdict, fault).to.be.oneOf(refusals);
   }
   return understood;
 }

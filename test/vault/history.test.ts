@@ -23,7 +23,7 @@ async function mustListVersions(server: TestServer, path: string): Promise<Json[
   return mustSucceed(await send(server, { path: target(path) }))["versions"] as Json[];
 }
 
-async function numbersOf(server: TestServer, path: string): Promise<unknown[]> {
+async function listVersionNumbers(server: TestServer, path: string): Promise<unknown[]> {
   return (await mustListVersions(server, path)).map(({ version }) => version);
 }
 
@@ -82,9 +82,9 @@ describe("histories of secrets", () => {
     expect(after["version"]).to.equal(2);
     expect(after["etag"]).not.to.equal(before["etag"]);
     expect((await mustGet(server(), "same"))["updatedAt"]).to.equal(new Date(clock.now()).toISOString());
-    expect(await numbersOf(server(), "same")).to.deep.equal([2, 1]);
+    expect(await listVersionNumbers(server(), "same")).to.deep.equal([2, 1]);
     await mustPut(server(), "same", { ...body, description: "another" });
-    expect(await numbersOf(server(), "same")).to.deep.equal([3, 2, 1]);
+    expect(await listVersionNumbers(server(), "same")).to.deep.equal([3, 2, 1]);
   });
 
   it("an undo makes the value and metadata of a version the newest, and keeps createdAt", async () => {
@@ -111,7 +111,7 @@ describe("histories of secrets", () => {
     });
     expect(readFileSync(blobFile(server(), "pruned")).length).to.be.below(length / 2);
     expect(await mustGet(server(), "pruned")).to.deep.equal(before);
-    expect(await numbersOf(server(), "pruned")).to.deep.equal([3]);
+    expect(await listVersionNumbers(server(), "pruned")).to.deep.equal([3]);
     expect(mustSucceed(await prune(server(), "pruned"))["message"]).to.match(/^0 /);
     expect((await mustPut(server(), "pruned", "four"))["version"]).to.equal(4);
   });
@@ -120,7 +120,7 @@ describe("histories of secrets", () => {
     await putAll(server(), "deleted", ["one", "two"]);
     mustSucceed(await send(server(), { method: "DELETE", path: secretTarget("deleted") }));
     expect((await mustPut(server(), "deleted", "new"))["version"]).to.equal(1);
-    expect(await numbersOf(server(), "deleted")).to.deep.equal([1]);
+    expect(await listVersionNumbers(server(), "deleted")).to.deep.equal([1]);
   });
 
   it("a missing secret or version is 404", async () => {
@@ -158,7 +158,7 @@ describe("the settings of the history", () => {
     const server = await startTestServer({ keepVersions: 2 });
     await mustInit(server);
     await putAll(server, "a", ["1", "2", "3", "4"]);
-    expect(await numbersOf(server, "a")).to.deep.equal([4, 3, 2]);
+    expect(await listVersionNumbers(server, "a")).to.deep.equal([4, 3, 2]);
   });
 
   it("--keep-versions 0 keeps none, drops those that were kept, and still counts versions", async () => {
@@ -168,20 +168,20 @@ describe("the settings of the history", () => {
     await first.stop();
     const server = await startTestServer({ home: first.home, keepVersions: 0 });
     mustSucceed(await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } }));
-    expect(await numbersOf(server, "a")).to.deep.equal([2, 1]);
+    expect(await listVersionNumbers(server, "a")).to.deep.equal([2, 1]);
     expect((await mustPut(server, "a", "3"))["version"]).to.equal(3);
-    expect(await numbersOf(server, "a")).to.deep.equal([3]);
+    expect(await listVersionNumbers(server, "a")).to.deep.equal([3]);
   });
 
   it("--keep-version-bytes bounds the size of all but the newest earlier version", async () => {
     const server = await startTestServer({ keepVersionBytes: 1_000 });
     await mustInit(server);
     await putAll(server, "large", ["1", "x".repeat(2_000), "3"]);
-    expect(await numbersOf(server, "large"), "the newest, whatever its size").to.deep.equal([3, 2]);
+    expect(await listVersionNumbers(server, "large"), "the newest, whatever its size").to.deep.equal([3, 2]);
     await mustPut(server, "large", "4");
-    expect(await numbersOf(server, "large"), "none behind one that does not fit").to.deep.equal([4, 3]);
+    expect(await listVersionNumbers(server, "large"), "none behind one that does not fit").to.deep.equal([4, 3]);
     await putAll(server, "small", ["1", "2", "3", "4", "5", "6", "7", "8"]);
-    expect((await numbersOf(server, "small")).length).to.be.within(4, 6);
+    expect((await listVersionNumbers(server, "small")).length).to.be.within(4, 6);
   });
 });
 
@@ -210,7 +210,7 @@ describe("damaged earlier versions", () => {
     const { file, blob } = await withPast("metadata", "aa", "bb");
     damage(file, flipped(blob, 8 * (blob.length - 60))); // in the tag of the metadata of version 1
     expect(mustSucceed(await send(server(), { path: target("metadata") }))).to.deep.include({ damaged: 1 });
-    expect(await numbersOf(server(), "metadata")).to.deep.equal([2]);
+    expect(await listVersionNumbers(server(), "metadata")).to.deep.equal([2]);
     mustRefuse(await readVersion(server(), "metadata", 1), 500, "INTEGRITY");
     mustRefuse(await readVersion(server(), "metadata", 3), 404, "NOT_FOUND");
   });
@@ -243,7 +243,7 @@ describe("damaged earlier versions", () => {
     mustRefuse(await send(server(), { path: secretTarget("present") }), 500, "INTEGRITY");
     expect(mustSucceed(await undo(server(), "present", 1))["version"]).to.equal(3);
     expect((await mustGet(server(), "present"))["value"]).to.equal("aa");
-    expect(await numbersOf(server(), "present")).to.deep.equal([3, 2, 1]);
+    expect(await listVersionNumbers(server(), "present")).to.deep.equal([3, 2, 1]);
     mustRefuse(await readVersion(server(), "present", 2), 500, "INTEGRITY");
   });
 });

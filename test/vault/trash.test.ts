@@ -55,7 +55,7 @@ async function putAll(server: TestServer, path: string, values: readonly string[
 }
 
 /** All that can be read of a secret. */
-async function contentsOf(server: TestServer, path: string): Promise<unknown[]> {
+async function readContents(server: TestServer, path: string): Promise<unknown[]> {
   return [await mustGet(server, path), await mustListVersions(server, path)];
 }
 
@@ -63,7 +63,7 @@ function rulesOfTrash(server: () => TestServer): void {
   it("a secret in the trash keeps its history, and is missing for everything else until it is restored", async () => {
     await putAll(server(), "app/key", ["one", "two", "three"]);
     await mustPut(server(), "app/other", "v");
-    const before = await contentsOf(server(), "app/key");
+    const before = await readContents(server(), "app/key");
     const list = await mustList(server());
     const { secretCount } = await mustStatus(server());
 
@@ -83,7 +83,7 @@ function rulesOfTrash(server: () => TestServer): void {
 
     const back = await must(server(), untrashing("app/key"));
     expect(back).to.deep.equal({ ok: true, path: "app/key", message: "the secret is back" });
-    expect(await contentsOf(server(), "app/key")).to.deep.equal(before);
+    expect(await readContents(server(), "app/key")).to.deep.equal(before);
     expect(await mustListTrash(server())).to.deep.equal([]);
     for (const request of [untrashing("app/key"), destroying("app/key")])
       mustRefuse(await send(server(), request), 404, "NOT_FOUND");
@@ -134,7 +134,7 @@ function rulesOfTrash(server: () => TestServer): void {
 
   it("takes several secrets in one batch, all or none, and those that moves replace", async () => {
     for (const path of ["batch/a", "batch/b", "batch/to"]) await putAll(server(), path, ["one", path]);
-    const before = await contentsOf(server(), "batch/to");
+    const before = await readContents(server(), "batch/to");
     const batch = (...operations: object[]): Send => ({ method: "POST", path: "/v1/batch", body: { operations } });
     const refused = batch({ trash: "batch/a" }, { trash: "batch/none" });
     mustRefuse(await send(server(), refused), 404, "NOT_FOUND");
@@ -151,7 +151,7 @@ function rulesOfTrash(server: () => TestServer): void {
     expect((await mustGet(server(), "batch/to"))["value"]).to.equal("batch/b");
     await must(server(), { method: "DELETE", path: "/v1/secrets/batch/to" });
     for (const path of ["batch/a", "batch/to"]) await must(server(), untrashing(path));
-    expect(await contentsOf(server(), "batch/to")).to.deep.equal(before);
+    expect(await readContents(server(), "batch/to")).to.deep.equal(before);
   });
 
   it("a binary value comes back from the trash", async () => {
@@ -166,7 +166,7 @@ function rulesOfTrash(server: () => TestServer): void {
   it("a rotation of the master key re-seals the trash, also what moves while it runs", async () => {
     const paths = Array.from({ length: 40 }, (_, i) => `rotated/${i}`);
     for (const path of paths) await putAll(server(), path, ["one", "two"]);
-    const before = await Promise.all(paths.map((path) => contentsOf(server(), path)));
+    const before = await Promise.all(paths.map((path) => readContents(server(), path)));
     const [back, trashed, late] = [paths.slice(0, 10), paths.slice(10, 20), paths.slice(20)];
     for (const path of [...back, ...trashed]) await must(server(), trashing(path));
     await mustRotate(server());
@@ -174,7 +174,7 @@ function rulesOfTrash(server: () => TestServer): void {
     for (const path of late) await must(server(), trashing(path));
     await untilRotated(server());
     for (const path of [...trashed, ...late]) await must(server(), untrashing(path));
-    expect(await Promise.all(paths.map((path) => contentsOf(server(), path)))).to.deep.equal(before);
+    expect(await Promise.all(paths.map((path) => readContents(server(), path)))).to.deep.equal(before);
   });
 
   it("60 concurrent moves of a secret into and out of the trash neither lose nor double it", async () => {

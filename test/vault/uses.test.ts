@@ -15,7 +15,7 @@ describe("the index of bindings", () => {
         changed = watcher;
       },
       space: { pages: async function* () {} },
-      usesOf: () => read(),
+      readUses: () => read(),
     } as unknown as VaultSecrets;
     const index = new UseIndex(secrets, new FakeClock(), false);
     await index.within();

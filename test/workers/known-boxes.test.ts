@@ -181,11 +181,11 @@ describe("crafted boxes", () => {
     const agrees = (pool: readonly Original[], steps: readonly (readonly Step[])[]) => {
       const key = new XaesKey(concat([randomBytes(32)]));
       const sealed = withScratch(() => pool.map((one) => sealedAs(key, one)));
-      const madeOf = ({ which, change, at }: Step) => {
+      const applyStep = ({ which, change, at }: Step) => {
         const from = sealed[which % sealed.length];
         return from === undefined ? [] : (changes[change]?.(from, at) ?? []);
       };
-      for (const round of steps) withScratch(() => openAsIfNew(key, round.flatMap(madeOf)));
+      for (const round of steps) withScratch(() => openAsIfNew(key, round.flatMap(applyStep)));
       key.end();
     };
     fc.assert(fc.property(originals, rounds, agrees), { numRuns: 200 });
@@ -194,7 +194,7 @@ describe("crafted boxes", () => {
 
 /** Whether a later box may have taken the place of this one, as a few of hundreds in 4,096 pairs of places do. */
 function hasCompany(sealed: readonly { readonly box: Buffer }[], index: number): boolean {
-  const pairOf = (box: Buffer) => (box.readUInt32BE(0) % 8192) >>> 1;
+  const placePair = (box: Buffer) => (box.readUInt32BE(0) % 8192) >>> 1;
   const own = sealed[index];
-  return sealed.some(({ box }, i) => i > index && own !== undefined && pairOf(box) === pairOf(own.box));
+  return sealed.some(({ box }, i) => i > index && own !== undefined && placePair(box) === placePair(own.box));
 }

@@ -6,7 +6,7 @@ import { sharedBytes, startNewVault, verdict } from "../support/key-worker.js";
 
 const now = Date.UTC(2026, 0, 1);
 
-const bodyOf = (fields: unknown): SharedBytes => sharedBytes(JSON.stringify(fields));
+const encodeBody = (fields: unknown): SharedBytes => sharedBytes(JSON.stringify(fields));
 
 function parsed(response: Bytes | null): Record<string, unknown> {
   expect(response, "a response").not.to.equal(null);
@@ -14,34 +14,40 @@ function parsed(response: Bytes | null): Record<string, unknown> {
 }
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
-const copyOf = (blob: Bytes) => new Uint8Array(blob);
+const copy = (blob: Bytes) => new Uint8Array(blob);
 
 describe("transit keys in the key worker", () => {
   const worker = shared(startNewVault);
 
   async function mustCreate(name: string, fields: object = {}): Promise<Bytes> {
-    const { blob } = await worker().call({ op: "createTransitKey", name, exists: false, body: bodyOf(fields), now });
+    const { blob } = await worker().call({
+      op: "createTransitKey",
+      name,
+      exists: false,
+      body: encodeBody(fields),
+      now,
+    });
     return blob;
   }
 
   /** Reserves messages where it must. */
   async function use(blob: Bytes, what: TransitUse, fields: object, name = "k"): Promise<Record<string, unknown>> {
     const call = (current: Bytes) =>
-      worker().call({ op: "useTransitKey", use: what, name, blob: copyOf(current), body: bodyOf(fields) });
+      worker().call({ op: "useTransitKey", use: what, name, blob: copy(current), body: encodeBody(fields) });
     const used = await call(blob);
     if (used.response !== null) return parsed(used.response);
     const { lacking: versions } = used;
-    const reserved = await worker().call({ op: "reserveMessages", name, blob: copyOf(blob), versions });
+    const reserved = await worker().call({ op: "reserveMessages", name, blob: copy(blob), versions });
     return parsed((await call(reserved.blob)).response);
   }
 
   it("a transit key opens under its own name only, and never as a secret", async () => {
     const blob = await mustCreate("k");
     const calls = [
-      worker().call({ op: "showTransitKey", name: "other", blob: copyOf(blob) }),
-      worker().call({ op: "open", path: "k", blob: copyOf(blob) }),
-      worker().call({ op: "exportTransitKey", name: "other", blob: copyOf(blob) }),
-      worker().call({ op: "showTransitKey", name: "k", blob: copyOf(blob) }),
+      worker().call({ op: "showTransitKey", name: "other", blob: copy(blob) }),
+      worker().call({ op: "open", path: "k", blob: copy(blob) }),
+      worker().call({ op: "exportTransitKey", name: "other", blob: copy(blob) }),
+      worker().call({ op: "showTransitKey", name: "k", blob: copy(blob) }),
     ];
     const verdicts = await Promise.all(calls.map((call) => verdict("opens", call)));
     expect(verdicts).to.deep.equal(["INTEGRITY", "INTEGRITY", "INTEGRITY", "opens"]);
@@ -53,7 +59,7 @@ describe("transit keys in the key worker", () => {
     const decrypt = (changed: Bytes, name = "k") => verdict("used", use(changed, "decrypt", { ciphertext }, name));
     for (let at = 0; at < blob.length; at += 3) {
       expect(await decrypt(blob)).to.equal("used");
-      const changed = copyOf(blob);
+      const changed = copy(blob);
       changed[at] = (changed[at] ?? 0) ^ 1;
       expect(await decrypt(changed), `byte ${at}`).to.equal("INTEGRITY");
     }
@@ -72,11 +78,11 @@ describe("transit keys in the key worker", () => {
 
   it("messages are reserved in a blob that must come back, before the key encrypts", async () => {
     const blob = await mustCreate("k");
-    const body = () => bodyOf({ plaintext: base64("hello") });
+    const body = () => encodeBody({ plaintext: base64("hello") });
     const encrypt = (current: Bytes) =>
-      worker().call({ op: "useTransitKey", use: "encrypt", name: "k", blob: copyOf(current), body: body() });
+      worker().call({ op: "useTransitKey", use: "encrypt", name: "k", blob: copy(current), body: body() });
     expect((await encrypt(blob)).response).to.equal(null);
-    const reserved = await worker().call({ op: "reserveMessages", name: "k", blob: copyOf(blob), versions: [1] });
+    const reserved = await worker().call({ op: "reserveMessages", name: "k", blob: copy(blob), versions: [1] });
     expect((await encrypt(blob)).response, "before the reservation is stored").to.equal(null);
     const { ciphertext } = parsed((await encrypt(reserved.blob)).response);
     expect(ciphertext).to.match(/^vault:v1:[A-Za-z0-9+/]+=*$/);
@@ -88,7 +94,7 @@ describe("transit keys in the key worker", () => {
     const { ciphertext } = await use(blob, "encrypt", { plaintext: base64("hello") });
     const unused = await mustCreate("unused");
     const call = (what: TransitUse, fields: object, name = "k", used = blob) =>
-      worker().call({ op: "useTransitKey", use: what, name, blob: copyOf(used), body: bodyOf(fields) });
+      worker().call({ op: "useTransitKey", use: what, name, blob: copy(used), body: encodeBody(fields) });
     const shown = async (sent: ReturnType<typeof call>) => {
       const { response } = await sent;
       return response === null ? "reserve first" : (parsed(response)["plaintext"] ?? Object.keys(parsed(response)));
@@ -142,7 +148,7 @@ describe("transit keys in the key worker", () => {
       op: "createTransitKey",
       name: "k",
       exists: false,
-      body: bodyOf({ derived: true }),
+      body: encodeBody({ derived: true }),
       now,
     });
     expect(await verdict("made", created)).to.equal("BAD_REQUEST");
@@ -152,12 +158,12 @@ describe("transit keys in the key worker", () => {
     const first = await mustCreate("k");
     const { ciphertext } = await use(first, "encrypt", { plaintext: base64("hello") });
     const change = { op: "changeTransitKey", name: "k", now } as const;
-    const { blob: second } = await worker().call({ ...change, change: "rotate", blob: first, body: bodyOf({}) });
+    const { blob: second } = await worker().call({ ...change, change: "rotate", blob: first, body: encodeBody({}) });
     expect(await use(second, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
     const rewrapped = (await use(second, "rewrap", { ciphertext })) as { ciphertext: string };
     expect(rewrapped.ciphertext).to.match(/^vault:v2:/);
-    const minimum = { change: "config", body: bodyOf({ minDecryptionVersion: 2 }) } as const;
-    const { blob: third } = await worker().call({ ...change, ...minimum, blob: copyOf(second) });
+    const minimum = { change: "config", body: encodeBody({ minDecryptionVersion: 2 }) } as const;
+    const { blob: third } = await worker().call({ ...change, ...minimum, blob: copy(second) });
     const decrypting = (text: unknown) => verdict("decrypts", use(third, "decrypt", { ciphertext: text }));
     expect([await decrypting(ciphertext), await decrypting(rewrapped.ciphertext)]).to.deep.equal([
       "BAD_REQUEST",
@@ -169,7 +175,7 @@ describe("transit keys in the key worker", () => {
     const first = await mustCreate("k", { type: "ed25519" });
     const rotated = async () => {
       const change = { op: "changeTransitKey", change: "rotate", name: "k", now } as const;
-      return (await worker().call({ ...change, blob: copyOf(first), body: bodyOf({}) })).blob;
+      return (await worker().call({ ...change, blob: copy(first), body: encodeBody({}) })).blob;
     };
     for (const blob of [await rotated(), await rotated()]) {
       const input = base64("a message");

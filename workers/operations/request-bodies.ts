@@ -79,10 +79,10 @@ export interface BodyReaders {
 }
 
 /** The keyword `text` of the schemas. */
-function isText(data: unknown, min: number, max: number, oneOf: readonly string[] | null): boolean {
+function isText(data: unknown, min: number, max: number, choices: readonly string[] | null): boolean {
   if (!(data instanceof JsonText) || !data.wellFormed) return false;
   if (data.bytes.length < min || data.bytes.length > max) return false;
-  return oneOf === null || oneOf.includes(data.toString());
+  return choices === null || choices.includes(data.toString());
 }
 
 /** ajv's error for the first invalid field. */

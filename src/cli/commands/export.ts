@@ -100,7 +100,7 @@ async function* asJson(
 ) {
   yield exportStart;
   let separator = "";
-  for await (const secret of secretsOf(client, entries, bar)) {
+  for await (const secret of readSecrets(client, entries, bar)) {
     yield `${separator}${shown(exportRow(secret))}`;
     separator = ",\n";
   }
@@ -129,7 +129,7 @@ async function asLines(
   const names = new Map(named.map(({ name, path }) => [path, name]));
   const lines: string[] = [];
   const refused: string[] = [];
-  for await (const secret of secretsOf(client, entries, bar)) {
+  for await (const secret of readSecrets(client, entries, bar)) {
     const line = writers[format](names.get(secret.path) ?? "", secretText(secret));
     if (line === null) refused.push(printable(secret.path));
     else lines.push(line);
@@ -145,7 +145,7 @@ function unwritable(paths: readonly string[], format: Format): string {
 }
 
 /** Yields the secrets in the list's order. */
-async function* secretsOf(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+async function* readSecrets(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
   const paths = entries.map(({ path }) => path);
   let done = 0;
   for await (const [path, secret] of secretsAt(client, paths)) {
