@@ -71,15 +71,15 @@ async function family(tokens: ClientTokens) {
   return { parent: parent.text, child: child.text, grandchild: grandchild.text, shown: child.shown };
 }
 
-async function problemOf(work: Promise<unknown>): Promise<unknown> {
+async function errorCode(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => null,
     (error: unknown) => (error as { code: string }).code,
   );
 }
 
-describe("Child tokens", () => {
-  it("have the rights and paths of their parent, and end no later", async () => {
+describe("child tokens", () => {
+  it("a child token has its parent's rights and paths, and ends no later", async () => {
     const { tokens, clock } = await unlocked();
     const { shown } = await family(tokens);
     const expiresAt = new Date(clock.now() + hour * 1000).toISOString();
@@ -88,21 +88,21 @@ describe("Child tokens", () => {
     expect(tokens.list().map(({ parent }) => parent)).to.have.members([undefined, "ci", shown.name]);
   });
 
-  it("cannot have a right that their parent does not have", async () => {
+  it("a child token with a right that its parent does not have is refused", async () => {
     const { tokens } = await unlocked();
     const { child, grandchild } = await family(tokens);
-    expect(await problemOf(tokens.createChild(child, { ...wish, can: ["put"] }))).to.equal("FORBIDDEN");
-    expect(await problemOf(tokens.createChild(grandchild, { ...wish, can: ["list"] }))).to.equal("FORBIDDEN");
+    expect(await errorCode(tokens.createChild(child, { ...wish, can: ["put"] }))).to.equal("FORBIDDEN");
+    expect(await errorCode(tokens.createChild(grandchild, { ...wish, can: ["list"] }))).to.equal("FORBIDDEN");
   });
 
-  it("are at most 8 deep", async () => {
+  it("a ninth generation of child tokens is refused", async () => {
     const { tokens } = await unlocked();
     let text = rootText;
     for (let i = 0; i < 8; i++) text = (await tokens.createChild(text, wish)).text;
-    expect(await problemOf(tokens.createChild(text, wish))).to.equal("BAD_REQUEST");
+    expect(await errorCode(tokens.createChild(text, wish))).to.equal("BAD_REQUEST");
   });
 
-  it("are refused beyond a number in one tree, grandchildren included, until some have ended", async () => {
+  it("the limit of child tokens in one tree counts grandchildren, and releases those that have ended", async () => {
     const { tokens, clock } = await unlocked({ maxLiving: { ofTree: 3, inAll: 100 } });
     const other = await tokens.create({ name: "other", can: ["get"], paths: [""], ttlSeconds: hour }, always);
     const { parent, child, grandchild } = await family(tokens);
@@ -112,16 +112,16 @@ describe("Child tokens", () => {
       expect(refused).to.deep.include({ code: "RATE_LIMITED", retryAfter: 60 });
       expect((refused as Error).message).to.contain("the token ci has 3 child tokens");
     }
-    expect(await problemOf(tokens.createChild(other.text, wish))).to.equal(null);
+    expect(await errorCode(tokens.createChild(other.text, wish))).to.equal(null);
     for (const wanted of [null, null, null, "RATE_LIMITED"])
-      expect(await problemOf(tokens.createChild(rootText, wish))).to.equal(wanted);
+      expect(await errorCode(tokens.createChild(rootText, wish))).to.equal(wanted);
     clock.advance(60_000);
     const next = await tokens.createChild(grandchild, wish);
     await tokens.revoke(next.shown.name);
-    expect(await problemOf(tokens.createChild(child, wish))).to.equal(null);
+    expect(await errorCode(tokens.createChild(child, wish))).to.equal(null);
   });
 
-  it("are refused beyond a number in all trees, so that they leave room for the owner's tokens", async () => {
+  it("the limit of child tokens in all trees leaves room for the owner's tokens", async () => {
     const { tokens, clock } = await unlocked({ maxLiving: { ofTree: 3, inAll: 4 } });
     const { parent } = await family(tokens);
     for (const ttlSeconds of [60, hour]) await tokens.createChild(rootText, { ...wish, ttlSeconds });
@@ -132,21 +132,21 @@ describe("Child tokens", () => {
     }
     await tokens.create({ name: "owner", can: ["get"], paths: [], ttlSeconds: 0 }, always);
     clock.advance(60_000);
-    expect(await problemOf(tokens.createChild(parent, wish))).to.equal(null);
+    expect(await errorCode(tokens.createChild(parent, wish))).to.equal(null);
   });
 
-  it("are at most 20 a second in one tree", async () => {
+  it("more than 20 child tokens a second in one tree are refused", async () => {
     const { tokens, clock } = await unlocked();
     const { child } = await family(tokens);
     for (let i = 2; i < 20; i++) await tokens.createChild(child, wish);
     const refused = await tokens.createChild(child, wish).catch((error: unknown) => error);
     expect(refused).to.deep.include({ code: "RATE_LIMITED", retryAfter: 1 });
-    expect(await problemOf(tokens.createChild(rootText, wish))).to.equal(null);
+    expect(await errorCode(tokens.createChild(rootText, wish))).to.equal(null);
     clock.advance(1000);
-    expect(await problemOf(tokens.createChild(child, wish))).to.equal(null);
+    expect(await errorCode(tokens.createChild(child, wish))).to.equal(null);
   });
 
-  it("have long paths of their parent without storing them, also after a restart", async () => {
+  it("a child token inherits long paths without storing them, also after a restart", async () => {
     const open = await unlocked();
     const paths = Array.from({ length: 64 }, (_, i) => `app/${"p".repeat(900)}-${i}/`);
     const { text } = await open.tokens.create({ name: "ci", can: ["get"], paths, ttlSeconds: 0 }, always);
@@ -161,7 +161,7 @@ describe("Child tokens", () => {
     expect(again.tokens.list().map((shown) => shown.paths)).to.deep.equal([paths, paths, paths]);
   });
 
-  it("are revoked with their parent, also after a restart", async () => {
+  it("the revocation of a parent revokes its descendants, also after a restart", async () => {
     const open = await unlocked();
     const { child, grandchild } = await family(open.tokens);
     await open.tokens.revoke("ci");
@@ -172,14 +172,14 @@ describe("Child tokens", () => {
     expect([child, grandchild].filter((text) => isValid(again, text))).to.deep.equal([]);
   });
 
-  it("can be revoked without their parent", async () => {
+  it("the revocation of a child token keeps its parent valid", async () => {
     const open = await unlocked();
     const { parent, child, grandchild, shown } = await family(open.tokens);
     await open.tokens.revoke(shown.name);
     expect([parent, child, grandchild].map((text) => isValid(open, text))).to.deep.equal([true, false, false]);
   });
 
-  it("survive a restart, and a rotation of the master key", async () => {
+  it("child tokens survive a restart and a rotation of the master key", async () => {
     const open = await unlocked();
     const { child, grandchild } = await family(open.tokens);
     await open.vault.keys.rotate(body({ passphrase, keys: [] }), () => {});
@@ -190,7 +190,7 @@ describe("Child tokens", () => {
     expect(again.tokens.list()).to.have.length(3);
   });
 
-  it("end with the value that they were made with", async () => {
+  it("child tokens end with the value that they were made with", async () => {
     const open = await unlocked();
     const { child, grandchild } = await family(open.tokens);
     const renewed = await open.tokens.rotate("ci", 60, always);
@@ -201,7 +201,7 @@ describe("Child tokens", () => {
     expect(open.tokens.list().map(({ name }) => name)).to.have.members(["ci", late.shown.name]);
   });
 
-  it("end with the root token that made them", async () => {
+  it("a child token ends with the root token that made it", async () => {
     const open = await unlocked();
     const { text } = await open.tokens.createChild(rootText, wish);
     open.credentials.replaceRoot(`next-${"n".repeat(40)}`, open.clock.now() + 60_000);
@@ -214,13 +214,13 @@ describe("Child tokens", () => {
     expect(again.tokens.list()).to.deep.equal([]);
   });
 
-  it("are not extended by a rotation of their value", async () => {
+  it("a rotation of a child token does not extend its life", async () => {
     const { tokens } = await unlocked();
     const { shown } = await family(tokens);
     expect((await tokens.rotate(shown.name, 0, always)).shown.expiresAt).to.equal(shown.expiresAt);
   });
 
-  it("are forgotten when they expire, as sessions are, and are still no guess", async () => {
+  it("expired child tokens and sessions are deleted, and their values do not count as guesses", async () => {
     const { tokens, clock, kept, vault } = await unlocked();
     const { text } = await tokens.createChild(rootText, { ...wish, ttlSeconds: 60 });
     const session = { name: "agent-1", can: ["use"], paths: [], ttlSeconds: 60, session: true } as const;
@@ -239,7 +239,7 @@ describe("Child tokens", () => {
       expect(credentials.authenticate(guess), guess).to.equal(null);
   });
 
-  it("do not displace what the owner has revoked when they are", async () => {
+  it("revoked child tokens do not displace the owner's revoked tokens from the document", async () => {
     const { tokens, clock, kept, vault } = await unlocked();
     const revoked = (at: number, name: string, child: object) => {
       return { digest: hash("sha256", `${name} ${at}`, "base64url"), name, reason: "revoked", at, ...child } as const;
@@ -262,7 +262,7 @@ describe("Child tokens", () => {
     expect(ended.at(-1)).to.deep.include({ name: caller.token.name, child: true });
   });
 
-  it("and their parents end with a former value alone, not with the newest, when that one revokes itself", async () => {
+  it("a former value that revokes itself ends its own child tokens, not the newest value's", async () => {
     const open = await unlocked();
     const { parent, child, grandchild } = await family(open.tokens);
     const renewed = await open.tokens.rotate("ci", 60, always);
@@ -282,20 +282,20 @@ describe("Child tokens", () => {
   });
 });
 
-describe("Records of child tokens", () => {
+describe("records of child tokens", () => {
   const digest = "d".repeat(43);
   const times = { createdAt: 1, ttlSeconds: 2, expiresAt: 3 };
   const record = { name: "ci", can: ["get"], paths: [], ...times, digest, former: [], mac: digest } as const;
   const child = { ...record, parent: { name: "root", digest } };
 
-  it("leave the text under the MAC of other tokens as it was", () => {
+  it("the text under the MAC of a token without a parent does not change", () => {
     expect(signedText(record)).to.equal(`["strongroom token 1","ci",["get"],[],1,2,3,"${digest}",[]]`);
     expect(signedText(child)).to.equal(
       `["strongroom token 1","ci",["get"],[],1,2,3,"${digest}",[],["root","${digest}"]]`,
     );
   });
 
-  it("are read as they were written, and refused when the parent is malformed", () => {
+  it("records of child tokens survive a round trip, and those with a malformed parent are refused", () => {
     const written = (parent: unknown) => {
       const tokens = [{ ...record, parent }] as never;
       return readDocument(writeDocument({ tokens, ended: [], refused: [], lastUsed: new Map() }));
@@ -313,7 +313,7 @@ describe("Records of child tokens", () => {
     }
   });
 
-  it("that inherit paths are refused without their parent, never valid for all paths", () => {
+  it("a record that inherits paths is refused without its parent's record", () => {
     const { paths: _, ...rest } = child;
     const inheriting = { ...rest, digest: "e".repeat(43), parent: { name: "ci", digest }, inherits: true } as const;
     const written = (tokens: readonly object[]) => {
@@ -328,7 +328,7 @@ describe("Records of child tokens", () => {
       expect(written([wrong]), JSON.stringify(wrong)).to.deep.include({ tokens: [] });
   });
 
-  it("that name each other as parents are not valid", () => {
+  it("two records that name each other as parent are not valid", () => {
     const credentials = new Credentials(rootText, new FakeClock());
     const digests = ["a value", "another"].map((text) => hash("sha256", text, "base64url"));
     const circle = digests.map((own, i) => {
@@ -414,8 +414,8 @@ async function use({ tokens, credentials, clock }: Server, parent: string, numbe
   }
 }
 
-describe("A long document of client tokens", () => {
-  it("is not written for each token, but for its changes from time to time, and again when they end", async () => {
+describe("a long document of client tokens", () => {
+  it("new tokens append changes to a long document, which is rewritten from time to time", async () => {
     const { tokens, kept, clock } = await unlocked();
     const { text } = await tokens.create(manyPaths, always);
     const [before] = documentSizes(kept);
@@ -434,7 +434,7 @@ describe("A long document of client tokens", () => {
     expect(tokens.list()).to.deep.equal([]);
   });
 
-  it("has each change after a restart", async () => {
+  it("a restart reads a long document with each of its changes", async () => {
     const { tokens, kept, clock, vault } = await unlocked();
     const parents = [(await tokens.create(manyPaths, always)).text, rootText] as const;
     const random = new Random(runSeed);
@@ -452,7 +452,7 @@ describe("A long document of client tokens", () => {
     await expectAfterRestart(kept, clock, made, ended);
   });
 
-  it("loses no change of several servers at once, killed between any two writes", async () => {
+  it("several servers, killed between any two writes, lose no change of a long document", async () => {
     const [living, ended]: [NewToken[], NewToken[]] = [[], []];
     const moments: { readonly kept: Kept; readonly living: Values; readonly ended: Values }[] = [];
     let remember = () => {};
@@ -473,7 +473,7 @@ describe("A long document of client tokens", () => {
     }
   });
 
-  it("keeps its changes through a rotation of the master key", async () => {
+  it("a rotation of the master key keeps the changes of a long document", async () => {
     const open = await unlocked();
     const { text } = await open.tokens.create(manyPaths, always);
     const [child, gone] = [await open.tokens.createChild(text, wish), await open.tokens.createChild(text, wish)];
@@ -488,7 +488,7 @@ describe("A long document of client tokens", () => {
     expect(again.tokens.list()).to.have.length(3);
   });
 
-  it("is refused by earlier programs, and its changes are those of no other document", async () => {
+  it("a long document has a version that earlier programs refuse, and accepts only its own changes", async () => {
     const { tokens, kept } = await unlocked();
     const { text } = await tokens.create(manyPaths, always);
     await tokens.createChild(text, wish);

@@ -46,10 +46,10 @@ async function allRecords(server: TestServer): Promise<readonly Json[]> {
   }
 }
 
-describe(`an audit log whose disk is full for ${fullMs} ms under load`, function () {
+describe(`the audit log on a disk that is full for ${fullMs} ms under load`, function () {
   this.timeout(0);
 
-  it("fails no request, and has one gap record with the number of the lost records", async () => {
+  it("a full disk fails no request, and leaves one gap record with the number of lost records", async () => {
     const { files, fail, repair } = failingFiles();
     const server = await startTestServer({ files, audit: "all" });
     await mustInit(server);

@@ -97,13 +97,13 @@ describe(`the attacker's game with an audit log (${rounds} rounds, seed ${runSee
     expect(await verdictOn(directory)).to.deep.equal({ problems: [], uncovered: [] });
   });
 
-  it("is won by the log: what a checkpoint had covered is not changed unseen, although the forgery is signed", async () => {
+  it("each change before a checkpoint is found, although the server signs the log again", async () => {
     const random = new Random(runSeed);
     const { header, groups } = parseLog(original);
     const last = groups.findLastIndex(isCheckpoint);
     for (let round = 0; round < rounds; round++) {
-      const [edit, change] = pickOf(edits, random);
-      const [cover, treat] = pickOf(covers, random);
+      const [edit, change] = pickEntry(edits, random);
+      const [cover, treat] = pickEntry(covers, random);
       const at = random.below(last);
       const changed = change(groups, at);
       const forged = changed.flatMap((group, i) => (i >= at && isCheckpoint(group) ? treat(group, random) : [group]));
@@ -118,9 +118,11 @@ describe(`the attacker's game with an audit log (${rounds} rounds, seed ${runSee
     }
   });
 
-  it("is lost only where the log is cut off behind a checkpoint, which a head that is kept elsewhere shows", async () => {
+  it("a log that is cut after a checkpoint is found only with a head that is kept elsewhere", async () => {
     const { header, groups } = parseLog(original);
-    const { head } = await verifyLogOf(original);
+    const intact = temporaryDirectory();
+    writeLog(intact, original);
+    const { head } = await verifyLog(intact);
     const cut = groups.slice(0, 1 + groups.findIndex((group, i) => i > 5 && isCheckpoint(group)));
     const directory = temporaryDirectory();
     writeLog(directory, rebuilt(header, cut));
@@ -129,7 +131,7 @@ describe(`the attacker's game with an audit log (${rounds} rounds, seed ${runSee
     expect((await verifyLog(directory, head)).problems.map(({ code }) => code)).to.include("head");
   });
 
-  it("keeps what the server found as a record, also once the files are made right again", async () => {
+  it("a change that the server found stays recorded when the files are restored", async () => {
     const { header, groups } = parseLog(original);
     const directory = temporaryDirectory();
     writeLog(
@@ -146,7 +148,7 @@ describe(`the attacker's game with an audit log (${rounds} rounds, seed ${runSee
     );
   });
 
-  it("names the records that a crash has left without a checkpoint, and takes them for no problem", async () => {
+  it("verify lists the records that a crash left without a checkpoint, but reports no problem", async () => {
     const directory = temporaryDirectory();
     await runServer(directory, 20, "init");
     const { writer } = newWriter({ directory });
@@ -159,17 +161,11 @@ describe(`the attacker's game with an audit log (${rounds} rounds, seed ${runSee
   });
 });
 
-async function verifyLogOf(log: LogBytes) {
-  const directory = temporaryDirectory();
-  writeLog(directory, log);
-  return verifyLog(directory);
-}
-
 function isSame(log: LogBytes, other: LogBytes): boolean {
   return log.size === other.size && [...log].every(([file, bytes]) => other.get(file)?.equals(bytes) === true);
 }
 
-function pickOf<T>(choices: Readonly<Record<string, T>>, random: Random): readonly [name: string, choice: T] {
+function pickEntry<T>(choices: Readonly<Record<string, T>>, random: Random): readonly [name: string, choice: T] {
   const [first, ...others] = Object.entries(choices);
   if (first === undefined) throw new Error("there is no choice");
   return random.pick([first, ...others]);

@@ -95,7 +95,7 @@ const skilled: Readonly<Record<string, Manipulation>> = {
   }),
 };
 
-describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, function () {
+describe(`manipulated audit logs (${manipulations} manipulations, seed ${runSeed})`, function () {
   this.timeout(0);
   let original: LogBytes;
   let head: LogHead | null = null;
@@ -107,7 +107,7 @@ describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, funct
   });
 
   for (const [name, manipulate] of Object.entries({ ...crude, ...skilled })) {
-    it(`shows ${name}`, async () => {
+    it(`verify finds ${name}`, async () => {
       const random = new Random(runSeed);
       const rounds = Math.ceil(manipulations / (Object.keys(crude).length + Object.keys(skilled).length));
       for (let round = 0; round < rounds; round++) {
@@ -121,7 +121,7 @@ describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, funct
     });
   }
 
-  it("reveals a chain recomputed to the end by its checkpoints, without a head", async () => {
+  it("checkpoints reveal a chain that was recomputed to the end, without a head", async () => {
     const { header, groups } = parseLog(original);
     const lastCheckpoint = groups.findLastIndex(({ lines: [first = ""] }) => isCheckpoint(first));
     for (let group = 0; group < lastCheckpoint; group += 5) {
@@ -130,19 +130,19 @@ describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, funct
     }
   });
 
-  it("shows a file whose number is far away, with 1,000 problems at most", async () => {
+  it("verify reports at most 1,000 problems for a file whose number is far away", async () => {
     const { problems } = await verify(new Map(original).set(999_999_999_999, at(original, 1)), null);
     expect(problems).to.have.lengthOf(1_000);
   });
 
-  it("is not protected behind its last checkpoint, except by a head that is kept elsewhere", async () => {
+  it("a change after the last checkpoint is found only with a head that is kept elsewhere", async () => {
     const { header, groups } = parseLog(original);
     const forged = rebuilt(header, editRecord(groups, groups.length - 1));
     expect((await verify(forged, null)).problems).to.deep.equal([]);
     expect((await verify(forged, head)).problems.map(({ code }) => code)).to.deep.equal(["head"]);
   });
 
-  it("has no problem, wherever a crash cuts the file that is being written", async () => {
+  it("verify reports no problem, wherever a crash cuts the file that is being written", async () => {
     const random = new Random(runSeed);
     const last = at(original, original.size);
     for (let round = 0; round < manipulations / 4; round++) {

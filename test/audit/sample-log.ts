@@ -30,18 +30,18 @@ export type LogBytes = ReadonlyMap<number, Buffer>;
 
 const keyName = "AAAAAAAAAAAA";
 
-export const sign: Signer = async (text) => ({ key: keyName, mac: macOf(text) });
+export const sign: Signer = async (text) => ({ key: keyName, mac: computeMac(text) });
 
 export async function judge(checkpoints: readonly Checkpoint[]): Promise<CheckpointVerdict[]> {
-  return checkpoints.map(signedCheckpoint).map(verdictOf);
+  return checkpoints.map(signedCheckpoint).map(checkMac);
 }
 
-function verdictOf({ text, key, mac }: SignedCheckpoint): CheckpointVerdict {
+function checkMac({ text, key, mac }: SignedCheckpoint): CheckpointVerdict {
   if (key !== keyName) return "unknown";
-  return mac === macOf(text) ? "valid" : "wrong";
+  return mac === computeMac(text) ? "valid" : "wrong";
 }
 
-function macOf(text: string): string {
+function computeMac(text: string): string {
   return createHmac("sha256", "the test's key").update(text).digest("base64url");
 }
 
@@ -52,7 +52,7 @@ export function newWriter(options: Partial<WriterOptions> = {}): TestWriter {
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
   const writer = new AuditWriter({ clock: new FakeClock(), files: systemFiles, log, ...options, directory });
-  writer.setSigner(sign, (checkpoints) => Promise.resolve(checkpoints.map(verdictOf)));
+  writer.setSigner(sign, (checkpoints) => Promise.resolve(checkpoints.map(checkMac)));
   return { writer, directory, logged: () => lines.join("") };
 }
 

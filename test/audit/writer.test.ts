@@ -22,7 +22,7 @@ async function mustVerify(directory: string): Promise<Record<string, unknown>[]>
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ event }) => event !== undefined);
 }
 
-const pathsOf = (records: readonly Record<string, unknown>[]) =>
+const listPaths = (records: readonly Record<string, unknown>[]) =>
   records.filter(({ event }) => event === "get").map(({ path }) => path);
 
 /** Writes a log while the k-th file operation fails; returns false when there were fewer. */
@@ -39,7 +39,7 @@ async function survivesFailure(k: number, fault: Fault): Promise<boolean> {
   await writer.flush();
   const occurred = repair();
   await writer.close();
-  expect(pathsOf(await mustVerify(directory))).to.have.lengthOf(20);
+  expect(listPaths(await mustVerify(directory))).to.have.lengthOf(20);
   return occurred;
 }
 
@@ -95,7 +95,7 @@ describe("the audit log's writer", () => {
     await writer.close();
     const records = await mustVerify(directory);
     const gaps = records.filter(({ event }) => event === "gap");
-    const kept = pathsOf(records);
+    const kept = listPaths(records);
     expect(gaps.map(({ count }) => count)).to.deep.equal([602 - kept.length]);
     expect(writer.losses).to.deep.equal({ gaps: 1, records: 602 - kept.length });
     expect(kept.length).to.be.within(100, 102);
@@ -131,7 +131,7 @@ describe("the audit log's writer", () => {
       await writer.flush();
     }
     await writer.close();
-    expect(pathsOf(await mustVerify(directory))).to.have.lengthOf(100);
+    expect(listPaths(await mustVerify(directory))).to.have.lengthOf(100);
     expect(logged()).to.equal("");
   });
 
@@ -213,7 +213,7 @@ describe("the audit log's writer", () => {
       const { writer } = newWriter({ directory });
       writer.add(record(1000));
       await writer.close();
-      expect(pathsOf(await mustVerify(directory)).at(-1), `cut at ${end}`).to.equal("app/1000");
+      expect(listPaths(await mustVerify(directory)).at(-1), `cut at ${end}`).to.equal("app/1000");
       expect(readdirSync(directory)).to.have.lengthOf(original.size);
     }
   });
@@ -227,7 +227,7 @@ describe("the audit log's writer", () => {
     const { writer, logged } = newWriter({ directory });
     writer.add(record(1000));
     await writer.close();
-    expect(pathsOf(await mustVerify(directory)).at(-1)).to.equal("app/1000");
+    expect(listPaths(await mustVerify(directory)).at(-1)).to.equal("app/1000");
     expect(logged()).to.include('"audit-cut"');
   });
 

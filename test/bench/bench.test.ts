@@ -20,19 +20,19 @@ const longMs = 240_000;
 
 const status = { connections: 4, requests: [{ method: "GET" as const, path: "/v1/status" }] };
 
-describe("the benchmark's figures", () => {
-  it("are a median with its spread, in any order", () => {
+describe("figures of the benchmark", () => {
+  it("the spread of figures has their median, in any order", () => {
     expect(spreadAcross([3, 1, 2])).to.deep.equal({ median: 2, min: 1, max: 3 });
     expect(median([4, 1, 3, 2])).to.equal(2.5);
     expect(() => median([])).to.throw(RangeError);
   });
 
-  it("are compared round by round, without rounds that lack a figure", () => {
+  it("ratios compare figures round by round, and refuse rounds that lack one", () => {
     expect(ratios([2, 9], [1, 3])).to.deep.equal([2, 3]);
     expect(() => ratios([1], [1, 2])).to.throw(RangeError);
   });
 
-  it("stand in a table with their spread", () => {
+  it("the tables show each figure with its spread", () => {
     const outcome = {
       title: "a title",
       findings: [{ what: "speed", value: spreadAcross([0.25, 0.5, 1]), unit: "×" as const }],
@@ -41,7 +41,7 @@ describe("the benchmark's figures", () => {
     expect(markdownTable(outcome)).to.contain("| speed | 0.50 × | 0.25 to 1.00 |");
   });
 
-  it("are taken as the options say, which have to be valid", () => {
+  it("valid options select parts and rounds, and others are refused", () => {
     expect(readOptions(["--only", "put", "--rounds", "3"], ["get", "put"])).to.include({ rounds: 3 });
     expect(readOptions([], ["get", "put"], ["put"])?.only).to.deep.equal(["get"]);
     expect(readOptions(["--only", "put"], ["get", "put"], ["put"])?.only).to.deep.equal(["put"]);
@@ -56,7 +56,7 @@ describe("the benchmark", () => {
     needs(this, canMeasure(), "/proc");
   });
 
-  it("sends its whole schedule through a stall, and counts the wait of every request that was due in it", async () => {
+  it("the paced load sends its whole schedule through a stall, and counts the wait of every request", async () => {
     const server = await startTestServer();
     const subject = await startBare(Buffer.from("{}"), { server, headers: {} });
     const { pacer } = await startLoaders();
@@ -77,7 +77,7 @@ describe("the benchmark", () => {
     expect((await sendPaced(pacer, denied))[0]).to.include({ count: 10, failed: 10 });
   }).timeout(longMs);
 
-  it("measures real processes under a real load, thread by thread", async () => {
+  it("the benchmark measures real processes under a real load, thread by thread", async () => {
     const loaders = await startLoaders();
     const strongroom = await startStrongroom(temporaryDirectory());
     const bare = await startBare(Buffer.from("{}"), strongroom);
@@ -97,7 +97,7 @@ describe("the benchmark", () => {
     expect(found).to.include.members(["CPU a request, main thread, strongroom", "p99, of bare node:https's"]);
   }).timeout(longMs);
 
-  it("leaves no process and no file behind when it is interrupted", async () => {
+  it("an interrupted benchmark leaves no process and no file", async () => {
     const directory = temporaryDirectory();
     const main = fileURLToPath(new URL("../../bench/bench.js", import.meta.url));
     const child = spawn(node, [main, "--only", "put", "--rounds", "1000"], {

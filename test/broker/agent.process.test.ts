@@ -207,7 +207,7 @@ describe("the command line of the broker", () => {
       expect(answer.json).to.include({ code: "UNAUTHORIZED", reason: "revoked" });
     });
 
-    it("ends as run does when the program is not found, without a session", async () => {
+    it("returns 127 without a session when the program is not found", async () => {
       const { code, stderr } = await agent("--", "no-such-program");
       expect({ code, stderr }).to.deep.equal({
         code: 127,
@@ -284,7 +284,7 @@ describe("the command line of the broker", () => {
     });
   });
 
-  describe("an approval", () => {
+  describe("approvals of agent run", () => {
     before(async () => {
       const { server, upstream } = rig();
       await mustPut(server, "asked/key", { value });
@@ -292,7 +292,7 @@ describe("the command line of the broker", () => {
       mustSucceed(await send(server, { method: "PUT", path: "/v1/uses/asked/key", body: use }));
     });
 
-    it("lets the request continue, for as long as was decided", async () => {
+    it("an approval for the session lets later requests continue without a question", async () => {
       const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}`;
       const running = withAsked("sh", "-c", `curl -sS ${url}/1?secret=query; curl -sS ${url}/2`);
@@ -308,7 +308,7 @@ describe("the command line of the broker", () => {
       expect((await running).stdout).to.equal("GET /1?secret=query 0\nGET /2 0\n");
     });
 
-    it("refuses the request when a person says no", async () => {
+    it("a denied approval refuses the request", async () => {
       const { server, upstream } = rig();
       const running = withAsked("curl", "-sS", `https://localhost:${upstream.port}/no`);
       const { id } = await firstApproval();
@@ -317,7 +317,7 @@ describe("the command line of the broker", () => {
       expect(upstream.seen.some(({ url }) => url === "/no")).to.equal(false);
     });
 
-    it("is not given by keys that were typed before the question", async function () {
+    it("approve ignores keys that were typed before the question", async function () {
       needs(this, hasPython(), "Python");
       const { server, upstream } = rig();
       const url = `https://localhost:${upstream.port}/early`;

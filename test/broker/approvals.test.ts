@@ -5,7 +5,7 @@ import { shared } from "../../tools/rig/clean-up.js";
 import { type Json, mustPut, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
 
-describe("an approval", function () {
+describe("approvals", function () {
   this.timeout(60_000);
   const clock = new FakeClock();
   const rig = shared(async () => {
@@ -41,7 +41,7 @@ describe("an approval", function () {
     return { status: /^HTTP\/1.1 (\d+)/.exec(response)?.[1], wasAsked };
   }
 
-  it("for the session lasts as long as a binding that was changed since allows", async () => {
+  it("an approval for the session lasts as long as the changed binding allows", async () => {
     await rebind("session");
     const agent = await startAgent(rig().server);
     expect(await request(agent)).to.deep.equal({ status: "200", wasAsked: true });

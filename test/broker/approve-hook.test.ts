@@ -41,7 +41,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-describe("a hook that approves", function () {
+describe("approve --hook", function () {
   this.timeout(120_000);
   const rig = shared(start);
 
@@ -75,7 +75,7 @@ describe("a hook that approves", function () {
     };
   }
 
-  it("gets the request as one JSON object, and no token; exit 0 approves this one alone", async () => {
+  it("a hook gets one request as JSON, without a token, and approves only it with exit status 0", async () => {
     const { file, directory } = hook("cat > request; env > variables; exit 0");
     const { responses } = await ask("/a?b=c");
     const [listed] = await approvals();
@@ -102,7 +102,7 @@ describe("a hook that approves", function () {
     ["floods its output, reads nothing and approves", "head -c 50000000 /dev/zero; exit 0", 200],
   ];
   for (const [how, script, status, interpreter] of ways) {
-    it(`answers with ${status} when it ${how}`, async () => {
+    it(`a request gets ${status} when the hook ${how}`, async () => {
       const { responses } = await ask("/way");
       const { code } = await approve(["--once", "--hook", hook(script, interpreter).file]).ended;
       expect(code).to.equal(0);
@@ -110,7 +110,7 @@ describe("a hook that approves", function () {
     });
   }
 
-  it("as docs/reference/broker.md has it approves reads alone", async function () {
+  it("the hook in docs/reference/broker.md approves reads only", async function () {
     needs(this, hasPython(), "Python");
     const file = join(temporaryDirectory(), "only-reads.py");
     const page = blocksIn(readFileSync("docs/reference/broker.md", "utf8"));
@@ -121,7 +121,7 @@ describe("a hook that approves", function () {
     expect((await responses).map((response) => response.slice(9, 12))).to.deep.equal(["200", "403"]);
   });
 
-  it("is ended after 60 seconds with the programs that it started, which denies", async () => {
+  it("a hook and its child processes are killed after 60 seconds, and the request is refused", async () => {
     const clock = new FakeClock();
     const { file, directory } = hook("sleep 300 & echo $! > child; echo $$ > own; mv own parent; wait");
     const { responses } = await ask("/hang");
@@ -137,7 +137,7 @@ describe("a hook that approves", function () {
     await until(() => !pids.some(isAlive));
   });
 
-  it("runs at most 16 times at once, and for each of more requests", async () => {
+  it("hooks run at most 16 at a time, one for each waiting request", async () => {
     const { file, directory } = hook("echo >> started; until [ -e go ]; do sleep 0.1; done; exit 0");
     const targets = Array.from({ length: 10 }, (_, i) => `/many/${i}`);
     const asked = [await ask(...targets), await ask(...targets)];
@@ -155,7 +155,7 @@ describe("a hook that approves", function () {
     expect(started()).to.equal(20);
   });
 
-  it("ends with the command on a signal, and with a request that no longer waits", async () => {
+  it("a hook ends with the command on a signal, and with a request that no longer waits", async () => {
     const { file, directory } = hook("echo $$ > pid; exec sleep 300");
     const { responses } = await ask("/signal");
     const { io, sent, ended } = approve(["--hook", file]);
@@ -176,7 +176,7 @@ describe("a hook that approves", function () {
     await other.ended;
   });
 
-  it("is refused with --json or --notify, and when it is no program", async () => {
+  it("--hook with --json or --notify, or with a missing program, is refused", async () => {
     for (const [args, exit, says] of [
       [["--hook", "true", "--json"], 2, "cannot be used together"],
       [["--hook", "true", "--notify"], 2, "cannot be used together"],
@@ -189,11 +189,11 @@ describe("a hook that approves", function () {
   });
 });
 
-describe("approvals that need the passphrase", () => {
+describe("approval with the passphrase", () => {
   const rig = shared(() => start({ approveWith: "passphrase" }));
   const place = () => ({ STRONGROOM_HOME: rig().server.home, STRONGROOM_ADDRESS: rig().server.url });
 
-  it("ask for it three times at a terminal", async function () {
+  it("approve asks for the passphrase three times at a terminal", async function () {
     needs(this, hasPython(), "Python");
     const { server, at } = rig();
     const response = sendThrough(
@@ -216,7 +216,7 @@ describe("approvals that need the passphrase", () => {
     expect(await response).to.match(/^HTTP\/1\.1 200 /);
   });
 
-  it("take no hook: exit 2", async () => {
+  it("approve refuses --hook with exit code 2 when the server requires the passphrase", async () => {
     const io = stringIo({ env: environment(place()) });
     await runCommandLine(["approve", "--hook", "true"], io);
     expect(io.exitCode).to.equal(2);

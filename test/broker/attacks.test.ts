@@ -32,7 +32,7 @@ type Rig = {
   readonly free: Agent;
 };
 
-describe("under attack", () => {
+describe("attacks on the broker", () => {
   const rig = shared(async (): Promise<Rig> => {
     const bound = await startUpstream(["localhost"], (req, res) => {
       const status = req.url?.startsWith("/redirect")
@@ -74,10 +74,10 @@ describe("under attack", () => {
 
   const ok = (host: string) => `GET /ok HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-  describe("a credential is sent nowhere else", () => {
+  describe("hosts without a binding", () => {
     beforeEach(() => clear(rig()));
 
-    it("but to its host, where it goes", async () => {
+    it("the bound host gets the credential", async () => {
       const { agent, bound } = rig();
       expect(await sendThrough(agent, `localhost:${bound.port}`, ok(`localhost:${bound.port}`))).to.match(
         /^HTTP\/1.1 200 /,
@@ -135,7 +135,7 @@ describe("under attack", () => {
       ],
     ];
     for (const [what, of] of fronted) {
-      it(`by ${what}`, async () => {
+      it(`a request with ${what} gets no credential`, async () => {
         const { tunnel, name, host } = of(rig());
         const { agent } = rig();
         const opened = await openTunnel(agent, tunnel);
@@ -146,7 +146,7 @@ describe("under attack", () => {
       });
     }
 
-    it("by a tunnel to another host that names the bound one inside", async () => {
+    it("a tunnel to another host that names the bound one inside gets no credential", async () => {
       const { agent, free, bound, other } = rig();
       for (const place of [`localhost:${other.port}`, `127.0.0.1:${bound.port}`, "evil.test:443"])
         expect(await sendThrough(agent, place, ok(`localhost:${bound.port}`))).to.match(/^HTTP\/1.1 403 /);
@@ -166,14 +166,14 @@ describe("under attack", () => {
       "[::]",
     ];
     for (const spelling of spellings) {
-      it(`by the address ${spelling}, with --egress any`, async () => {
+      it(`the address ${spelling} gets no credential, with --egress any`, async () => {
         const { free, other } = rig();
         expect(await openTunnel(free, `${spelling}:${other.port}`)).to.match(/^HTTP\/1.1 40[03] /);
         mustHaveSent([]);
       });
     }
 
-    it("by a redirect to another host, port or scheme", async () => {
+    it("a redirect to another host, port or scheme gets no credential", async () => {
       const { agent, bound, other } = rig();
       const from = `https://localhost:${bound.port}/redirect`;
       for (const to of [
@@ -195,7 +195,7 @@ describe("under attack", () => {
       expect(other.seen).to.have.length(0);
     });
 
-    it("in cleartext, and by targets in absolute form", async () => {
+    it("requests in cleartext or with a target in absolute form get no credential", async () => {
       const { agent, bound, other } = rig();
       const own = proxyAuthorization(agent);
       const at = `localhost:${bound.port}`;
@@ -215,7 +215,7 @@ describe("under attack", () => {
       mustHaveSent([]);
     });
 
-    it("by a second request on the same connection", async () => {
+    it("a disallowed second request on the same connection gets no credential", async () => {
       const { agent, bound } = rig();
       const at = `localhost:${bound.port}`;
       const first = `GET /ok HTTP/1.1\r\nHost: ${at}\r\n\r\n`;
@@ -224,7 +224,7 @@ describe("under attack", () => {
       expect(bound.seen.map(({ url }) => url)).to.deep.equal(["/ok"]);
     });
 
-    it("by a header with which servers take a request for another one, where the binding limits them", async () => {
+    it("a limited binding refuses headers that override the method or the path", async () => {
       const { agent, bound } = rig();
       const at = `localhost:${bound.port}`;
       for (const header of [
@@ -241,7 +241,7 @@ describe("under attack", () => {
       mustHaveSent([]);
     });
 
-    it("by another spelling of a path, where the binding limits them", async () => {
+    it("a limited binding refuses ambiguous spellings of a path", async () => {
       const { agent, bound } = rig();
       const at = `localhost:${bound.port}`;
       for (const spelling of ["%c0%ae%c0%ae", "%u002e%u002e", ".%09.", "..%20", "..%3b", "..;", "%ef%bc%8e%ef%bc%8e"]) {
@@ -252,9 +252,9 @@ describe("under attack", () => {
     });
   });
 
-  describe("a credential is not repeated", () => {
+  describe("methods that repeat their request", () => {
     for (const method of ["TRACE", "TRACK", "trace"]) {
-      it(`by the method ${method}`, async () => {
+      it(`the method ${method} is refused, since its response would repeat the credential`, async () => {
         const { agent, bound } = rig();
         clear(rig());
         const at = `localhost:${bound.port}`;
@@ -265,7 +265,7 @@ describe("under attack", () => {
     }
   });
 
-  describe("a credential replaces every header of its name", () => {
+  describe("headers of the credential's name", () => {
     const sent: readonly (readonly [lines: readonly string[], others: readonly string[]])[] = [
       [["Authorization: Bearer own"], []],
       [["authorization: a", "AUTHORIZATION: b", "AuThOrIzAtIoN: c"], []],
@@ -282,7 +282,7 @@ describe("under attack", () => {
       ],
     ];
     for (const [lines, others] of sent) {
-      it(JSON.stringify(lines), async () => {
+      it(`the credential replaces every Authorization header in ${JSON.stringify(lines)}`, async () => {
         const { agent, bound } = rig();
         clear(rig());
         const at = `localhost:${bound.port}`;
@@ -307,7 +307,7 @@ describe("under attack", () => {
       "Connection: authorization",
     ];
     for (const line of invalid) {
-      it(`and refuses ${JSON.stringify(line)}`, async () => {
+      it(`the header ${JSON.stringify(line)} is refused`, async () => {
         const { agent, bound } = rig();
         clear(rig());
         const at = `localhost:${bound.port}`;
@@ -375,11 +375,11 @@ describe("under attack", () => {
     (host) => `-1\r\n\r\n${hidden(host)}`,
   ];
 
-  describe("a smuggled request", function () {
+  describe("request smuggling", function () {
     this.timeout(0);
     const heads = framings.flatMap((lines) => bodies.map((body) => ({ lines, body })));
 
-    it(`is refused or seen for what it is, in ${heads.length} heads and bodies`, async () => {
+    it(`${heads.length} ambiguous heads and bodies smuggle no request`, async () => {
       expect(heads).to.have.length.above(200);
       const { agent, bound } = rig();
       const at = `localhost:${bound.port}`;
@@ -413,8 +413,8 @@ describe("under attack", () => {
     }
   });
 
-  describe("an upstream that does not prove its name", () => {
-    it("gets nothing: another name in its certificate, an unknown root", async () => {
+  describe("upstream certificates", () => {
+    it("an upstream with another name in its certificate, or an unknown root, gets no request", async () => {
       const [named, unknown] = [await startUpstream(["evil.test"]), await startUpstream()];
       const server = await startWithBroker([named]);
       await mustPut(server, "app/key", { value });

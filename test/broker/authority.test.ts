@@ -66,7 +66,7 @@ describe("the certificate authority of a session", function () {
     }
   }
 
-  it("is not sent in a handshake, in which OpenSSL accepts no 1,000 long names", async () => {
+  it("the authority stays out of the handshake, where OpenSSL does not accept 1,000 long names", async () => {
     const hosts = Array.from({ length: 1_000 }, (_, i) => `api-${i}.${"x".repeat(60)}.example.com`);
     const authority = await SessionAuthority.make(hosts, Date.now());
     expect(await acceptedFor(authority, hosts[0] ?? "")).to.equal(`DNS:${hosts[0]}`);
@@ -88,7 +88,7 @@ describe("the certificate authority of a session", function () {
     ]);
   });
 
-  describe("of a server", () => {
+  describe("certificates of a server", () => {
     const rig = brokerRig();
     const agent = shared(async () => {
       const { server, upstream } = rig();
@@ -104,7 +104,7 @@ describe("the certificate authority of a session", function () {
       expect(permitted).to.include.members(["localhost", "api.github.com", "api.openai.com"]);
     });
 
-    it("is accepted for a host and for one below it", async () => {
+    it("clients accept a session's certificate for a host and for one below it", async () => {
       const { server, upstream } = rig();
       await mustPut(server, "below/key", { value: "x" });
       for (const host of ["localhost", "api.localhost"])
@@ -117,7 +117,7 @@ describe("the certificate authority of a session", function () {
       }
     });
 
-    it("is valid until the session ends, for 24 hours at least and 30 days at most", async () => {
+    it("a session's certificate expires with the session, after 24 hours at least and 30 days at most", async () => {
       const { server, upstream } = rig();
       const day = 86_400;
       for (const [ttlSeconds, seconds] of [

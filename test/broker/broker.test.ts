@@ -38,10 +38,10 @@ function output(command: string, args: readonly string[], env: NodeJS.ProcessEnv
   return new Promise((resolve) => execFile(command, args, options, (_error, out, problems) => resolve(out + problems)));
 }
 
-describe("a program that uses the broker", () => {
+describe("the broker", () => {
   const rig = brokerRig();
 
-  it("has the credential put into its requests, and never sees it", async () => {
+  it("the broker injects the credential, and the program never sees it", async () => {
     const { server, upstream } = rig();
     const agent = await startAgent(server);
     const url = `https://localhost:${upstream.port}`;
@@ -56,7 +56,7 @@ describe("a program that uses the broker", () => {
     expect(JSON.stringify(upstream.seen)).not.to.contain(agent.token);
   });
 
-  it("may use the route of a binding as its base URL, with the token as its key", async () => {
+  it("a binding's route works as a base URL with the token as API key", async () => {
     const { server, upstream } = rig();
     const { token, port } = await startAgent(server);
     const route = `http://127.0.0.1:${port}/r/up/v1/x?y=1`;
@@ -84,7 +84,7 @@ describe("a program that uses the broker", () => {
     expect(await output("curl", ["-sS", "--noproxy", "*", route])).to.contain("no token");
   });
 
-  it("streams bodies with a length, with chunks and after 100 Continue", async () => {
+  it("the broker streams bodies with a length, with chunks and after 100 Continue", async () => {
     const { server, upstream } = rig();
     const agent = await startAgent(server);
     const file = join(temporaryDirectory(), "body");
@@ -99,7 +99,7 @@ describe("a program that uses the broker", () => {
     );
   });
 
-  it("works unchanged with Python's strict verification, and with git", async () => {
+  it("Python's strict verification and git work unchanged", async () => {
     const { server, upstream } = rig();
     const { token, port, caFile } = await startAgent(server);
     const proxy = `http://x:${token}@127.0.0.1:${port}`;
@@ -129,7 +129,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     ["a path with an encoded slash", { paths: ["/v1/*"] }, "/v1/a%2Fb", [], "ambiguous"],
   ];
   for (const [rule, limits, target, args, says] of refusals) {
-    it(`is refused ${rule}`, async () => {
+    it(`${rule} is refused`, async () => {
       const { server, upstream } = rig();
       await mustPut(server, "limited/key", { value });
       await bind(server, "limited/key", { host: "localhost", port: upstream.port, private: true, ...limits });
@@ -146,7 +146,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     ["a chunk that is longer than its size", "5\r\nhello, world\r\n0\r\n\r\n"],
     ["trailers", "5\r\nhello\r\n0\r\nX: y\r\n\r\n"],
   ] as const) {
-    it(`is refused a body with ${rule}`, async () => {
+    it(`a body with ${rule} is refused`, async () => {
       const { server, upstream } = rig();
       const at = `localhost:${upstream.port}`;
       const head = `POST /ambiguous HTTP/1.1\r\nHost: ${at}\r\nTransfer-Encoding: chunked\r\n\r\n`;
@@ -158,7 +158,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     });
   }
 
-  it("is refused other hosts, private addresses and cleartext", async () => {
+  it("other hosts, private addresses and cleartext are refused", async () => {
     const { server, upstream } = rig();
     const agent = await startAgent(server, { allowHosts: ["127.0.0.1"] });
     expect(await curl(agent, "https://other.test/")).to.contain("403");
@@ -170,7 +170,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     expect(await curl(other, `https://localhost:${upstream.port}/`)).to.contain("private, loopback or link-local");
   });
 
-  it("is refused without a token, and with one that may not use secrets", async () => {
+  it("a missing token, and a token without the right to use secrets, are refused", async () => {
     const { server, upstream } = rig();
     const agent = await startAgent(server);
     const url = `https://localhost:${upstream.port}/`;
@@ -179,7 +179,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     expect(await curl({ ...agent, token }, url)).to.contain("403");
   });
 
-  it("is refused with the root token, as the proxy's password and as the key of a route", async () => {
+  it("the root token is refused as the proxy's password and as the key of a route", async () => {
     const { server, upstream } = rig();
     const [agent, seen] = [{ ...(await startAgent(server)), token: server.token }, upstream.seen.length];
     expect(await curl(agent, `https://localhost:${upstream.port}/root`)).to.contain("403");
@@ -189,7 +189,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     expect(upstream.seen).to.have.length(seen);
   });
 
-  it("has its session's token alone through the relay of a sandbox, which no request of its own changes", async () => {
+  it("the relay of a sandbox accepts only its session's token", async () => {
     const { server, upstream } = rig();
     await mustPut(server, "relayed/key", { value });
     await bind(server, "relayed/key", { host: "localhost", port: upstream.port, private: true, name: "relayed" });
@@ -218,7 +218,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     expect(await curl(other, `https://${at}/beside`)).to.contain("GET /beside"); // nobody is locked out
   });
 
-  it("cannot read anything with its token", async () => {
+  it("an agent's token reads nothing of the vault", async () => {
     const { server } = rig();
     const { token } = await startAgent(server);
     for (const path of ["/v1/secrets/app/key", "/v1/secrets", "/v1/uses", "/v1/uses/app/key", "/v1/tokens"]) {
@@ -226,7 +226,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
     }
   });
 
-  it("gets 503 while the vault is locked, and 407 once its token is revoked", async () => {
+  it("a locked vault gives 503, and a revoked token 407", async () => {
     const upstream = await startUpstream();
     const { server } = await startBound(upstream);
     const agent = await startAgent(server);

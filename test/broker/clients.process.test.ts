@@ -35,7 +35,7 @@ type Rig = {
   readonly repository: string;
 };
 
-describe("through the broker", () => {
+describe("clients of the broker", () => {
   const rig = shared(async (): Promise<Rig> => {
     const repository = makeRepository();
     const upstream = await startUpstream(["localhost"], (req, res) => answer(req, res));
@@ -213,7 +213,7 @@ describe("through the broker", () => {
   describe("programs as they are", function () {
     this.timeout(0);
 
-    it("curl, also with --http2, a chunked upload and a long stream both ways", async () => {
+    it("curl works, also with --http2, a chunked upload and a long stream in both directions", async () => {
       const { at } = rig();
       const file = join(temporaryDirectory(), "body");
       writeFileSync(file, Buffer.alloc(streamBytes, "y"));
@@ -224,14 +224,14 @@ curl -sSf ${at}/big | wc -c`;
       expect(stdout, stderr).to.equal(`GET /a 0\n1.1\nPUT /up ${streamBytes}\n${streamBytes}\n`);
     });
 
-    it("git clones behind Basic authentication", async () => {
+    it("git clones with Basic authentication", async () => {
       const clone = join(temporaryDirectory(), "clone");
       const { code, stderr } = await agent("git/", ["git", "clone", "-q", `${rig().at}/r.git`, clone]);
       expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
       expect(existsSync(join(clone, "file"))).to.equal(true);
     });
 
-    it("Python's urllib, and requests where it is installed", async function () {
+    it("Python's urllib works, and requests where it is installed", async function () {
       const { at } = rig();
       const urllib = `import urllib.request as u; print(u.urlopen("${at}/py", data=b"abc").read().decode())`;
       expect((await agent("app/", ["python3", "-c", urllib])).stdout).to.contain("POST /py 3");
@@ -245,7 +245,7 @@ curl -sSf ${at}/big | wc -c`;
       return undefined;
     });
 
-    it("events arrive one by one", async () => {
+    it("server-sent events arrive one by one", async () => {
       const python = `import urllib.request, time
 r = urllib.request.urlopen("${rig().at}/sse"); t = []
 for line in r:
@@ -255,14 +255,14 @@ print("apart" if t[2] - t[0] > 0.03 else "together")`;
       expect(stdout, stderr).to.equal("data: 0\ndata: 1\ndata: 2\napart\n");
     });
 
-    it("a WebSocket, opened by curl's upgrade", async () => {
+    it("curl's upgrade opens a WebSocket", async () => {
       const script = `(printf 'x'; sleep 1) | curl -sS --http1.1 -N -m 5 -H 'Connection: Upgrade' -H 'Upgrade: websocket' \\
 -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' -D - -o /dev/null ${rig().at}/ws || true`;
       const { stdout } = await agent("app/", ["sh", "-c", script]);
       expect(stdout).to.contain("101 Switching Protocols").and.contain("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     });
 
-    it("Node's fetch and WebSocket, from 22.21 on", async function () {
+    it("Node's fetch and WebSocket work from 22.21 on", async function () {
       const node = fetchNode();
       needs(this, node !== null, "Node 22.21");
       const { at } = rig();
@@ -285,7 +285,7 @@ socket.onerror = ({ error }) => { console.log(error); process.exit(1); };`;
       needs(this, isLong, "STRONGROOM_CLIENTS");
     });
 
-    it("Go", async function () {
+    it("a Go program works", async function () {
       const { named } = rig();
       needs(this, has("go", "version"), "go");
       needs(this, named !== null, "a host name of this machine on the loopback");
@@ -310,7 +310,7 @@ func main() {
       return undefined;
     });
 
-    it("gh", async function () {
+    it("gh works", async function () {
       const { named } = rig();
       needs(this, has("gh", "--version"), "gh");
       needs(this, named !== null, "a host name of this machine on the loopback");
@@ -319,7 +319,7 @@ func main() {
       return undefined;
     });
 
-    it("the fetch of any Node, with undici's agent", async () => {
+    it("the fetch of any Node works with undici's agent", async () => {
       const directory = temporaryDirectory();
       execFileSync("npm", ["install", "--no-audit", "--no-fund", "--prefix", directory, "undici@6"], {
         stdio: "ignore",
@@ -334,7 +334,7 @@ func main() {
       expect(stdout, stderr).to.equal("GET /node 0\n\n");
     });
 
-    it("the SDKs of Anthropic and OpenAI from npm, by base URL", async () => {
+    it("the npm SDKs of Anthropic and OpenAI work by base URL", async () => {
       const directory = temporaryDirectory();
       mkdirSync(join(directory, "node_modules"));
       execFileSync(
@@ -362,7 +362,7 @@ const load = (name) => require(require.resolve(name, { paths: [process.cwd()] })
       }
     });
 
-    it("strongroom mcp from its packages, called by the SDK's client", async () => {
+    it("strongroom mcp works from its packages, called by the SDK's client", async () => {
       const directory = temporaryDirectory();
       const npm = (cwd: string, ...args: readonly string[]) =>
         execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
@@ -384,7 +384,7 @@ const load = (name) => require(require.resolve(name, { paths: [process.cwd()] })
       expect(JSON.stringify(content)).to.contain("HTTP 200").and.contain("GET /mcp 0");
     });
 
-    it("the SDKs of Anthropic and OpenAI, requests and httpx from PyPI", async () => {
+    it("the PyPI packages anthropic, openai, requests and httpx work", async () => {
       const directory = temporaryDirectory();
       execFileSync("python3", ["-m", "venv", directory], { stdio: "ignore" });
       const python = join(directory, "bin", "python");

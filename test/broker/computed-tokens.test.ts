@@ -70,7 +70,7 @@ type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly 
 const clock = new ShiftedClock();
 const disk = failingFiles();
 
-describe("an access token that is computed from a secret", () => {
+describe("computed access tokens", () => {
   const rig = shared(async (): Promise<Rig> => {
     const provider = new Provider();
     provider.now = () => clock.now();
@@ -101,13 +101,13 @@ describe("an access token that is computed from a secret", () => {
     return rig().upstream.seen.findLast(({ url }) => url === "/x")?.headers["authorization"] as string | undefined;
   }
 
-  describe("an app of GitHub at the broker", () => {
+  describe("GitHub apps", () => {
     const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const pem = (type: "pkcs1" | "pkcs8") => privateKey.export({ type, format: "pem" }).toString();
     const app = { appId: "12345", installation: 67 };
 
     for (const type of ["pkcs1", "pkcs8"] as const) {
-      it(`is proved by a JWT that jose verifies, with a key of ${type}, and sends the token as Bearer`, async () => {
+      it(`a GitHub app with a key of ${type} sends a JWT that jose verifies, and gets a Bearer token`, async () => {
         const agent = await prepare(`github/${type}`, pem(type), { githubApp: app });
         expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
         const { provider, upstream } = rig();
@@ -122,7 +122,7 @@ describe("an access token that is computed from a secret", () => {
       });
     }
 
-    it("shares one token between its bindings, and one exchange between requests that wait", async () => {
+    it("bindings of one GitHub app share a token, and waiting requests share an exchange", async () => {
       const api = `https://localhost:${rig().upstream.port}/api/v3`;
       const githubApp = { ...app, api };
       const git = { host: "127.0.0.1", githubApp, basic: "x-access-token" };
@@ -136,7 +136,7 @@ describe("an access token that is computed from a secret", () => {
       expect(lastCredential()).to.equal(`Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`);
     });
 
-    it("gets another token 5 minutes before the end of the last one, and after a lock, a put and a change of the binding", async () => {
+    it("a GitHub app gets a new token 5 minutes before expiry, after a lock, a put and a changed binding", async () => {
       const { server, provider, upstream } = rig();
       const agent = await prepare("github/life", pem("pkcs8"), { githubApp: app });
       const exchanges = async () => {
@@ -159,14 +159,14 @@ describe("an access token that is computed from a secret", () => {
       expect(await exchanges()).to.equal(5);
     });
 
-    it("is refused with 400 where the value is no private key", async () => {
+    it("a GitHub app whose value is no private key gets 400", async () => {
       const agent = await prepare("github/none", "no key", { githubApp: app });
       expect(await call(agent)).to.match(/^HTTP\/1\.1 400 .*not an RSA private key in PEM/s);
       expect(rig().provider.requests).to.deep.equal([]);
     });
   });
 
-  describe("a refresh token at the broker", () => {
+  describe("refresh tokens", () => {
     const oauth = () => ({
       tokenUrl: `https://localhost:${rig().upstream.port}/token`,
       clientId: "my client",
@@ -180,7 +180,7 @@ describe("an access token that is computed from a secret", () => {
       return { ...JSON.parse(String(found["value"])), version: found["version"] };
     }
 
-    it("is refreshed once for 50 requests, and its successor is a version of the secret", async () => {
+    it("50 requests exchange a refresh token once, and store its successor as a new version", async () => {
       const agent = await prepare("oauth/once", secret(), { oauth: oauth() });
       const { provider } = rig();
       const before = provider.valid;
@@ -197,7 +197,7 @@ describe("an access token that is computed from a secret", () => {
       expect(provider.requests).to.have.length(2);
     });
 
-    it("goes with the client's secret by Basic, both form-encoded", async () => {
+    it("the client's id and secret are form-encoded and sent by Basic authentication", async () => {
       const agent = await prepare("oauth/basic", secret({ clientSecret: "p:w/ü" }), { oauth: oauth() });
       expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
       const [{ body = "", authorization = "" } = {}] = rig().provider.requests;
@@ -206,7 +206,7 @@ describe("an access token that is computed from a secret", () => {
       expect(body).not.to.contain("client_id");
     });
 
-    it("that is not valid is said to a person, and not sent again until the secret changes", async () => {
+    it("an invalid refresh token asks for a login, and is not sent again until the secret changes", async () => {
       const { server, provider } = rig();
       const agent = await prepare("oauth/ended", secret({ refreshToken: "old" }), { oauth: oauth() });
       const answers = [await call(agent), await call(agent)];
@@ -232,7 +232,7 @@ describe("an access token that is computed from a secret", () => {
       expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
     });
 
-    it("that is stored while an exchange refuses the one before is used, and no person is asked", async () => {
+    it("a refresh token that is stored during a failing exchange is used, without a request for a login", async () => {
       const { server, provider } = rig();
       const agent = await prepare("oauth/replaced", secret({ refreshToken: "old" }), { oauth: oauth() });
       provider.lie = (_req, _body, res) => {
@@ -245,7 +245,7 @@ describe("an access token that is computed from a secret", () => {
       expect(mustSucceed(await send(server, { path: "/v1/status" }))["reauthorize"]).to.equal(undefined);
     });
 
-    it("that cannot be stored is kept, gives 503, and is stored at the next request", async () => {
+    it("a refresh token that cannot be stored is kept in memory with 503, and stored at the next request", async () => {
       const { provider, upstream } = rig();
       const agent = await prepare("oauth/full", secret(), { oauth: oauth() });
       const seen = upstream.seen.filter(({ url }) => url === "/x").length;
@@ -259,7 +259,7 @@ describe("an access token that is computed from a secret", () => {
       expect(await stored("oauth/full")).to.include({ refreshToken: provider.valid, version: 2 });
     });
 
-    it("that is issued while the vault locks and unlocks is a version of the secret", async () => {
+    it("a refresh token that is issued while the vault locks and unlocks is stored as a version", async () => {
       const { server, provider } = rig();
       const agent = await prepare("oauth/locked", secret(), { oauth: oauth() });
       provider.lie = (_req, _body, res) => {
@@ -273,7 +273,7 @@ describe("an access token that is computed from a secret", () => {
       expect(await stored("oauth/locked")).to.include({ refreshToken: "issued-during-a-lock", version: 2 });
     });
 
-    it("that the endpoint of one host refuses is sent to the endpoint of another", async () => {
+    it("a refresh token that one host's endpoint refuses is sent to another host's endpoint", async () => {
       const { provider } = rig();
       const refused = { host: "127.0.0.1", oauth: { ...oauth(), scope: "refused" } };
       const agent = await prepare("oauth/hosts", secret(), { oauth: oauth() }, refused);
@@ -288,13 +288,13 @@ describe("an access token that is computed from a secret", () => {
       expect(await waiting).to.match(/^HTTP\/1\.1 200 /);
     });
 
-    it("is missing until one is stored, which the answer says without an exchange", async () => {
+    it("a missing refresh token asks for a login without an exchange", async () => {
       const agent = await prepare("oauth/missing", "{}", { oauth: oauth() });
       expect(await call(agent)).to.contain('"code":"reauthorize"');
       expect(rig().provider.requests).to.deep.equal([]);
     });
 
-    it("is not sent before a person has approved the request", async () => {
+    it("a refresh token is not sent before the request is approved", async () => {
       const { server } = rig();
       const agent = await prepare("oauth/asks", secret(), { oauth: oauth(), ask: "request" });
       const answer = call(agent);
@@ -340,7 +340,7 @@ describe("an access token that is computed from a secret", () => {
       fails: (_req, _body, res) => json(res, 500, {}),
     };
     for (const [what, lie] of Object.entries(lies)) {
-      it(`gives 502 where the endpoint ${what}, and is sent again at the next request`, async () => {
+      it(`a request gets 502 where the token endpoint ${what}, and its refresh token is sent again`, async () => {
         const { provider, upstream } = rig();
         const agent = await prepare("oauth/lies", secret(), { oauth: oauth() });
         provider.lie = lie;
@@ -355,7 +355,7 @@ describe("an access token that is computed from a secret", () => {
       });
     }
 
-    it("is exchanged for a token that goes to the bound host alone, whatever the response names", async () => {
+    it("an access token goes only to the bound host, whatever the token response names", async () => {
       const { provider, upstream } = rig();
       const agent = await prepare("oauth/elsewhere", secret(), { oauth: oauth() });
       const elsewhere = `https://127.0.0.1:${upstream.port}`;
@@ -369,7 +369,7 @@ describe("an access token that is computed from a secret", () => {
       expect(await call(agent, "127.0.0.1")).to.match(/^HTTP\/1\.1 403 |^$/);
     });
 
-    it("takes its access token with it when its secret is deleted", async () => {
+    it("the deletion of a secret also deletes its access token", async () => {
       const { server, provider } = rig();
       const agent = await prepare("oauth/deleted", secret(), { oauth: oauth() });
       expect(await call(agent)).to.match(/^HTTP\/1\.1 200 /);
@@ -381,7 +381,7 @@ describe("an access token that is computed from a secret", () => {
       expect(provider.requests).to.have.length(1);
     });
 
-    it("is not sent to a private address unless the binding says so", async () => {
+    it("a refresh token is not sent to a private address unless the binding allows it", async () => {
       const agent = await prepare("oauth/private", secret(), {
         oauth: oauth(),
         private: false,

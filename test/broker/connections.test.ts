@@ -25,14 +25,14 @@ import { vault, withPort } from "../../tools/rig/vault-client.js";
 type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly at: string };
 
 /** A child token of an agent's, which it can make itself. */
-async function childOf(server: TestServer, agent: Agent): Promise<Agent> {
+async function createChild(server: TestServer, agent: Agent): Promise<Agent> {
   const made = await vault(withPort(server), "POST", "auth/token/create", { token: agent.token });
   const token: string = made.json.auth.client_token;
   const { certificate } = mustSucceed(await send(server, { path: "/v1/broker", token }));
   return { ...agent, token, certificate: String(certificate) };
 }
 
-describe("a program's connection", () => {
+describe("connections and approvals", () => {
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();
     const server = await startWithBroker([upstream], { vaultPort: 0, brokerLimits: { headMs: 300 } });
@@ -71,7 +71,7 @@ describe("a program's connection", () => {
     ["sends nothing", ""],
     ["begins a head and does not end it", "CONNECT localhost:443 HTTP/1.1\r\nHost: "],
   ] as const) {
-    it(`is closed when it ${what}`, async () => {
+    it(`a connection that ${what} is closed`, async () => {
       const { brokerPort } = rig().server;
       const socket = connect(Number(brokerPort), "127.0.0.1");
       later(() => void socket.destroy());
@@ -81,7 +81,7 @@ describe("a program's connection", () => {
     });
   }
 
-  it("is closed when a head in its tunnel does not end", async () => {
+  it("a connection with an unfinished head in its tunnel is closed", async () => {
     const { server, at } = rig();
     const agent = await startAgent(server);
     const opened = await openTunnel(agent, at);
@@ -92,7 +92,7 @@ describe("a program's connection", () => {
     await once(secure, "close");
   });
 
-  it("that asks is shown whole: target, port and program, and a long query by its hash", async () => {
+  it("an approval shows target, port and program, and a long query by its hash", async () => {
     const { server, upstream, at } = rig();
     const agent = await startAgent(server);
     const [short, long] = [`/shown?${"q=%41&".repeat(170)}`, `/shown?${"q".repeat(1025)}`];
@@ -119,7 +119,7 @@ describe("a program's connection", () => {
     await Promise.all(asked);
   });
 
-  it("that asks is refused before a person is asked when a header names another method", async () => {
+  it("a header that overrides the method is refused before an approval is requested", async () => {
     const { server, at } = rig();
     const head = `GET /header HTTP/1.1\r\nHost: ${at}\r\nX-HTTP-Method-Override: DELETE\r\n\r\n`;
     expect(await sendThrough(await startAgent(server), at, head)).to.match(
@@ -128,7 +128,7 @@ describe("a program's connection", () => {
     expect(await approvals()).to.deep.equal([]);
   });
 
-  it("that is closed before its request is approved sends nothing", async () => {
+  it("a connection that closes before its request is approved sends nothing", async () => {
     const { server, upstream, at } = rig();
     const agent = await startAgent(server);
     const opened = await openTunnel(agent, at);
@@ -146,18 +146,18 @@ describe("a program's connection", () => {
     expect(upstream.seen.map(({ url }) => url)).to.deep.equal(["/after"]);
   });
 
-  it("can wait for approval with 15 others of its token and of its child tokens, and with any number of other tokens", async () => {
+  it("16 requests of a token and its child tokens wait for approval, next to those of other tokens", async () => {
     const { server, upstream, at } = rig();
     upstream.seen.length = 0;
     const [greedy, other] = [await startAgent(server), await startAgent(server)];
-    const child = await childOf(server, greedy);
-    const grandchild = await childOf(server, child);
+    const child = await createChild(server, greedy);
+    const grandchild = await createChild(server, child);
     const targets = Array.from({ length: 16 }, (_, i) => `/greedy/${i}`);
     const asked = targets.map((target, i) =>
       sendThrough([greedy, child, grandchild][i % 3] ?? child, at, get(at, target)),
     );
     await waiting(...targets);
-    for (const one of [greedy, child, grandchild, await childOf(server, grandchild)])
+    for (const one of [greedy, child, grandchild, await createChild(server, grandchild)])
       expect(await sendThrough(one, at, get(at, "/greedy/17"))).to.match(/^HTTP\/1.1 403 .*too many requests/s);
     const answered = sendThrough(other, at, get(at, "/other"));
     await decide(["/other"], true);
@@ -168,7 +168,7 @@ describe("a program's connection", () => {
   });
 });
 
-describe("connections at the broker's port", () => {
+describe("limits of connections", () => {
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();
     return startBound(upstream, {}, { vaultPort: 0, brokerLimits: { connections: 40 } });
@@ -181,7 +181,7 @@ describe("connections at the broker's port", () => {
     return once(socket, "connect").then(() => socket);
   }
 
-  it("leave three quarters to those with a token: the oldest without one makes room", async () => {
+  it("the oldest connection without a token makes room for those with one", async () => {
     const { server, at } = rig();
     const agent = await startAgent(server);
     const [oldest, ...others] = await Promise.all(Array.from({ length: 10 }, () => connected(agent.port)));
@@ -197,10 +197,10 @@ describe("connections at the broker's port", () => {
     for (const socket of others) socket.destroy();
   });
 
-  it("of a token and its child tokens are at most 64, or half of all", async () => {
+  it("a token and its child tokens have at most 64 connections, or half of all", async () => {
     const { server, at } = rig();
     const [agent, other] = [await startAgent(server), await startAgent(server)];
-    const child = await childOf(server, agent);
+    const child = await createChild(server, agent);
     const tunnels = [];
     for (let n = 0; n < 15; n++) tunnels.push(await openTunnel(n % 2 === 0 ? agent : child, at));
     expect(tunnels.filter((tunnel) => typeof tunnel === "string")).to.deep.equal([]);
@@ -218,7 +218,7 @@ describe("connections at the broker's port", () => {
     while (typeof again === "string") again = await openTunnel(agent, at); // the broker sees the end a little later
   });
 
-  it("end when they carry nothing", async () => {
+  it("an idle connection is closed", async () => {
     const { upstream, at } = rig();
     const { server } = await startBound(upstream, {}, { brokerLimits: { idleMs: 200 } });
     const agent = await startAgent(server);

@@ -58,7 +58,7 @@ curl -sS https://example.org/ 2>&1 | tail -n 1
 
 const served = /^GET \/curl 0\nGET \/node 0\nGET \/proxy 0\nno network\ncurl: .* 403\n$/;
 
-describe("a program without a network", function () {
+describe("programs without a network", function () {
   this.timeout(timeout);
   const rig = shared(async (): Promise<Rig> => {
     const home = temporaryDirectory();
@@ -86,7 +86,7 @@ describe("a program without a network", function () {
     ["Python", "relay.py", "python3"],
     ["socat", "relay.sh", "sh"],
   ] as const) {
-    it(`uses secrets in unshare -n through the relay in ${language}`, async function () {
+    it(`a program in unshare -n uses secrets through the relay in ${language}`, async function () {
       needs(
         this,
         works("unshare", "-rn", "--pid", "--fork", "ip", "link", "set", "lo", "up"),
@@ -109,7 +109,7 @@ describe("a program without a network", function () {
     });
   }
 
-  it("uses secrets in the dev container, which has nothing else of the owner's home", async function () {
+  it("a program in the dev container uses secrets, and sees nothing else of the owner's home", async function () {
     const network = ["--unshare-net", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"];
     needs(this, works("bwrap", ...network, "curl", "--version"), "bubblewrap, namespaces and curl");
     needs(this, works("python3", "--version") && works("bash", "--version"), "Python and bash");
@@ -142,7 +142,7 @@ describe("a program without a network", function () {
     mustHaveCredentials();
   });
 
-  it("gets quoted variables without a setting of ours, certificates that all can read, and an end", async () => {
+  it("agent env prints quoted variables, readable certificates and how to end the session", async () => {
     const { socket, server } = rig();
     const flags = ["--use", "/", "--ttl", "1h", "--placeholder", "GH_TOKEN", "--socket", socket];
     const { stdout, stderr } = await agentEnv(...flags);
@@ -163,7 +163,7 @@ describe("a program without a network", function () {
     expect(readdirSync(join(socket, ".."))).not.to.include(name);
   });
 
-  it("gets no session where the broker does not listen, or nothing is bound", async () => {
+  it("agent env makes no session where the broker does not listen, or nothing is bound", async () => {
     const { socket, server } = rig();
     const before = mustSucceed(await send(server, { path: "/v1/tokens" }))["tokens"];
     const other = join(temporaryDirectory(), "none.sock");

@@ -21,15 +21,15 @@ const [a, b] = ["app/a", "app/b"] as const;
 
 type Rows = Readonly<Record<string, Buffer>>;
 
-describe("rows of a database, edited or exchanged", function () {
+describe("bindings in a database", function () {
   this.timeout(0);
   before(function () {
     needsPostgres(this);
   });
 
-  it("send no secret to a host that it was not bound to, and no new value to a former one", async () => {
-    const [former, ofA, ofB] = [await startUpstream(), await startUpstream(), await startUpstream()];
-    const upstreams = [former, ofA, ofB];
+  it("edited or exchanged rows send no secret to another host, and no new value to a former one", async () => {
+    const [former, hostA, hostB] = [await startUpstream(), await startUpstream(), await startUpstream()];
+    const upstreams = [former, hostA, hostB];
     const cluster = await startPostgres();
     const database = await cluster.database();
     const start = () =>
@@ -44,13 +44,13 @@ describe("rows of a database, edited or exchanged", function () {
     await mustInit(server);
     await mustPut(server, a, { value: "first-of-a" });
     await bind(server, a, place(former));
-    const { [a]: older = Buffer.alloc(0) } = await rowsOf(cluster, database);
+    const { [a]: older = Buffer.alloc(0) } = await readRows(cluster, database);
     mustSucceed(await send(server, { method: "DELETE", path: `/v1/uses/${a}?host=localhost` }));
     await mustPut(server, a, { value: "second-of-a" });
-    await bind(server, a, place(ofA));
+    await bind(server, a, place(hostA));
     await mustPut(server, b, { value: "only-of-b" });
-    await bind(server, b, place(ofB));
-    const rows = await rowsOf(cluster, database);
+    await bind(server, b, place(hostB));
+    const rows = await readRows(cluster, database);
     const [blobA = Buffer.alloc(0), blobB = Buffer.alloc(0)] = [rows[a], rows[b]];
 
     /** Each edit, and what the three upstreams may see at most. */
@@ -83,7 +83,7 @@ function place({ port }: Upstream): object {
   return { host: "localhost", port, private: true };
 }
 
-async function rowsOf(cluster: TestPostgres, database: string): Promise<Rows> {
+async function readRows(cluster: TestPostgres, database: string): Promise<Rows> {
   const rows = await cluster.sql(database, "SELECT path, encode(blob, 'hex') AS blob FROM strongroom.secret");
   return Object.fromEntries(rows.map(({ path, blob }) => [String(path), Buffer.from(String(blob), "hex")]));
 }

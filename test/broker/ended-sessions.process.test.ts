@@ -16,7 +16,7 @@ import { closedGate } from "../support/latch.js";
 
 type Gate = { readonly socket: string; readonly reached: Promise<void>; readonly open: () => void };
 
-describe("a command that makes a token for a while", function () {
+describe("commands with a temporary token", function () {
   this.timeout(60_000);
   const servers = brokerRig({ socket: null });
   before(function () {
@@ -65,7 +65,7 @@ describe("a command that makes a token for a while", function () {
     ["SIGINT", ["ssh-agent"], '"ssh-agent-'],
   ];
   for (const [signal, args, token] of rows) {
-    it(`revokes it when ${signal} ends ${args.slice(0, 2).join(" ")} before it has it`, async () => {
+    it(`${args.slice(0, 2).join(" ")} revokes a token that arrives after ${signal}`, async () => {
       const { server } = servers();
       const gate = await startGate(token);
       const { child } = start(server, args, {
@@ -81,7 +81,7 @@ describe("a command that makes a token for a while", function () {
     });
   }
 
-  it("revokes it when its output has no reader", async () => {
+  it("agent run revokes its token when its output has no reader", async () => {
     const { server } = servers();
     const gate = await startGate('"agent-');
     const { child } = start(server, agent, {
@@ -96,7 +96,7 @@ describe("a command that makes a token for a while", function () {
     expect(await tokens(server)).to.deep.equal([]);
   });
 
-  it("revokes that of an agent for ssh which cannot start in the background", async () => {
+  it("ssh-agent revokes its token when it cannot start in the background", async () => {
     const { server } = servers();
     const gate = await startGate("nothing is held");
     const { code, stderr } = await strongroom(server, ["ssh-agent", "--socket", "/nowhere/agent"], {
@@ -106,7 +106,7 @@ describe("a command that makes a token for a while", function () {
     expect(await tokens(server)).to.deep.equal([]);
   });
 
-  it("revokes it when the client of mcp closes the input and sends signals at once", async () => {
+  it("mcp revokes its token when its client closes the input and sends signals immediately", async () => {
     const { server } = servers();
     const gate = await startGate('"agent-');
     const given = { STRONGROOM_HOME: server.home, STRONGROOM_SOCKET: gate.socket, STRONGROOM_TOKEN: server.token };

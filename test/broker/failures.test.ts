@@ -89,8 +89,8 @@ function received(socket: Socket, wanted: string): Promise<string> {
   });
 }
 
-describe("while the vault is locked", () => {
-  it("a running stream continues, and new requests get 503", async () => {
+describe("the broker of a locked vault", () => {
+  it("a running stream continues after a lock, and new requests get 503", async () => {
     const stream = eventStream();
     const rig = await start(stream.handle);
     const socket = await openStream(rig);
@@ -98,7 +98,7 @@ describe("while the vault is locked", () => {
     const first = received(socket, "data: 1\n\n");
     events.write("data: 1\n\n");
     expect(await first).to.contain("HTTP/1.1 200 ");
-    expect(await usesOf(rig.server), "recorded while the stream runs").to.deep.equal([
+    expect(await listUses(rig.server), "recorded while the stream runs").to.deep.equal([
       "use-begin undefined",
       "use 200",
     ]);
@@ -113,7 +113,7 @@ describe("while the vault is locked", () => {
     expect(rig.upstream.seen).to.have.length(1);
   });
 
-  it("a connection that was opened before gets 503 for its next request", async () => {
+  it("a connection that was opened before a lock gets 503 for its next request", async () => {
     const rig = await start();
     const opened = await openTunnel(rig.agent, rig.at);
     if (typeof opened === "string") throw new Error(opened);
@@ -130,14 +130,14 @@ describe("while the vault is locked", () => {
 });
 
 /** Events and statuses of the uses in the audit log. */
-async function usesOf(server: TestServer): Promise<readonly string[]> {
+async function listUses(server: TestServer): Promise<readonly string[]> {
   const { records } = mustSucceed(await send(server, { path: "/v1/audit" })) as { readonly records: Json[] };
   const uses = records.filter(({ event }) => String(event).startsWith("use") && event !== "use-change");
   return uses.map(({ event, status }) => `${event} ${status}`);
 }
 
-describe("a use that gets no response", () => {
-  it("is recorded before it ends", async () => {
+describe("the broker's audit records", () => {
+  it("a use without a response is recorded before it ends", async () => {
     let arrive = () => {};
     const arrived = new Promise<void>((resolve) => {
       arrive = resolve;
@@ -145,15 +145,15 @@ describe("a use that gets no response", () => {
     const rig = await start((_req, _res) => arrive());
     const hanging = sendThrough(rig.agent, rig.at, ok(rig.at));
     await arrived;
-    expect(await usesOf(rig.server)).to.deep.equal(["use-begin undefined"]);
+    expect(await listUses(rig.server)).to.deep.equal(["use-begin undefined"]);
     rig.upstream.server.closeAllConnections();
     expect(await hanging).to.match(/^HTTP\/1.1 502 /);
-    expect(await usesOf(rig.server)).to.deep.equal(["use-begin undefined", "use 502"]);
+    expect(await listUses(rig.server)).to.deep.equal(["use-begin undefined", "use 502"]);
   });
 });
 
-describe("when the broker's thread ends", () => {
-  it("its requests fail, the vault continues, and a new thread serves new sessions", async () => {
+describe("the broker's thread", () => {
+  it("the vault continues when the broker's thread ends, and a new thread serves new sessions", async () => {
     const stream = eventStream();
     const rig = await start(stream.handle, {}, await lastingPort());
     const { server, agent, at } = rig;
@@ -172,10 +172,10 @@ describe("when the broker's thread ends", () => {
     expect(fresh["port"]).to.equal(agent.port);
     const after = { ...agent, token: String(fresh["token"]), certificate: String(fresh["certificate"]) };
     expect(await sendThrough(after, at, ok(at, "/after"))).to.match(/^HTTP\/1.1 200 /);
-    expect(await usesOf(server)).to.deep.equal(["use-begin undefined", "use 200", "use-begin undefined", "use 200"]);
+    expect(await listUses(server)).to.deep.equal(["use-begin undefined", "use 200", "use-begin undefined", "use 200"]);
   });
 
-  it("an approval for one of its requests permits none of the new thread's", async () => {
+  it("an approval for a request of an ended thread permits no request of the new one", async () => {
     const rig = await start(null, { ask: "session" });
     const { server, agent, at, upstream } = rig;
     const asked = sendThrough(agent, at, ok(at, "/asked")).catch(() => "closed");
@@ -215,8 +215,8 @@ async function eventually<T>(look: () => Promise<T | null>): Promise<T> {
   }
 }
 
-describe("when a token is revoked", () => {
-  it("its streams end, and those of its child tokens", async () => {
+describe("revoked tokens at the broker", () => {
+  it("the revocation of a token ends its streams and those of its child tokens", async () => {
     const handle = (_req: IncomingMessage, res: ServerResponse) => void res.write("data: 1\n\n");
     const upstream = await startUpstream(["localhost"], handle);
     const server = withPort(await startWithBroker([upstream], { vaultPort: 0 }));
@@ -237,10 +237,10 @@ describe("when a token is revoked", () => {
   });
 });
 
-describe("files and environment", function () {
+describe("files and environment of the broker", function () {
   this.timeout(0);
 
-  it("of the server make it trust no other upstream, and use no other way", async () => {
+  it("the server's environment adds no trusted upstream and no proxy", async () => {
     const [evil, good] = [await startUpstream(), await startUpstream()];
     const hits = { count: 0 };
     const proxy = createServer((_, res) => res.end()).on("connect", (_, socket) => {
@@ -280,7 +280,7 @@ describe("files and environment", function () {
     expect(hits.count).to.equal(0);
   });
 
-  it("of the vault, edited or exchanged, send no secret to another host", async () => {
+  it("edited or exchanged files of the vault send no secret to another host", async () => {
     const upstreams = [await startUpstream(), await startUpstream()] as const;
     const home = emptyHome();
     const options = { ...uncached, home, brokerPort: 0, ...upstreamTrust(upstreams) };

@@ -36,7 +36,7 @@ const refused: readonly (readonly [what: string, response: string])[] = [
   ],
 ];
 
-describe("a hostile upstream's response with", () => {
+describe("hostile upstreams", () => {
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();
     let responses: readonly string[] = [];
@@ -61,21 +61,21 @@ describe("a hostile upstream's response with", () => {
   });
 
   for (const [what, response] of refused) {
-    it(`${what} is not passed on`, async () => {
+    it(`a response with ${what} is not passed on`, async () => {
       const { agent, at, respond } = rig();
       respond(response);
       expect(await sendThrough(agent, at, get(at))).to.match(/^HTTP\/1.1 502 .*Strongroom-Broker: refused/s);
     });
   }
 
-  it("an upgrade to HTTP/2 that the program asked for is not passed on, since the broker did not ask", async () => {
+  it("an upgrade to HTTP/2 that the program requested is not passed on", async () => {
     const { agent, at, respond } = rig();
     respond("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
     const asked = get(at, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__");
     expect(await sendThrough(agent, at, asked)).to.match(/^HTTP\/1.1 502 /);
   });
 
-  it("trailers arrives without them, and one with a head of 100 KiB whole", async () => {
+  it("a response loses its trailers, and one with a head of 100 KiB arrives whole", async () => {
     const { agent, at, respond } = rig();
     const trailers = "Server-Timing: a;dur=1\r\nAuthorization: x\r\n";
     const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Server-Timing\r\n\r\n";
@@ -86,7 +86,7 @@ describe("a hostile upstream's response with", () => {
     expect(await sendThrough(agent, at, get(at, "Connection: close"))).to.equal(long);
   });
 
-  it("a thousand others before it arrives", async () => {
+  it("a response arrives after a thousand early hints", async () => {
     const { agent, at, respond } = rig();
     respond(`${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1000)}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast`);
     const all = await sendThrough(agent, at, get(at, "Connection: close"));
@@ -94,7 +94,7 @@ describe("a hostile upstream's response with", () => {
     expect(all).to.match(/200 OK\r\nContent-Length: 4\r\n\r\nlast$/);
   });
 
-  it("another one behind it is the response to no later request", async () => {
+  it("an unrequested second response is not passed on to a later request", async () => {
     const { agent, at, respond } = rig();
     const own = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
     respond(own("first") + own("forged"), own("second"));

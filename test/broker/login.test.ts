@@ -58,7 +58,7 @@ class Provider {
   }
 }
 
-describe("a login for a refresh token", () => {
+describe("strongroom use login", () => {
   const clock = new ShiftedClock();
   const rig = shared(async () => {
     const provider = new Provider();
@@ -137,7 +137,7 @@ describe("a login for a refresh token", () => {
     return JSON.parse(String(found["value"]));
   }
 
-  it("by an authorization code stores a refresh token that the command never sees, and requests are sent with it", async () => {
+  it("a login by authorization code stores a refresh token that the command never sees", async () => {
     const { server, provider, upstream } = rig();
     const path = await prepare("login/code", { clientSecret: "s", note: "kept" });
     const started = login(path);
@@ -170,7 +170,7 @@ describe("a login for a refresh token", () => {
     expect(provider.asked.at(-1)?.get("refresh_token")).to.equal(refreshToken);
   });
 
-  it("takes one answer with its state, refuses others, and then listens no more", async () => {
+  it("a login accepts one redirect with its state, refuses others, and then stops listening", async () => {
     const path = await prepare("login/state");
     const started = login(path, "--authorize", "https://id.example.com/login");
     const address = await shownAddress(started);
@@ -185,7 +185,7 @@ describe("a login for a refresh token", () => {
     expect(failed).to.include({ code: "ECONNREFUSED" });
   });
 
-  it("that the provider refuses in the browser ends the command, and repeats no word", async () => {
+  it("a login that the provider refuses in the browser fails without repeating the provider's words", async () => {
     const path = await prepare("login/refused");
     const started = login(path);
     await redirect(await shownAddress(started), { error: "access_denied", error_description: "words-of-the-provider" });
@@ -197,7 +197,7 @@ describe("a login for a refresh token", () => {
     expect(await stored(path)).to.deep.equal({});
   });
 
-  it("on a device shows the code, asks again as slowly as it is told, and clears what status says", async () => {
+  it("a login on a device shows the code, honours slow_down, and clears the status", async () => {
     const { server, provider, upstream } = rig();
     const path = await prepare("login/device");
     const at = `localhost:${upstream.port}`;
@@ -237,7 +237,7 @@ describe("a login for a refresh token", () => {
     ["never reaches the token endpoint", [500, {}], "the time for this login is over"],
   ];
   for (const [what, answer, words] of failures) {
-    it(`on a device that ${what} stores nothing, and says so`, async () => {
+    it(`a login on a device that ${what} fails and stores nothing`, async () => {
       const path = await prepare("login/fails");
       rig().provider.answers = [answer];
       const { io, ended, slept } = login(path, "--device");
@@ -249,7 +249,7 @@ describe("a login for a refresh token", () => {
     });
   }
 
-  it("is refused where the address is unknown, the binding is no client of OAuth, or the code is missing", async () => {
+  it("a login with an unknown address, a binding without OAuth, or a missing code is refused", async () => {
     const { server, provider } = rig();
     const path = await prepare("login/none");
     provider.metadata = { token_endpoint: "https://id.example.com/token", authorization_endpoint: provider.origin };
@@ -277,7 +277,7 @@ describe("a login for a refresh token", () => {
     expect(other.io.exitCode).to.equal(4);
   });
 
-  it("stores nothing where the secret has changed since it began", async () => {
+  it("a login stores nothing where the secret has changed since it began", async () => {
     const { server, provider } = rig();
     const path = await prepare("login/changed");
     provider.beforeAnswer = () => mustPut(server, path, { value: '{"refreshToken":"other"}' });

@@ -100,11 +100,11 @@ const chosen = cases
 
 /** Written from the contract: the one secret whose binding covers the request, or null. */
 function oracle(one: Case): string | null {
-  const covering = rows.filter((row) => row.place === one.place && isOf(one.paths, row) && covers(row, one));
+  const covering = rows.filter((row) => row.place === one.place && isInSession(one.paths, row) && covers(row, one));
   return covering.length === 1 ? (covering[0]?.secret ?? null) : null;
 }
 
-function isOf(session: readonly string[], { secret }: Row): boolean {
+function isInSession(session: readonly string[], { secret }: Row): boolean {
   return session.some((scope) => (/^$|\/$/.test(scope) ? secret.startsWith(scope) : secret === scope));
 }
 
@@ -131,7 +131,7 @@ describe("the matrix of kinds, bindings, hosts, methods and paths", function () 
       for (const { secret, place, methods: some, paths } of rows) {
         const { value, ...credential } = credentials[kind](secretName(secret), `https://localhost:${a.port}`);
         await mustPut(server, `${kind}/${secret}`, { value });
-        const [host, port] = hostOf(place, a, b);
+        const [host, port] = resolvePlace(place, a, b);
         const limits = { ...(some && { methods: some }), ...(paths && { paths: paths.map(([pattern]) => pattern) }) };
         await bind(server, `${kind}/${secret}`, { host, port, private: true, ...limits, ...credential });
       }
@@ -149,7 +149,7 @@ describe("the matrix of kinds, bindings, hosts, methods and paths", function () 
 
   async function mustAgree(one: Case): Promise<void> {
     const { a, b, agents } = rig();
-    const [host, port] = hostOf(one.place, a, b);
+    const [host, port] = resolvePlace(one.place, a, b);
     const agent = agents.get(`${one.kind} ${one.paths.join()}`);
     if (agent === undefined) throw new Error("no session has these paths");
     for (const { seen } of [a, b]) seen.length = 0;
@@ -165,7 +165,7 @@ describe("the matrix of kinds, bindings, hosts, methods and paths", function () 
     if (secret !== null) expect(sent, what).to.include({ method: one.method, url: one.target });
   }
 
-  it("has cases of both kinds in it", () => {
+  it("the matrix has requests with and without a credential", () => {
     const injected = chosen.filter((one) => oracle(one) !== null).length;
     expect(injected)
       .to.be.above(chosen.length / 10)
@@ -173,7 +173,7 @@ describe("the matrix of kinds, bindings, hosts, methods and paths", function () 
   });
 });
 
-function hostOf(place: Place, a: Upstream, b: Upstream): readonly [host: string, port: number] {
+function resolvePlace(place: Place, a: Upstream, b: Upstream): readonly [host: string, port: number] {
   if (place === "b by name") return ["localhost", b.port];
   return [place === "a by name" ? "localhost" : "127.0.0.1", a.port];
 }

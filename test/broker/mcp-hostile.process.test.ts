@@ -280,7 +280,7 @@ describe("strongroom mcp with a hostile client", function () {
     });
   }
 
-  it("ends a program that ignores the end of its time", async function () {
+  it("kills a program that ignores its timeout", async function () {
     needsSandbox(this);
     const session = await new Session(rig().server).begin();
     const command = ["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done"];

@@ -21,10 +21,10 @@ const guessable = ["482913", "correct-horse-battery-staple-2024", "postgres://ap
 const wrapped = (text: string, width: number, end: string) =>
   text.replaceAll(new RegExp(`.{${width}}`, "g"), `$&${end}`);
 const eachByte = (show: (hex: string) => string) =>
-  Array.from(Buffer.from(value), (byte) => show(hexOf(byte))).join("");
-const hexOf = (byte: number) => byte.toString(16).padStart(2, "0");
-const base64Of = (text: string | Buffer) => Buffer.from(text).toString("base64");
-const htmlOf = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&#34;");
+  Array.from(Buffer.from(value), (byte) => show(toHex(byte))).join("");
+const toHex = (byte: number) => byte.toString(16).padStart(2, "0");
+const toBase64 = (text: string | Buffer) => Buffer.from(text).toString("base64");
+const escapeHtml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&#34;");
 
 /** Forms in which programs repeat a value; each on lines of its own. */
 const forms: Readonly<Record<string, string | Buffer>> = {
@@ -32,7 +32,7 @@ const forms: Readonly<Record<string, string | Buffer>> = {
   "on wrapped lines": wrapped(value, 10, "\n"),
   JSON: JSON.stringify(value),
   "JSON with escaped slashes": JSON.stringify(value).replaceAll("/", "\\/"),
-  "JSON for HTML": JSON.stringify(value).replace(/[&<>+]/g, (one) => `\\u00${hexOf(one.charCodeAt(0))}`),
+  "JSON for HTML": JSON.stringify(value).replace(/[&<>+]/g, (one) => `\\u00${toHex(one.charCodeAt(0))}`),
   "JSON in JSON": JSON.stringify(JSON.stringify(value)),
   "escapes of each byte": eachByte((hex) => `\\x${hex}`),
   "a URL": encodeURIComponent(value),
@@ -40,15 +40,15 @@ const forms: Readonly<Record<string, string | Buffer>> = {
   "a URL with some escapes": value.replaceAll("/", "%2f"),
   "a URL in a URL": encodeURIComponent(encodeURIComponent(value)),
   "escapes of a URL for each byte": eachByte((hex) => `%${hex}`),
-  HTML: htmlOf(value),
-  "HTML of JSON": htmlOf(JSON.stringify(value)),
+  HTML: escapeHtml(value),
+  "HTML of JSON": escapeHtml(JSON.stringify(value)),
   "HTML with numbers": eachByte((hex) => `&#x${hex};`),
-  ...Object.fromEntries([0, 1, 2].map((n) => [`base64 after ${n} bytes`, base64Of(`${"x".repeat(n)}${value}xyz`)])),
-  "base64 on lines": wrapped(base64Of(`me:${value}`), 19, "\r\n"),
-  "base64 on lines in JSON": JSON.stringify(wrapped(base64Of(`me:${value}`), 19, "\n")),
-  "base64 in a URL": encodeURIComponent(base64Of(value)),
+  ...Object.fromEntries([0, 1, 2].map((n) => [`base64 after ${n} bytes`, toBase64(`${"x".repeat(n)}${value}xyz`)])),
+  "base64 on lines": wrapped(toBase64(`me:${value}`), 19, "\r\n"),
+  "base64 on lines in JSON": JSON.stringify(wrapped(toBase64(`me:${value}`), 19, "\n")),
+  "base64 in a URL": encodeURIComponent(toBase64(value)),
   base64url: Buffer.from(`x${value}`).toString("base64url"),
-  "base64 of UTF-16": base64Of(Buffer.from(value, "utf16le")),
+  "base64 of UTF-16": toBase64(Buffer.from(value, "utf16le")),
   hex: Buffer.from(value).toString("hex"),
   "hex in capitals": Buffer.from(value).toString("hex").toUpperCase(),
   "hex with colons": eachByte((hex) => `${hex}:`),
@@ -118,7 +118,7 @@ describe("strongroom mcp", function () {
     return isError === true ? `failed: ${text}` : text;
   }
 
-  it("has the four tools, each with a description and a schema", async () => {
+  it("lists its four tools, each with a description and a schema", async () => {
     const { tools } = await rig().client.listTools();
     expect(tools.map(({ name }) => name)).to.deep.equal(["list", "generate", "request", "run"]);
     for (const { description, inputSchema } of tools) {
@@ -211,7 +211,7 @@ describe("strongroom mcp", function () {
     expect(await call("request", { url, headers: { "X-A": "b\r\nX-C: d" } })).to.match(/^failed: /);
   });
 
-  it("works again after its session was revoked", async () => {
+  it("continues with a new session after the revocation of its session", async () => {
     const { server, upstream } = rig();
     const { tokens } = mustSucceed(await send(server, { path: "/v1/tokens" })) as {
       readonly tokens: { name: string }[];

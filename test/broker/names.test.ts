@@ -42,14 +42,14 @@ const canIsolate = () =>
   spawnSync("unshare", ["-rnm", "sh", "-c", "mount --bind /etc/hosts /etc/hosts && ip link set lo up"]).status === 0;
 
 if (hosts === null) {
-  describe("names that resolve to other addresses", () => {
-    it("lead no credential elsewhere", function () {
+  describe("DNS rebinding", () => {
+    it("names that resolve to other addresses get no credential", function () {
       needs(this, isRoot && canIsolate(), "root, and namespaces"); // else / would belong to an unknown user inside
       this.timeout(0);
       return runInside();
     });
   });
-} else describe("a host name that resolves", () => namesInside(hosts));
+} else describe("addresses of a host name", () => namesInside(hosts));
 
 async function runInside(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "strongroom-hosts-"));
@@ -103,7 +103,7 @@ function namesInside(table: string): void {
     rig().upstream.places.length = 0;
   });
 
-  it("to a public address gets the credential", async () => {
+  it("a name that resolves to a public address gets the credential", async () => {
     resolveTo("api.test", publicAddress);
     expect(await ask("api.test")).to.match(/^HTTP\/1.1 200 /);
     expect(rig().upstream.seen[0]?.headers).to.include({ authorization: `Bearer ${value}` });
@@ -119,7 +119,7 @@ function namesInside(table: string): void {
     ["::ffff:10.1.2.3"],
     [],
   ]) {
-    it(`to ${addresses.join(" and ") || "nothing"} gets none`, async () => {
+    it(`a name that resolves to ${addresses.join(" and ") || "nothing"} gets no credential`, async () => {
       resolveTo("api.test", ...addresses);
       expect(await ask("api.test")).to.match(/^HTTP\/1.1 403 /);
       expect(await openTunnel(rig().agent, "api.test:22")).to.match(/^HTTP\/1.1 403 /);
@@ -127,7 +127,7 @@ function namesInside(table: string): void {
     });
   }
 
-  it("to a private address at the next request gets none there", async () => {
+  it("a name that resolves to a private address at the next request gets no credential there", async () => {
     resolveTo("api.test", publicAddress);
     expect(await ask("api.test")).to.match(/^HTTP\/1.1 200 /);
     resolveTo("api.test", privateAddress);
@@ -135,7 +135,7 @@ function namesInside(table: string): void {
     expect(rig().upstream.seen).to.have.length(1);
   });
 
-  it("to addresses that change at every look-up is never connected at a private one", async () => {
+  it("a name that changes its address at every lookup is never connected at a private one", async () => {
     const { upstream } = rig();
     let turn = 0;
     const timer = setInterval(() => resolveTo("api.test", turn++ % 2 === 0 ? publicAddress : privateAddress), 1);
@@ -148,7 +148,7 @@ function namesInside(table: string): void {
     expect(upstream.seen).to.have.length.above(0).and.below(60);
   });
 
-  it("to a public address keeps no tunnel for a client that does not wait for it", async () => {
+  it("a client that sends before its tunnel is open gets no tunnel to a public address", async () => {
     const { agent, upstream } = rig();
     const at = `${publicAddress}:${upstream.port}`;
     const head = `CONNECT ${at} HTTP/1.1\r\nHost: ${at}\r\n${proxyAuthorization(agent)}\r\n\r\n`;
@@ -157,7 +157,7 @@ function namesInside(table: string): void {
     await closed;
   });
 
-  it("to a public address is reached without a credential by http://, where the session may", async () => {
+  it("a public name is reached by http:// without a credential, where the session allows it", async () => {
     const { server, agent: free } = rig();
     const seen: string[] = [];
     const plain = createServer((req, res) => {
@@ -185,7 +185,7 @@ function namesInside(table: string): void {
     expect(seen).to.deep.equal([...Array(2).fill(`GET /a?b=c ${at} undefined`), `GET /?b=c ${at} undefined`]);
   });
 
-  it("to a private address gets the credential where the binding says private", async () => {
+  it("a name that resolves to a private address gets the credential where the binding says private", async () => {
     resolveTo("own.test", privateAddress);
     expect(await ask("own.test")).to.match(/^HTTP\/1.1 200 /);
     expect(rig().upstream.seen).to.have.length(1);

@@ -65,15 +65,15 @@ const signal = (order: Order) =>
     ...[field(order, 1, "o", "/x"), field(order, 2, "s", "x.Y"), field(order, 3, "s", "M"), field(order, 5, "u", 2)],
   );
 
-describe("a notification", () => {
-  it("is shown when the desktop says so, whatever else the bus sends before", async () => {
+describe("notifications", () => {
+  it("notify waits for the desktop's reply, whatever else the bus sends before it", async () => {
     for (const order of ["l", "B"] as const) {
       const bus = await startBus([signal(order), returned(order, 1)], [signal(order), returned(order, 2)]);
       await notify(bus, stringIo(), "summary", "body");
     }
   });
 
-  it("that is not shown says why", async () => {
+  it("notify fails with the reason when the notification is not shown", async () => {
     const missing = join(temporaryDirectory(), "none");
     const refusing = await startBus([returned("l", 1)], [signal("l"), refused("l", 2)]);
     const huge = returned("l", 1);
@@ -88,7 +88,7 @@ describe("a notification", () => {
     }
   });
 
-  it("goes to the bus that the environment names", () => {
+  it("the environment selects the session bus", () => {
     const rows: readonly (readonly [environment: NodeJS.ProcessEnv, path: string])[] = [
       [{ DBUS_SESSION_BUS_ADDRESS: "unix:path=/run/user/1/bus%20x,guid=0f" }, "/run/user/1/bus x"],
       [{ DBUS_SESSION_BUS_ADDRESS: "tcp:host=a;unix:guid=0f,abstract=/tmp/x" }, "\0/tmp/x"],
@@ -99,7 +99,7 @@ describe("a notification", () => {
       expect(() => findSessionBus({ env })).to.throw("--notify needs the session bus of a desktop");
   });
 
-  it("has the facts of the request, escaped, as dbus-monitor reads it", async function () {
+  it("dbus-monitor shows the escaped facts of the request", async function () {
     this.timeout(120_000);
     needs(this, hasProgram("dbus-daemon") && hasProgram("dbus-monitor"), "dbus-daemon and dbus-monitor");
     const { address, run } = await startSessionBus();

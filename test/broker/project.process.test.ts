@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { mustPut } from "../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../cli/run-command.js";
 
-describe("the table [agent] of a project file", function () {
+describe("project files", function () {
   this.timeout(0);
   const rig = brokerRig();
 
@@ -37,7 +37,7 @@ describe("the table [agent] of a project file", function () {
     await bind(server, "elsewhere/key", { host: "localhost", port: upstream.port, private: true });
   });
 
-  it("chooses what agent run may use, once it is allowed, and again after each change", async () => {
+  it("the [agent] table takes effect once it is allowed, and again after each change", async () => {
     const { file, here } = newProject('[agent]\nuse = ["app/"]\nplaceholders = ["GH_TOKEN"]\n');
     mustRefuseWith(await here(ask()), 2, `${file} is new or has changed`);
     expect(mustDo(await here(["allow"])).stdout).to.contain("agent run may use app/");
@@ -50,7 +50,7 @@ describe("the table [agent] of a project file", function () {
     expect(seen).not.to.include("Bearer another-credential");
   });
 
-  it("is refused once its file is removed, or what it said before is put back", async () => {
+  it("a removed project file, or an earlier version of it, is refused", async () => {
     const [former, current] = ["[agent]\nuse = []\n", '[agent]\nuse = ["app/"]\n'];
     const { file, here } = newProject(former);
     mustDo(await here(["allow"]));
@@ -64,7 +64,7 @@ describe("the table [agent] of a project file", function () {
     mustDo(await here(ask()));
   });
 
-  it("gives way to --use, and leads no secret to another host", async () => {
+  it("--use overrides the [agent] table, which gives no secret to another host", async () => {
     const { here } = newProject('[agent]\nuse = ["app/"]\nallow-hosts = ["evil.test"]\n');
     mustDo(await here(["allow"]));
     const { upstream } = rig();

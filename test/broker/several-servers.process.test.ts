@@ -41,7 +41,7 @@ function refresh(req: IncomingMessage, res: ServerResponse): void {
   });
 }
 
-describe("a token at the broker of one of several servers", () => {
+describe("the brokers of several servers", () => {
   before(function () {
     needsPostgres(this);
   });
@@ -104,7 +104,7 @@ describe("a token at the broker of one of several servers", () => {
   const revoke = async (server: TestServer, { name }: Agent) =>
     mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
 
-  it("exchanges a refresh token on one server at a time, each time the newest one", async () => {
+  it("servers exchange a refresh token one at a time, each time the newest one", async () => {
     const { server, other, upstream } = rig();
     const at = `127.0.0.1:${upstream.port}`;
     const oauth = { tokenUrl: `https://localhost:${upstream.port}/token`, clientId: "client" };
@@ -118,7 +118,7 @@ describe("a token at the broker of one of several servers", () => {
     expect(refreshed).to.deep.equal(["refresh-0", "refresh-1"]);
   });
 
-  it("sends no further request on a connection that is open", async () => {
+  it("a revoked token sends no further request on an open connection", async () => {
     const { server, other, upstream } = rig();
     const agent = await startAgent(server);
     const socket = await connected(upstream, agent);
@@ -130,7 +130,7 @@ describe("a token at the broker of one of several servers", () => {
       .and.not.to.include("/after");
   });
 
-  it("sends no request that is approved afterwards", async () => {
+  it("a revoked token sends no request that is approved afterwards", async () => {
     const { server, other, upstream } = rig();
     const agent = await startAgent(server, { paths: ["app/asked"] });
     const socket = await connected(upstream, agent, "127.0.0.1");
@@ -144,7 +144,7 @@ describe("a token at the broker of one of several servers", () => {
     expect(upstream.seen.map(({ url }) => url)).not.to.include("/asked");
   });
 
-  it("loses its streams at the next heartbeat", async () => {
+  it("a revoked token loses its streams at the next heartbeat", async () => {
     const { server, other, upstream } = rig();
     const [agent, unrevoked] = [await startAgent(server), await startAgent(server)];
     const [socket, kept] = [await connected(upstream, agent), await connected(upstream, unrevoked)];
@@ -157,7 +157,7 @@ describe("a token at the broker of one of several servers", () => {
     expect(kept.destroyed).to.equal(false);
   });
 
-  it("loses its streams when this server reads that it was revoked", async () => {
+  it("a revoked token loses its streams when this server reads the revocation", async () => {
     const { server, other, upstream } = rig();
     const agent = await startAgent(server);
     const socket = await connected(upstream, agent);

@@ -16,7 +16,7 @@ import type { TestServer } from "../../tools/rig/server.js";
 import { mustPut, mustRefuse, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { accessKey, sha256, verify } from "../support/aws-upstream.js";
 
-describe("an access key of AWS at the broker", () => {
+describe("AWS signatures", () => {
   type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly agents: Record<string, Agent> };
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream(["localhost"], (req, res) => verify(req, res));
@@ -162,7 +162,7 @@ describe("an access key of AWS at the broker", () => {
     ],
   };
   for (const [what, [body, says]] of Object.entries(bindings)) {
-    it(`is not bound with ${what}`, async () => {
+    it(`a binding with ${what} is refused`, async () => {
       const { server } = rig();
       const path = "/v1/uses/aws/s3";
       const response = await send(server, { method: "PUT", path, body: { host: "s3.example", ...body } });

@@ -80,7 +80,7 @@ describe("the broker's Unix socket", () => {
     expect(await asked).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("is served again by a new thread, and gone when the server has stopped", async () => {
+  it("a new thread serves the socket again, and the stop of the server removes it", async () => {
     const { server, agent, at, socket } = await start();
     await lastThread().terminate();
     let made = await send(server, { method: "POST", path: "/v1/agents", body: {} });
@@ -97,7 +97,7 @@ describe("the broker's Unix socket", () => {
     ["file", "is not a socket: move it away, then start again"],
     ["taken.sock", "another server listens on"],
   ] as const) {
-    it(`does not replace what is there: ${place}`, async () => {
+    it(`the server does not start with the socket path ${place}`, async () => {
       const directory = temporaryDirectory();
       writeFileSync(join(directory, "file"), "kept");
       await startTestServer({ socket: join(directory, "taken.sock") });

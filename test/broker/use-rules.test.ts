@@ -14,13 +14,13 @@ function binding(limits: Partial<Binding>): Binding {
   return { host: "a.test", port: 443, ...credential, ...rest, ...limits };
 }
 
-describe("a binding that limits paths", () => {
+describe("limits of paths", () => {
   const covers = (pattern: string, target: string) =>
     whyNot(binding({ paths: [pattern] }), { method: "GET", target }) === null;
 
   it("covers what its patterns say, as regular expressions would read them", () => {
     const piece = constantFrom("a", "b", "/", "*", "**", "ab", "/a/", "***", "a".repeat(40));
-    const expressionOf = (pattern: string) =>
+    const toExpression = (pattern: string) =>
       new RegExp(`^${pattern.replace(/\*+/g, (stars) => (stars.length > 1 ? ".*" : "[^/]*"))}$`, "s");
     assert(
       property(
@@ -28,7 +28,7 @@ describe("a binding that limits paths", () => {
         listOf(constantFrom("a", "b", "/", "ab", "a".repeat(33))),
         (parts, path) => {
           const [pattern, target] = [`/${parts.join("")}`, `/${path.join("")}`.replace(/\/+/g, "/")];
-          expect(covers(pattern, target), `${pattern} ${target}`).to.equal(expressionOf(pattern).test(target));
+          expect(covers(pattern, target), `${pattern} ${target}`).to.equal(toExpression(pattern).test(target));
         },
       ),
       { numRuns: 2000 },
@@ -98,7 +98,7 @@ describe("a binding that limits paths", () => {
     ...["/v1/%61dmin", "/v1/x%2dy", "/v1/x%7Ey", "/v1/e%cc%81", `/v1/${"x".repeat(4096)}`],
   ];
   for (const target of ambiguous) {
-    it(`does not cover ${target.slice(0, 60)}`, () => {
+    it(`a pattern does not cover ${target.slice(0, 60)}`, () => {
       expect(whyNot(binding({ paths: ["/**"] }), { method: "GET", target })).to.contain("the path is ambiguous");
       expect(covers("/**", `${target}?query`)).to.equal(false);
     });
@@ -127,10 +127,10 @@ describe("a binding that limits paths", () => {
       "/v1/%F0%9F%98%80",
     ],
   ];
-  for (const target of plain) it(`covers ${target}`, () => expect(covers("/**", target)).to.equal(true));
+  for (const target of plain) it(`a pattern covers ${target}`, () => expect(covers("/**", target)).to.equal(true));
 });
 
-describe("a binding that limits or asks", () => {
+describe("headers that override a limit", () => {
   const limits: readonly Partial<Binding>[] = [
     { methods: ["GET"] },
     { paths: ["/**"] },
@@ -168,7 +168,7 @@ describe("a binding that limits or asks", () => {
     ...["x-http-path-override", "x-http-destinationurl-override", "http-method-override", "_method-override"],
   ];
   for (const name of overriding) {
-    it(`does not cover a request with ${name}, which an unlimited one does`, () => {
+    it(`a limited binding refuses a request with ${name}, which an unlimited one covers`, () => {
       for (const limit of limits) expect(overrideIn(binding(limit), ["accept", name])).to.contain(name);
       expect(overrideIn(binding({}), [name])).to.equal(null);
     });

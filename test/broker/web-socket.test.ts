@@ -38,15 +38,16 @@ async function echo(frames: Frames): Promise<void> {
   }
 }
 
-function frameOf(kind: number, payload: Buffer, mask: Buffer | null): Buffer {
+function encodeFrame(kind: number, payload: Buffer, mask: Buffer | null): Buffer {
   const { length } = payload;
-  const size = length < 126 ? [length] : length < 65_536 ? [126, length >> 8, length & 255] : [127, ...of64(length)];
+  const size =
+    length < 126 ? [length] : length < 65_536 ? [126, length >> 8, length & 255] : [127, ...encode64(length)];
   size[0] = (size[0] ?? 0) | (mask === null ? 0 : 0x80);
   const sent = mask === null ? payload : masked(payload, mask);
   return Buffer.concat([Buffer.from([0x80 | kind, ...size]), mask ?? Buffer.alloc(0), sent]);
 }
 
-function of64(length: number): number[] {
+function encode64(length: number): number[] {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(BigInt(length));
   return [...bytes];
@@ -69,7 +70,7 @@ class Frames {
   }
 
   send(kind: number, payload: Buffer, mask: Buffer | null): void {
-    this.socket.write(frameOf(kind, payload, mask));
+    this.socket.write(encodeFrame(kind, payload, mask));
   }
 
   /** Returns null at the end of the connection. */
@@ -101,7 +102,7 @@ const handshake = (at: string, path = "/ws") =>
   `GET ${path} HTTP/1.1\r\nHost: ${at}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n` +
   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-async function headOf(socket: Duplex): Promise<{ readonly text: string; readonly rest: Buffer<ArrayBuffer> }> {
+async function readHead(socket: Duplex): Promise<{ readonly text: string; readonly rest: Buffer<ArrayBuffer> }> {
   let bytes = Buffer.alloc(0);
   for (;;) {
     const end = bytes.indexOf("\r\n\r\n");
@@ -112,7 +113,7 @@ async function headOf(socket: Duplex): Promise<{ readonly text: string; readonly
   }
 }
 
-describe("a WebSocket through the broker", () => {
+describe("WebSockets", () => {
   const rig = shared(async (): Promise<Rig> => {
     const upstream = await startUpstream();
     let last: Frames | null = null;
@@ -121,7 +122,7 @@ describe("a WebSocket through the broker", () => {
       const accept = createHash("sha1").update(`${req.headers["sec-websocket-key"]}${guid}`).digest("base64");
       const head = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"];
       // The first frame comes with the response's head, as a server may send it.
-      const first = frameOf(text, Buffer.from("first"), null);
+      const first = encodeFrame(text, Buffer.from("first"), null);
       socket.write(
         Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`), first]),
       );
@@ -142,7 +143,7 @@ describe("a WebSocket through the broker", () => {
     if (typeof opened === "string") throw new Error(opened);
     const socket = await startTls(agent, opened, "localhost", "localhost");
     socket.write(handshake(at));
-    const head = await headOf(socket);
+    const head = await readHead(socket);
     expect(head.text).to.match(/^HTTP\/1.1 101 .*Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/s);
     const frames = new Frames(socket, head.rest);
     expect(String((await frames.next())?.payload)).to.equal("first");
@@ -183,7 +184,7 @@ describe("a WebSocket through the broker", () => {
     expect(await frames.next()).to.equal(null);
   });
 
-  it("is refused where the binding does not allow its path", async () => {
+  it("a WebSocket at a path that the binding does not allow is refused", async () => {
     const { agent, at } = rig();
     expect(await sendThrough(agent, at, handshake(at, "/other"))).to.match(/^HTTP\/1.1 403 /);
   });
