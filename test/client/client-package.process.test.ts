@@ -38,7 +38,7 @@ describe("the client's package", () => {
     await npm(["install", "--offline", "--silent", join(directory, stdout.trim())], directory);
   });
 
-  it("is one package of less than 320 KiB, without sources and maps", () => {
+  it("the client's package is less than 320 KiB, without dependencies, sources and maps", () => {
     const modules = join(directory, "node_modules");
     expect(readdirSync(modules).filter((name) => !name.startsWith("."))).to.deep.equal(["strongroom-client"]);
     const names = readdirSync(modules, { recursive: true, encoding: "utf8" });
@@ -49,7 +49,7 @@ describe("the client's package", () => {
     expect(files).to.include.members(["LICENSE", "README.md"].map((name) => join("strongroom-client", name)));
   });
 
-  it("has types for strict TypeScript without any other types, and works as they say", async () => {
+  it("the package's types compile in strict TypeScript without other types, and the program runs", async () => {
     writeFileSync(join(directory, "program.ts"), `${program}`);
     const lib = ["--lib", "es2023,dom,esnext.disposable", "--types", ""];
     const strict = [

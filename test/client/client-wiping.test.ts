@@ -32,7 +32,7 @@ async function buffersMadeBy(work: () => Promise<unknown>): Promise<Buffer[]> {
   return made;
 }
 
-describe("the client library wipes a request that cannot be encoded", () => {
+describe("wiped requests", () => {
   const client = new StrongroomClient();
   const requests: Readonly<Record<string, () => Promise<unknown>>> = {
     "a put with an invalid description": () =>
@@ -45,7 +45,7 @@ describe("the client library wipes a request that cannot be encoded", () => {
       ]),
   };
   for (const [name, send] of Object.entries(requests)) {
-    it(name, async () => {
+    it(`${name} is wiped`, async () => {
       let code: unknown;
       const made = await buffersMadeBy(() => send().catch((error: { code: string }) => (code = error.code)));
       expect(code).to.equal("BAD_REQUEST");
@@ -55,7 +55,7 @@ describe("the client library wipes a request that cannot be encoded", () => {
   }
 });
 
-describe("the client library wipes a response that ends halfway", () => {
+describe("wiped responses", () => {
   before(function () {
     needs(this, process.platform !== "win32", "Unix");
   });
@@ -97,7 +97,7 @@ describe("the client library wipes a response that ends halfway", () => {
     ["the client closes", "ABORTED", (_, __, client) => client.close()],
   ];
   for (const [name, expected, end] of cases) {
-    it(`when ${name}`, async () => {
+    it(`a partial response is wiped when ${name}`, async () => {
       const chunks = receivedChunks();
       const { client, cut } = await clientOfPartialServer();
       const caller = new AbortController();

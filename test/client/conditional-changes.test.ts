@@ -38,7 +38,7 @@ describe("the client's changes", () => {
     });
   }
 
-  it("a put that must create keeps nothing, and one onto a free path has only what is given", async () => {
+  it("put to a free path stores only the given metadata, with and without ifAbsent", async () => {
     await mustPut(server(), "free/near", stored);
     expect((await client().put("free/n", "v", { ifAbsent: true, type: "other" })).metadata).to.deep.equal({
       type: "other",
@@ -53,7 +53,7 @@ describe("the client's changes", () => {
     expect(await mustGet(server(), "once")).to.include({ value: "v", etag });
   });
 
-  it("get returns the version and the tag that put returned", async () => {
+  it("put and get return the same version and etag", async () => {
     const { version, etag } = await client().put("tagged", "v");
     const secret = await client().get("tagged");
     expect(secret).to.include({ version, etag });
@@ -88,7 +88,7 @@ describe("the client's changes", () => {
       if (name === "delete") await mustFail(change(path, "*"), "PRECONDITION_FAILED");
     });
 
-    it(`${name} rejects what is no tag`, async () => {
+    it(`${name} rejects an invalid etag`, async () => {
       for (const tag of ["", '"quoted"', "a\r\nb", "ä"]) await mustFail(change("match/x", tag), "BAD_REQUEST");
     });
   }

@@ -49,7 +49,7 @@ describe("the client library's errors", () => {
     await mustFail(clientOf(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
   });
 
-  it("no request gets one where more values are stored at once than connections are kept", async () => {
+  it("more concurrent puts than the client keeps connections cause no error", async () => {
     const { url: address, certificateFile, token } = server();
     const client = new StrongroomClient({ address, certificateFile, token });
     later(() => client.close());
@@ -225,25 +225,25 @@ describe("the client library's trust", () => {
   });
 });
 
-describe("the client library's connections", () => {
+describe("connections of the client", () => {
   const server = shareTestServer({}, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
   });
 
-  it("are reused: fifty sequential requests need one", async () => {
+  it("fifty sequential requests use one connection", async () => {
     const { proxy, client } = await proxiedClient(server());
     for (let i = 0; i < 50; i++) await client.get("a");
     expect(proxy.connections()).to.equal(1);
   });
 
-  it("are at most 32 for a hundred concurrent requests", async () => {
+  it("a hundred concurrent requests use at most 32 connections", async () => {
     const { proxy, client } = await proxiedClient(server());
     await Promise.all(Array.from({ length: 100 }, () => client.get("a")));
     expect(proxy.connections()).to.be.within(1, 32);
   });
 
-  it("retry a read once when a kept connection has closed", async () => {
+  it("a read is retried once when a kept connection has closed", async () => {
     const { proxy, client } = await proxiedClient(server());
     await client.get("a");
     proxy.breakKept();
@@ -254,7 +254,7 @@ describe("the client library's connections", () => {
     expect(proxy.connections()).to.equal(3);
   });
 
-  it("report a write whose connection closed, and do not send it again", async () => {
+  it("a write whose connection closed is reported and not sent again", async () => {
     const { proxy, client } = await proxiedClient(server());
     await client.get("a");
     proxy.breakKept();
@@ -263,7 +263,7 @@ describe("the client library's connections", () => {
     await mustFail(client.get("new"), "NOT_FOUND", /new/);
   });
 
-  it("close when they have been idle, before the server closes them, and never under a request", async () => {
+  it("an idle connection closes before the server closes it, and never during a request", async () => {
     expect(idleMs).to.be.below(defaultLimits.keepAliveTimeout);
     const closed: Promise<unknown>[] = [];
     const slow = createHttpServer((_request, response) => void setTimeout(() => response.end("{}"), 200));
@@ -282,7 +282,7 @@ describe("the client library's connections", () => {
     await Promise.all(closed);
   });
 
-  it("stay open when another request has a wrong token or passphrase", async () => {
+  it("a connection stays open when another request has a wrong token or passphrase", async () => {
     const client = clientOf(server());
     const slow = Array.from({ length: 4 }, () => client.unlock(passphrase));
     await mustFail(client.unlock("wrong"), "UNAUTHORIZED", /passphrase/);

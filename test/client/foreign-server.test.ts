@@ -53,12 +53,12 @@ const samples: Readonly<
 };
 
 /** Yields the value without each member, inner ones included, and with values of other types in its place. */
-function* changesOf(value: unknown): Generator<{ readonly changed: unknown; readonly what: string }> {
+function* listChanges(value: unknown): Generator<{ readonly changed: unknown; readonly what: string }> {
   if (typeof value !== "object" || value === null) return;
   for (const [name, member] of Object.entries(value)) {
     const put = (to: unknown) => (Array.isArray(value) ? value.with(Number(name), to) : { ...value, [name]: to });
     for (const to of others(member)) yield { changed: put(to), what: `${name} ${JSON.stringify(to)}` };
-    for (const { changed, what } of changesOf(member)) yield { changed: put(changed), what: `${name}.${what}` };
+    for (const { changed, what } of listChanges(member)) yield { changed: put(changed), what: `${name}.${what}` };
   }
 }
 
@@ -67,7 +67,7 @@ function others(member: unknown): unknown[] {
   return all.filter((each) => typeof each !== typeof member || Array.isArray(each) !== Array.isArray(member));
 }
 
-describe("a foreign or broken server", () => {
+describe("foreign or broken servers", () => {
   let server: Foreign;
   before(async function () {
     needs(this, process.platform !== "win32", "Unix");
@@ -113,7 +113,7 @@ describe("a foreign or broken server", () => {
     configureTransitKey: ["k", {}],
   };
   const withoutOne = ["metrics", "close", "pages"]; // a text, nothing, and lists
-  it("gets PROTOCOL from every method for JSON of another shape", async () => {
+  it("every method throws PROTOCOL for JSON of another shape", async () => {
     for (const method of clientMethods().filter((name) => !withoutOne.includes(name))) {
       const call = Reflect.get(server.client, method) as (...args: readonly unknown[]) => Promise<unknown>;
       for (const body of [
@@ -133,11 +133,11 @@ describe("a foreign or broken server", () => {
   });
 
   for (const [name, [sample, ask]] of Object.entries(samples)) {
-    it(`gets a result or PROTOCOL for each change of ${name}`, async () => {
+    it(`each change of ${name} returns a result or throws PROTOCOL`, async () => {
       server.respond(200, sample);
       await ask(server.client);
       let refused = 0;
-      for (const { changed, what } of changesOf(sample)) {
+      for (const { changed, what } of listChanges(sample)) {
         server.respond(200, changed);
         const failure = await ask(server.client).catch((error: unknown) => error);
         if (!(failure instanceof Error)) expect(what).to.match(legal);
@@ -148,7 +148,7 @@ describe("a foreign or broken server", () => {
     });
   }
 
-  it("hears what was wrong, what to do, and after a change that it may have happened, but no value", async () => {
+  it("a PROTOCOL error says what is wrong and what to do, and never repeats a value", async () => {
     server.respond(200, { ...secret, etag: 5, value: "canary" });
     const error = await mustFail(
       server.client.get("a"),
@@ -166,12 +166,12 @@ describe("a foreign or broken server", () => {
     await mustFail(server.client.status(), "PROTOCOL", /response\.lastLock\.reason is missing/);
   });
 
-  it("can have further members and values that a later version adds", async () => {
+  it("members and values that a later version adds are accepted", async () => {
     server.respond(200, { ...secret, metadata: { type: "passkey", further: [1] }, further: {} });
     expect((await server.client.get("a")).metadata.type).to.equal("passkey");
   });
 
-  it("gets PROTOCOL for an error of another shape, or with an unknown code", async () => {
+  it("an error of another shape, or with an unknown code, throws PROTOCOL", async () => {
     for (const body of [null, [], { error: 5, code: "NOT_FOUND" }, { error: "no", code: "NOT_FOUND", index: "1" }]) {
       server.respond(404, body);
       await mustFail(server.client.get("a"), "PROTOCOL", /not a Strongroom server/);
@@ -194,7 +194,7 @@ describe("a foreign or broken server", () => {
     find: [["find", "a"], 409, { error: "it is too late", code: "constructor" }],
   };
   for (const [name, [args, code, body]] of Object.entries(commands)) {
-    it(`ends ${name} with one line and exit code 1`, async () => {
+    it(`${name} exits with 1 and one line for an invalid response`, async () => {
       server.respond(code, body);
       const { code: exit, stderr, stdout } = await strongroom(server, args, { environment: { STRONGROOM_TOKEN: "t" } });
       expect({ exit, stdout }, stderr).to.deep.equal({ exit: 1, stdout: "" });
@@ -219,7 +219,7 @@ describe("a foreign or broken server", () => {
     ["the same commit", ownVersion, ownCommit, nothing],
     ["no commit", ownVersion, undefined, nothing],
   ] as const) {
-    it(`is said to be older or another build only where it is, once a request fails: ${what}`, async () => {
+    it(`a failed request reports an older or another build only for one: ${what}`, async () => {
       const document = { openapi: "3.1.1", info: { "x-commit": commit }, paths: {} };
       server.respond(404, noEndpoint, { "/v1/status": { ...status, version }, "/v1/openapi.json": document });
       const ended = await strongroom(server, ["use", "ls"], { environment: { STRONGROOM_TOKEN: "t" } });

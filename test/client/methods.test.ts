@@ -14,17 +14,17 @@ import { clientMethods, clientOf, mustFail } from "../support/library.js";
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 /** Only the page sends them. */
-const ofReviewPage = ["reviewFacts", "tradeReviewCode", "reviewStorm"];
+const reviewOperations = ["reviewFacts", "tradeReviewCode", "reviewStorm"];
 
 describe("the client library", () => {
   const server = shareTestServer({}, mustInit);
 
-  it("has a method for every operation of the contract", () => {
-    const others = Object.keys(operations).filter((operation) => !ofReviewPage.includes(operation));
+  it("the client has a method for every operation of the contract", () => {
+    const others = Object.keys(operations).filter((operation) => !reviewOperations.includes(operation));
     expect(clientMethods()).to.include.members(others);
   });
 
-  it("also has the methods for tokens and the audit log under shorter names", () => {
+  it("tokens and audit have the methods for client tokens and the log under shorter names", () => {
     const { tokens, audit } = clientOf(server());
     expect(Object.keys(tokens)).to.deep.equal(["create", "list", "self", "rotate", "revoke"]);
     expect(Object.keys(audit)).to.deep.equal(["read", "verify"]);
@@ -148,7 +148,7 @@ describe("the client library", () => {
     expect((await client.prune("history/é")).message).to.match(/^2 /);
   });
 
-  it("destroyVersion leaves number and times, and trash, listTrash, untrash and destroyTrashed work on the trash", async () => {
+  it("destroyVersion keeps number and times, and the four methods of the trash work", async () => {
     const client = clientOf(server());
     for (const value of ["first", "second"]) await client.put("trash/é", value);
     expect((await client.destroyVersion("trash/é", 1)).message).to.equal("version 1 is destroyed");
@@ -353,10 +353,10 @@ describe("the client library", () => {
   });
 });
 
-describe("a client object", () => {
+describe("client objects", () => {
   const server = shareTestServer();
 
-  it("rejects with BAD_REQUEST, before init, what needs a vault but not an unlocked one", async () => {
+  it("operations before init that require a vault reject with BAD_REQUEST", async () => {
     const client = clientOf(server());
     const works = [
       client.unlock("p"),
@@ -372,7 +372,7 @@ describe("a client object", () => {
     }
   });
 
-  it("never shows the token", async () => {
+  it("a client object never shows its token", async () => {
     const { token } = server();
     const client = clientOf(server(), { token });
     await client.status();
@@ -386,7 +386,7 @@ describe("a client object", () => {
   });
 });
 
-describe("a secret object", () => {
+describe("secret objects", () => {
   const server = shareTestServer({}, mustInit);
   const canary = "value-canary";
 
@@ -407,7 +407,7 @@ describe("a secret object", () => {
     ["an error's message", (secret) => String(new Error(`cannot use ${secret}`).stack)],
   ];
   for (const [name, print] of printers) {
-    it(`shows its path and never its value by ${name}`, async () => {
+    it(`a secret object shows its path and never its value by ${name}`, async () => {
       await mustPut(server(), "shown/path", canary);
       const secret = await clientOf(server()).get("shown/path");
       expect(print(secret)).to.contain("shown/path").and.not.contain(canary);

@@ -21,13 +21,13 @@ async function outcomes(requests: readonly Promise<unknown>[]): Promise<string[]
   });
 }
 
-describe("the client library's requests", () => {
+describe("lifetime of requests", () => {
   const server = shareTestServer({}, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
   });
 
-  it("end when a signal cancels them; the client stays usable", async () => {
+  it("a signal cancels a request, and the client remains usable", async () => {
     const { proxy, client } = await proxiedClient(server());
     await client.status();
     proxy.silence();
@@ -40,7 +40,7 @@ describe("the client library's requests", () => {
     await mustFail(client.delete("a", { signal: AbortSignal.abort() }), "ABORTED", /check before/);
   });
 
-  it("end when they time out", async () => {
+  it("a request ends when it times out", async () => {
     const { proxy, client } = await proxiedClient(server());
     proxy.silence();
     await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
@@ -48,7 +48,7 @@ describe("the client library's requests", () => {
     await mustFail(hasty.put("a", "v", { replaceMetadata: true }), "TIMEOUT", /check before you repeat/);
   });
 
-  it("end when the client closes, which can be closed again", async () => {
+  it("close ends a running request, and can be called again", async () => {
     const { proxy, client } = await proxiedClient(server());
     await client.get("a");
     proxy.silence();
@@ -59,7 +59,7 @@ describe("the client library's requests", () => {
     await client.close();
   });
 
-  it("all end when the client closes, and those that waited for a connection are never sent", async () => {
+  it("close ends all requests, and those that wait for a connection are never sent", async () => {
     const { proxy, client } = await proxiedClient(server());
     const direct = clientOf(server());
     const paths = Array.from({ length: 40 }, (_, i) => `waiting/${i}`);
@@ -73,7 +73,7 @@ describe("the client library's requests", () => {
     expect(proxy.connections()).to.equal(32);
   });
 
-  it("end when the client closes after another request has lost its connection", async () => {
+  it("close ends a request after another one has lost its connection", async () => {
     const { proxy, client } = await proxiedClient(server());
     await client.put("slow", "v");
     await Promise.all([client.get("a"), client.get("a")]);
@@ -86,7 +86,7 @@ describe("the client library's requests", () => {
     expect(await outcomes([slow])).to.deep.equal(["ABORTED"]);
   });
 
-  it("end by timeout, signal or close while the server is still being found", async function () {
+  it("a timeout, a signal and close end requests while the server is still being found", async function () {
     needs(this, process.platform !== "win32", "Unix");
     const tokenFile = join(temporaryDirectory(), "token");
     execFileSync("mkfifo", [tokenFile]);
@@ -102,14 +102,14 @@ describe("the client library's requests", () => {
   });
 
   for (const timeoutMs of [Number.POSITIVE_INFINITY, 2 ** 31, 0]) {
-    it(`never time out with timeoutMs ${timeoutMs}`, async () => {
+    it(`a request with timeoutMs ${timeoutMs} never times out`, async () => {
       const client = clientOf(server(), { timeoutMs });
       expect((await client.get("a")).reveal()).to.equal("v");
       expect((await client.get("a", { timeoutMs })).reveal()).to.equal("v");
     });
   }
 
-  it("look for the server again after it was not found", async function () {
+  it("a request looks for the server again after it was not found", async function () {
     needs(this, process.platform !== "win32", "Unix");
     const client = clientOf(server());
     chmodSync(server().home, 0o755);

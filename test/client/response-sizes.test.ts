@@ -13,13 +13,13 @@ const MiB = 2 ** 20;
 
 type Hostile = { readonly client: StrongroomClient; readonly closed: Promise<unknown>; readonly sent: () => number };
 
-describe("the client library reads no more of a response than the API can send", () => {
+describe("limits of responses", () => {
   before(function () {
     needs(this, process.platform !== "win32", "Unix");
   });
 
   /** A client of a server that responds without end. */
-  async function clientOf(head: (response: ServerResponse) => void, maxResponseBytes?: number): Promise<Hostile> {
+  async function startEndless(head: (response: ServerResponse) => void, maxResponseBytes?: number): Promise<Hostile> {
     const home = temporaryDirectory();
     let sent = 0;
     let close = () => {};
@@ -50,29 +50,29 @@ describe("the client library reads no more of a response than the API can send",
 
   const ok = (response: ServerResponse) => void response.writeHead(200, { "content-type": "application/json" });
 
-  it("ends a response to a change after 1 MiB, and says that the change may have happened", async () => {
-    const { client, closed, sent } = await clientOf(ok);
+  it("a response to a change is cut off after 1 MiB, with the warning that it may have happened", async () => {
+    const { client, closed, sent } = await startEndless(ok);
     await mustFail(client.lock(), "PROTOCOL", /more than 1048576 bytes.*may still have happened/);
     await closed;
     expect(sent()).to.be.lessThan(8 * MiB); // with what the socket's buffers hold
   });
 
-  it("ends a refusal after 1 MiB, also of a read", async () => {
-    const { client, closed, sent } = await clientOf((response) => void response.writeHead(500));
+  it("an error response is cut off after 1 MiB, also for a read", async () => {
+    const { client, closed, sent } = await startEndless((response) => void response.writeHead(500));
     await mustFail(client.get("a"), "PROTOCOL", /more than 1048576 bytes/);
     await closed;
     expect(sent()).to.be.lessThan(8 * MiB);
   });
 
-  it("ends a list, a batch or a text at maxResponseBytes", async () => {
-    const { client } = await clientOf(ok, 3 * MiB);
+  it("a list, a batch and a text are cut off at maxResponseBytes", async () => {
+    const { client } = await startEndless(ok, 3 * MiB);
     for (const work of [() => client.list(), () => client.batch([{ delete: "a" }]), () => client.metrics()])
       await mustFail(work(), "PROTOCOL", /more than 3145728 bytes.*ask for less/);
   });
 
-  it("reads nothing of a response that announces more than a string can hold", async () => {
+  it("a response that announces more than a string can hold is not read", async () => {
     const announce = (response: ServerResponse) => void response.writeHead(200, { "content-length": String(2 ** 29) });
-    const { client, closed, sent } = await clientOf(announce);
+    const { client, closed, sent } = await startEndless(announce);
     await mustFail(client.get("a"), "PROTOCOL", /more than 536870888 bytes/);
     await closed;
     expect(sent()).to.be.lessThan(8 * MiB);

@@ -32,7 +32,7 @@ describe("getBytes", () => {
   ];
   for (const [way, client] of Object.entries(clients)) {
     for (const [what, value] of values) {
-      it(`returns ${what} as it was stored, ${way}`, async () => {
+      it(`getBytes returns ${what} as it was stored, ${way}`, async () => {
         const custom = { value: '"value":"no"', owner: "ci" };
         const body = typeof value === "string" ? { value } : { value: value.toString("base64"), encoding: "base64" };
         await mustPut(server(), "value/value", { ...body, custom });
@@ -49,7 +49,7 @@ describe("getBytes", () => {
       });
     }
 
-    it(`throws the server's errors, ${way}`, async () => {
+    it(`getBytes throws the server's errors, ${way}`, async () => {
       await mustFail(client().getBytes("missing"), "NOT_FOUND", /no secret/);
       await mustFail(client().getBytes("a//b"), "BAD_REQUEST", /path/);
     });
@@ -66,7 +66,7 @@ describe("getBytes", () => {
     ["no JSON", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc"],
   ];
   for (const [what, text, code = "PROTOCOL"] of broken) {
-    it(`refuses ${what} from what is no server`, async () => {
+    it(`getBytes refuses ${what} from a foreign server`, async () => {
       const socket = join(temporaryDirectory(), "s");
       const foreign = createServer((peer) => peer.on("error", () => {}).once("data", () => peer.end(text)));
       await new Promise<void>((resolve) => foreign.listen(socket, resolve));

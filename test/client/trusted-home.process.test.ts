@@ -35,7 +35,7 @@ async function outcomeOfCommand(home: string, more: Readonly<Record<string, stri
   return `exit ${code}: ${stderr}`;
 }
 
-describe("a home that another user made first", () => {
+describe("homes of another user", () => {
   before(function () {
     needsOtherUser(this);
   });
@@ -71,7 +71,7 @@ describe("a home that another user made first", () => {
     ["TCP", ["--no-socket"], {}],
     ["TCP, with the socket turned off", [], { STRONGROOM_SOCKET: "off" }],
   ] as const) {
-    it(`gets neither token nor passphrase over ${how}`, async () => {
+    it(`another user's home gets neither token nor passphrase over ${how}`, async () => {
       const { home } = await startTrap(extra);
       const socket: string | undefined = "STRONGROOM_SOCKET" in more ? more.STRONGROOM_SOCKET : undefined;
       expect(await outcome(home, socket)).to.match(/^UNTRUSTED_HOME: .*belongs to another user/);
@@ -84,7 +84,7 @@ describe("a home that another user made first", () => {
     });
   }
 
-  it("is refused even when it looks like this user's own, but for one file", async () => {
+  it("a home with one file of another user is refused", async () => {
     const server = await startTestServer();
     for (const name of ["token", "tls/cert.pem", "vault/server.pid", "tls", "vault"]) {
       lchownSync(join(server.home, name), otherUser, otherUser);
@@ -94,7 +94,7 @@ describe("a home that another user made first", () => {
     expect(await outcome(server.home)).to.equal("locked");
   });
 
-  it("is no trap by a socket in place of this user's", async () => {
+  it("another user's socket in this user's home is not trusted", async () => {
     const server = await startLocalServer();
     const { home, stop } = await startTrap([]);
     rmSync(join(server.home, "strongroom.sock"));
@@ -105,7 +105,7 @@ describe("a home that another user made first", () => {
   });
 });
 
-describe("a home of this user's", () => {
+describe("homes of this user", () => {
   let server: TestServer;
   before(function () {
     needs(this, process.platform !== "win32", "Unix");
@@ -114,7 +114,7 @@ describe("a home of this user's", () => {
     server = await startTestServer();
   });
 
-  it("is refused while other users can read or change a part of it", async () => {
+  it("a home is refused while other users can read or change a part of it", async () => {
     const parts: readonly (readonly [string, number, number])[] = [
       ["", 0o755, 0o700],
       ["tls", 0o777, 0o700],
@@ -132,7 +132,7 @@ describe("a home of this user's", () => {
     expect(await outcome(server.home)).to.equal("locked");
   });
 
-  it("may be a link, but nothing in it", async () => {
+  it("a home that is a link is accepted, and a link inside it is refused", async () => {
     const link = join(temporaryDirectory(), "link");
     symlinkSync(server.home, link);
     expect(await outcome(link)).to.equal("locked");
@@ -146,7 +146,7 @@ describe("a home of this user's", () => {
     }
   });
 
-  it("leads to loopback only", async () => {
+  it("an announced address outside loopback is refused", async () => {
     const file = join(server.home, "vault", "server.pid");
     const holder = JSON.parse(readFileSync(file, "utf8")) as object;
     for (const url of ["https://192.0.2.1:13100", "https://evil.test", "https://localhost.evil.test:1"]) {
@@ -160,7 +160,7 @@ describe("a home of this user's", () => {
     }
   });
 
-  it("is not looked at when everything is given", async () => {
+  it("the home is not checked when all options are given", async () => {
     chmodSync(server.home, 0o755);
     const { url: address, token, certificate } = server;
     const client = new StrongroomClient({ home: server.home, address, token, certificate });

@@ -50,11 +50,11 @@ describe("the client library's types", () => {
     errors = await compile();
   });
 
-  it("are found by the package's name, and accept valid calls", () => {
+  it("the types accept valid calls by the package's name", () => {
     expect(errors.valid).to.deep.equal([]);
   });
 
-  it(`reject ${invalid.map(({ what }) => what).join(", ")}`, () => {
+  it(`the types reject ${invalid.map(({ what }) => what).join(", ")}`, () => {
     expect(errors.invalid).to.deep.equal(invalid.map(({ error }, n) => `line ${n + firstInvalid}: ${error}`));
   });
 });

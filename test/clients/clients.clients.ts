@@ -10,7 +10,7 @@ import { needs } from "../../tools/rig/needs.js";
 import { mustCreateToken } from "../../tools/rig/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { baoCommands, comparable } from "./bao-commands.js";
-import { environmentOf, has, mustRun, python, type Ran, run } from "./programs.js";
+import { clientEnvironment, has, mustRun, python, type Ran, run } from "./programs.js";
 
 const start = () => startVaultServer({ idleTimeoutMs: 0, keepVersions: 99 });
 
@@ -37,7 +37,7 @@ describe("bao", () => {
   /** Returns the environment of a client of OpenBao's own server, in its development mode. */
   async function reference(): Promise<NodeJS.ProcessEnv> {
     const address = `127.0.0.1:${await freePort()}`;
-    const env = { ...environmentOf(server()), BAO_ADDR: `http://${address}`, BAO_TOKEN: "root-of-the-reference" };
+    const env = { ...clientEnvironment(server()), BAO_ADDR: `http://${address}`, BAO_TOKEN: "root-of-the-reference" };
     const options = ["-dev", `-dev-listen-address=${address}`, "-dev-root-token-id=root-of-the-reference"];
     const child = spawn("bao", ["server", ...options, "-dev-no-store-token"], { env, stdio: "ignore" });
     const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -51,7 +51,7 @@ describe("bao", () => {
   }
 
   it(`prints the same for ${baoCommands.length} commands as with OpenBao's own server`, async () => {
-    const [ours, theirs] = [environmentOf(server()), await reference()];
+    const [ours, theirs] = [clientEnvironment(server()), await reference()];
     await mustRun("bao", ["secrets", "enable", "transit"], ours);
     for (const command of baoCommands) {
       const [here, there] = await Promise.all([
@@ -72,7 +72,7 @@ describe("sops", () => {
 
   it("encrypts, decrypts and rotates a file with a transit key", async () => {
     await mustMakeKey(server(), "sops");
-    const env = environmentOf(server());
+    const env = clientEnvironment(server());
     const directory = temporaryDirectory();
     const file = join(directory, "secrets.yaml");
     writeFileSync(file, "password: hunter2\nnested:\n  token: abc\n");
@@ -100,14 +100,14 @@ describe("Go", () => {
 
   it("encrypts and decrypts with the Go CDK", async () => {
     await mustMakeKey(server(), "cdk");
-    await mustRun("go-clients", ["gocdk", "cdk"], environmentOf(server()));
+    await mustRun("go-clients", ["gocdk", "cdk"], clientEnvironment(server()));
   });
 
   // Not RSA: it signs by PKCS #1 and lets the server verify by PSS, which also fails with OpenBao's own server.
   for (const type of ["ecdsa-p256", "ed25519"]) {
     it(`signs and verifies with sigstore's hashivault and a key of type ${type}, as cosign does`, async () => {
       await mustMakeKey(server(), type, { type });
-      await mustRun("go-clients", ["sigstore", type], environmentOf(server()));
+      await mustRun("go-clients", ["sigstore", type], clientEnvironment(server()));
     });
   }
 });
@@ -121,7 +121,7 @@ describe("cosign", () => {
   /** Makes a key with the root token, and files to sign. */
   async function prepare(key: string) {
     const directory = temporaryDirectory();
-    const own = environmentOf(server());
+    const own = clientEnvironment(server());
     const publicKey = join(directory, "cosign.pub");
     // With a public key of the log set, it fetches no trusted root from the network.
     const env = { ...own, SIGSTORE_REKOR_PUBLIC_KEY: publicKey };
@@ -189,7 +189,7 @@ describe("Ansible", () => {
 
   it("looks up and writes secrets with community.hashi_vault", async () => {
     const env: NodeJS.ProcessEnv = {
-      ...environmentOf(server()),
+      ...clientEnvironment(server()),
       ANSIBLE_HASHI_VAULT_CA_CERT: server().certificateFile,
     };
     await vault(server(), "POST", "secret/data/app/db", { body: { data: { user: "ann", password: "s3cret" } } });
@@ -212,7 +212,7 @@ describe("Ansible", () => {
 
   it("makes a token and logs in with AppRole", async () => {
     const env: NodeJS.ProcessEnv = {
-      ...environmentOf(server()),
+      ...clientEnvironment(server()),
       ANSIBLE_HASHI_VAULT_CA_CERT: server().certificateFile,
     };
     const role = "auth_method='approle', role_id='root', secret_id=lookup('env', 'VAULT_TOKEN')";

@@ -260,7 +260,7 @@ fetch(searchParams.get("redirect_uri") + "?code=c&state=" + encodeURIComponent(s
 ' "$1" > /dev/null 2>&1 < /dev/null &
 `;
 
-    it("gets, stores and forgets the token of a host with a helper", async () => {
+    it(`${program} gets, stores and forgets the token of a host with a helper`, async () => {
       const helper = /credentials_helper "strongroom" \{\}/.exec(readFileSync(page, "utf8"))?.[0];
       const made = await makeClient(server(), login("terraform/"), {
         ...{ ".terraformrc": `${helper}\n`, ".tofurc": `${helper}\n`, "ca.pem": upstream().certificate },

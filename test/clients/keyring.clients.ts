@@ -149,7 +149,7 @@ describe("clients of the keyring", function () {
     });
   }
 
-  it("get an error while the vault is locked, overwrite nothing, and find what they stored after the unlock", async () => {
+  it("clients fail while the vault is locked, overwrite nothing, and find their items after the unlock", async () => {
     const there = judges.filter(({ isThere }) => isThere);
     for (const judge of there) expect((await asJudge(judge, judge.store, "kept")).code, judge.name).to.equal(0);
     const before = await listed();
@@ -181,7 +181,7 @@ secret-tool search --all searched yes 2>&1`);
     expect(await must(script, { PYTHONPATH: suites.secretStorage })).to.match(/\nRan \d\d tests .*\n\nOK/);
   });
 
-  it("go-keyring passes its own tests", async function () {
+  it("zalando/go-keyring passes its own tests", async function () {
     needs(this, has("go", "version") && existsSync(suites.goKeyring), "Go, and go-keyring");
     await must(`cd ${suites.goKeyring} && go test -count=1 . >&2`, await goCaches());
   });
@@ -233,7 +233,7 @@ secret-tool search --all searched yes 2>&1`);
     await mustKeepLogin({ login, status: `gh auth token ${host}`, shown: token, logout }, place, more);
   });
 
-  it("Chromium finds its key again in later runs on one profile, of which one was made while locked", async function () {
+  it("Chromium finds its key again in later runs, also after one with a locked vault", async function () {
     needs(this, has("chromium", "--version"), "chromium");
     const profile = temporaryDirectory();
     const start = `timeout 60 chromium --headless --no-sandbox --disable-gpu --password-store=gnome-libsecret \\

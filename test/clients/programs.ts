@@ -24,12 +24,12 @@ export function has(program: string, ...args: string[]): boolean {
 }
 
 /** Returns the directory of the path that has the program, or undefined. */
-export function directoryOf(program: string): string | undefined {
+export function findProgram(program: string): string | undefined {
   return path.split(delimiter).find((directory) => existsSync(join(directory, program)));
 }
 
 /** The environment of a client of the server. Its home is empty, so that no token of the user is read or written. */
-export function environmentOf(server: VaultServer): NodeJS.ProcessEnv {
+export function clientEnvironment(server: VaultServer): NodeJS.ProcessEnv {
   const address = `https://localhost:${server.vaultPort}`;
   const { certificateFile: file, token } = server;
   return {

@@ -6,9 +6,9 @@ import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { mustCreateToken, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault-client.js";
-import { directoryOf, environmentOf, has, mustRun, type Ran, run } from "./programs.js";
+import { clientEnvironment, findProgram, has, mustRun, type Ran, run } from "./programs.js";
 
-const provider = directoryOf("terraform-provider-vault");
+const provider = findProgram("terraform-provider-vault");
 
 /** The provider is named by its directory, so that no registry is asked for it. */
 const settings = (directory: string) =>
@@ -111,7 +111,7 @@ function project(server: VaultServer, configuration: string, token = server.toke
   const settingsFile = join(directory, "tofurc");
   writeFileSync(settingsFile, settings(provider ?? ""));
   const quiet = { TF_CLI_CONFIG_FILE: settingsFile, CHECKPOINT_DISABLE: "1" };
-  const env = { ...environmentOf(server), ...quiet, VAULT_TOKEN: token, BAO_TOKEN: token };
+  const env = { ...clientEnvironment(server), ...quiet, VAULT_TOKEN: token, BAO_TOKEN: token };
   const always = ["-no-color", "-input=false"];
   return {
     state: join(directory, "terraform.tfstate"),
@@ -216,13 +216,13 @@ describe("OpenTofu with the provider for Vault", () => {
   });
 });
 
-describe("OpenTofu with its state encrypted", () => {
+describe("encrypted state of OpenTofu", () => {
   const server = shared(start);
   before(function () {
     needs(this, has("tofu", "version"), "tofu");
   });
 
-  it("by a data key of a transit key, with a token that can only use that key, also after a rotation", async () => {
+  it("OpenTofu encrypts its state with a transit key and a token for that key, also after a rotation", async () => {
     expect((await vault(server(), "POST", "transit/keys/state")).status).to.equal(200);
     const rights = { can: ["encrypt", "decrypt"], paths: ["transit/state"] };
     const { name, token } = await mustCreateToken(server(), { name: "state", ...rights });

@@ -53,7 +53,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 });
 `;
 
-describe("the recipes", function () {
+describe("recipes", function () {
   this.timeout(120_000);
   const server = shareLocalServer({}, async (started) => {
     await mustInit(started);
@@ -84,7 +84,7 @@ describe("the recipes", function () {
 
   const run = (script: string, at: Place): Promise<Ended> => collect(start(script, at)).ended;
 
-  it("give Compose a secret that its file names, by run", async () => {
+  it("run gives Compose a secret that its file names", async () => {
     const blocks = page("recipes");
     const file = find(blocks, (block) => block.file === "compose.yaml");
     const { services, secrets } = parseYaml(file);
@@ -101,12 +101,12 @@ describe("the recipes", function () {
     });
   });
 
-  it("keep podman's secrets in the vault", async () => {
+  it("podman stores its secrets in the vault", async () => {
     const script = find(page("extras/podman-secret"), ({ language }) => language === "sh");
     expect(await run(script, place({ "bin/podman": podman }))).to.deep.equal({ code: 0, stdout: "s3cret", stderr: "" });
   });
 
-  it("start MCP servers with their keys, and not while the vault is locked", async () => {
+  it("MCP servers start with their keys, and not while the vault is locked", async () => {
     const { mcpServers } = JSON.parse(find(page("recipes"), (block) => block.file === "mcp.json"));
     const { command, args } = mcpServers.github;
     const { env } = place({ "bin/github-mcp-server": mcpServer });
@@ -130,7 +130,7 @@ describe("the recipes", function () {
     expect(refused).to.match(/the vault is locked/);
   });
 
-  it("give Claude Code and Codex their keys by the commands in their settings", async () => {
+  it("Claude Code and Codex get their keys by the commands in their settings", async () => {
     const blocks = page("extras/credential");
     const { apiKeyHelper } = JSON.parse(find(blocks, (block) => block.file === "settings.json"));
     const codex = parseToml(find(blocks, (block) => block.file === "config.toml")) as {
@@ -146,7 +146,7 @@ describe("the recipes", function () {
     expect((await run([command, ...args].join(" "), at)).stdout.trimEnd()).to.equal("value of ai/openai");
   });
 
-  it("give a unit of systemd its credential, once the unit with the sockets has started", async function () {
+  it("a systemd unit gets its credential once the unit with the sockets has started", async function () {
     needs(this, hasPython(), "Python");
     const blocks = page("extras/credentials");
     const at = place({ "bin/example": '#!/bin/sh\ncat "$2"\n' });

@@ -24,13 +24,13 @@ describe("an extra", () => {
   }
 });
 
-describe("the program without an extra", () => {
+describe("removal of an extra", () => {
   before(function () {
     needs(this, isLong, "STRONGROOM_REMOVE_EXTRAS");
   });
 
   for (const extra of readdirSync("src/extras")) {
-    it(`builds, passes its rules and runs without ${extra}`, () => {
+    it(`the program builds, passes its rules and runs without ${extra}`, () => {
       const copy = temporaryDirectory();
       for (const name of readdirSync(".").filter((entry) => !leftBehind.has(entry))) {
         cpSync(name, join(copy, name), { recursive: true });

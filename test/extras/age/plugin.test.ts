@@ -150,7 +150,7 @@ describe("age-plugin-strongroom", () => {
     ["the user says yes again and again", ["ok", "yes"], 3],
   ];
   for (const [what, response, asked] of refusals) {
-    it(`ends with the reason, and without a hang, while the vault is locked and ${what}`, async () => {
+    it(`a locked vault ends decryption with the reason while ${what}`, async () => {
       const first = [adding(everyKey), sealed(0, "age/me", randomBytes(16))];
       await mustLock(server());
       const { said, code } = await speak(first, ({ args }) => (args[0] === "confirm" ? response : ["ok"]));
@@ -187,7 +187,7 @@ describe("age-plugin-strongroom", () => {
   });
 });
 
-describe("a stanza of age's plugins", () => {
+describe("stanzas of age's plugins", () => {
   const read = async (...chunks: readonly (string | Uint8Array)[]) => {
     const found: Stanza[] = [];
     const input = (async function* () {
@@ -197,7 +197,7 @@ describe("a stanza of age's plugins", () => {
     return found;
   };
 
-  it("is read as it was written, wherever it is cut", async () => {
+  it("stanzas survive a round trip, wherever the input is cut", async () => {
     const argument = fc.stringMatching(/^[!-~]{1,20}$/);
     const stanza = fc.tuple(fc.array(argument, { minLength: 1, maxLength: 4 }), fc.uint8Array({ maxLength: 200 }));
     await fc.assert(
@@ -210,7 +210,7 @@ describe("a stanza of age's plugins", () => {
     );
   });
 
-  it("has lines of 64 characters and at last a shorter one", () => {
+  it("the body of a stanza has lines of 64 characters and a shorter last line", () => {
     for (const length of [0, 1, 47, 48, 49, 96, 1000]) {
       const lines = stanzaText(["x"], randomBytes(length)).split("\n").slice(1, -1);
       expect(lines.slice(0, -1).every((line) => line.length === 64)).to.equal(true);
@@ -232,7 +232,7 @@ describe("a stanza of age's plugins", () => {
     "an endless body": `-> a\n${`${"A".repeat(64)}\n`.repeat(17_000)}`,
   };
   for (const [what, text] of Object.entries(malformed)) {
-    it(`is refused with ${what}`, async () => {
+    it(`a stanza with ${what} is refused`, async () => {
       expect(await read(text).catch((error: unknown) => error)).to.be.instanceOf(MalformedStanza);
     });
   }

@@ -12,9 +12,9 @@ const rows: readonly (readonly [string, readonly string[]])[] = [
   ["\r\u007f\u0003\u001a", ["enter", "backspace", "ctrl-c", "ctrl-z"]],
 ];
 
-describe("the keys of a terminal", () => {
+describe("keys of a terminal", () => {
   for (const [sent, wanted] of rows) {
-    it(`are read from ${JSON.stringify(sent)} at once and byte by byte`, () => {
+    it(`keys are decoded from ${JSON.stringify(sent)}, whole and byte by byte`, () => {
       const bytes = Buffer.from(sent);
       const shown = (decoder: KeyDecoder, parts: readonly Buffer[]) =>
         parts
@@ -30,7 +30,7 @@ describe("the keys of a terminal", () => {
     });
   }
 
-  it("include an escape of its own once nothing follows it", () => {
+  it("an escape is a key of its own once nothing follows it", () => {
     const decoder = new KeyDecoder();
     expect(decoder.take(Buffer.from("\u001b"))).to.deep.equal([]);
     expect(decoder.isWaiting).to.equal(true);
@@ -39,7 +39,7 @@ describe("the keys of a terminal", () => {
   });
 });
 
-describe("a revealed value", () => {
+describe("revealed values", () => {
   const shown = (value: string, columns: number, lines: number) => {
     const revealed = new Revealed(Buffer.from(value), columns, lines);
     return { lines: revealed.lines.map((line) => Buffer.from(line).toString()), isCut: revealed.isCut };
@@ -59,7 +59,7 @@ describe("a revealed value", () => {
     });
   }
 
-  it("is wiped from the lines that were drawn", () => {
+  it("wiping a revealed value clears its drawn lines", () => {
     const revealed = new Revealed(Buffer.from("s3cr3t"), 10, 2);
     revealed.wipe();
     expect(revealed.lines.every((line) => line.every((byte) => byte === 0))).to.equal(true);

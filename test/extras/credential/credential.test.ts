@@ -88,7 +88,7 @@ describe("strongroom credential", () => {
     terraform: [writes, "terraform/", "terraform/x.example", ["terraform-credentials", "get", "x.example"]],
   };
   for (const [asker, [can, scope, path, args, input]] of Object.entries(askers)) {
-    it(`needs for ${asker} a token for its secrets alone, until it is revoked, and gives nothing while locked`, async () => {
+    it(`${asker} works with a token for its secrets only, and gets nothing while the vault is locked`, async () => {
       await put(path, asker === "kubectl" ? { token: "hidden-text" } : aws);
       await mustPut(server(), "other/secret", "{}");
       const { token } = await mustCreateToken(server(), { name: asker, can, paths: [scope] });

@@ -239,7 +239,7 @@ describe("strongroom credentials", function () {
     for (const { name } of await tokens()) await send(server(), { method: "DELETE", path: `/v1/tokens/${name}` });
   });
 
-  it("never replaces a file that is not its own", async () => {
+  it("an existing file or another server's socket is not replaced", async () => {
     const directory = join(temporaryDirectory(), "c");
     const { directory: other } = await start(["app/password"]);
     await start(["mail/smtp"], directory);

@@ -138,7 +138,7 @@ describe("docker-credential-strongroom", function () {
     return { host: `127.0.0.1:${(registry.address() as AddressInfo).port}`, seen };
   }
 
-  describe("called by", () => {
+  describe("container tools", () => {
     type Tool = {
       readonly program: string;
       /** Ends without an error where the program can work, which an installed podman cannot always. */
@@ -158,7 +158,7 @@ describe("docker-credential-strongroom", function () {
       },
     ];
     for (const { program, usable, flags, again } of tools) {
-      it(`${program} login and logout`, async function () {
+      it(`${program} login and logout call the helper`, async function () {
         needs(this, spawnSync(program, usable, { env: environment({}) }).status === 0, `a usable ${program}`);
         const { host, seen } = await startRegistry();
         const config = temporaryDirectory();

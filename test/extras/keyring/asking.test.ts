@@ -46,7 +46,7 @@ describe("the keyring that asks", () => {
     }
   }
 
-  it("gives no value out before the user allows it with --confirm, and asks once an item with --confirm-for", async () => {
+  it("--confirm asks before each value, and with --confirm-for once for an item", async () => {
     const { session, asked, program } = await startAsking('test -e "$0.yes"', "--confirm", "--confirm-for", "10m");
     const paths = [
       await session.create({ n: "1" }, Buffer.from("one")),
@@ -70,7 +70,7 @@ describe("the keyring that asks", () => {
     expect((await session.get(path)).toString()).to.equal("one");
   });
 
-  it("asks on the terminal of its command where no SSH_ASKPASS is, again for a wrong one, and shows neither", async function () {
+  it("asks on its terminal without SSH_ASKPASS, again for a wrong passphrase, and shows neither", async function () {
     needs(this, hasPython(), "Python");
     const directory = temporaryDirectory();
     const [socket, running] = [join(directory, "bus"), join(directory, "running")] as const;
@@ -104,7 +104,7 @@ describe("the keyring that asks", () => {
     await mustUnlock(server());
   });
 
-  it("is refused with --confirm in the background where nothing can ask", async () => {
+  it("--confirm in the background is refused where nothing can ask", async () => {
     const { code, stderr } = await runHere(["keyring", "--confirm"], { STRONGROOM_HOME: server().home });
     expect(code, stderr).to.equal(2);
     expect(stderr).to.contain("--confirm has nothing to ask with");
@@ -121,7 +121,7 @@ describe("the keyring that asks", () => {
     expect(await session.search({ over: "TLS" })).to.deep.equal([[path], []]);
   });
 
-  it("has a token for an hour, makes another when it ends, and revokes that at its own end", async () => {
+  it("the keyring's token lasts an hour, is replaced when it ends, and is revoked at exit", async () => {
     const before = new Set((await tokens()).map(({ name }) => name));
     const own = async () => (await tokens()).filter(({ name }) => !before.has(name));
     const { session, stop } = await startAsking("exit 1");
@@ -135,7 +135,7 @@ describe("the keyring that asks", () => {
     expect(await own()).to.deep.equal([]);
   });
 
-  it("goes to the background, prints what a shell needs, and ends at a signal with its socket", async () => {
+  it("the keyring goes to the background, prints shell variables, and removes its socket at a signal", async () => {
     const runtime = temporaryDirectory();
     const io = stringIo({ env: environment({ STRONGROOM_HOME: server().home, XDG_RUNTIME_DIR: runtime }) });
     await runToItsEnd(["keyring", "--ttl", "2h"], io);

@@ -128,7 +128,7 @@ describe("the keyring", () => {
     expect(told).to.deep.equal(["ItemCreated", "ItemChanged", "ItemChanged", "ItemChanged", "ItemDeleted"]);
   });
 
-  it("has login from the first use, and makes, labels and deletes other collections", async () => {
+  it("the login collection exists from the first use, and others are created, labelled and deleted", async () => {
     const session = await TestSession.open(await client(), "plain");
     const alias = (name: string) => session.client.call(root, `${service}.ReadAlias`, "s", [name]);
     expect(await alias("default")).to.deep.equal([loginPath]);
@@ -160,7 +160,7 @@ describe("the keyring", () => {
     expect(await mustListPaths(server(), "")).to.deep.equal(before);
   });
 
-  it("lists items of a collection that a client locked as locked, reads none, and unlocks it without a prompt", async () => {
+  it("lists the items of a locked collection as locked, and unlocks it without a prompt", async () => {
     const session = await TestSession.open(await client(), "plain");
     const attributes = fresh();
     const path = await session.create(attributes, Buffer.from("v"));
@@ -210,7 +210,7 @@ describe("the keyring", () => {
     await mustUnlock(server());
   });
 
-  it("refuses other algorithms, sessions of other clients, ciphertext that was changed, and paths outside", async () => {
+  it("refuses unknown algorithms, foreign sessions, changed ciphertext and paths outside", async () => {
     const [one, other] = [await client(), await client()];
     const open = (algorithm: string) =>
       one.call(root, `${service}.OpenSession`, "sv", [algorithm, new Variant("ay", Buffer.of(1))]);
@@ -229,7 +229,7 @@ describe("the keyring", () => {
     await mustFail(one.call(root, `${service}.Nothing`, "", []), "UnknownMethod");
   });
 
-  it("has a socket of the owner's in a directory of the owner's, and a token for its prefix alone", async () => {
+  it("the socket and its directory belong to the owner, and the token covers only its prefix", async () => {
     expect(statSync(socket).mode & 0o777).to.equal(0o600);
     expect(statSync(dirname(socket)).mode & 0o077).to.equal(0);
     const { tokens } = mustSucceed(await send(server(), { path: "/v1/tokens" }));
@@ -238,7 +238,7 @@ describe("the keyring", () => {
   });
 });
 
-describe("the keyring's index", () => {
+describe("index of the keyring", () => {
   const server = shareLocalServer({ audit: "all" }, mustInit);
   const records = async () => {
     const found = mustSucceed(await send(server(), { path: "/v1/audit?limit=1000" }))["records"];
@@ -262,7 +262,7 @@ describe("the keyring's index", () => {
     return { session, socket };
   }
 
-  it("is not loaded again by searches that find nothing, after the keyring's own reads and changes as well", async () => {
+  it("searches without a result, reads and own changes do not reload the index", async () => {
     const { session } = await missed();
     const before = await lists();
     for (let n = 0; n < 3; n++) expect(await session.search(missing)).to.deep.equal(nothing);
@@ -275,7 +275,7 @@ describe("the keyring's index", () => {
     expect(await lists()).to.equal(before);
   });
 
-  it("is loaded again for what another program stores, and for attributes that it changes", async () => {
+  it("a search finds what another program stores, and attributes that it changes", async () => {
     const { session } = await missed();
     const path = `${loginPath}/other`;
     for (const attribute of ["stored", "changed"]) {
@@ -288,7 +288,7 @@ describe("the keyring's index", () => {
     expect((await session.search({ service: "after a read" }))[0]).to.have.length(1);
   });
 
-  it("is not loaded again while several clients work, until another program stores something, which is found", async () => {
+  it("several clients do not reload the index, until another program stores something", async () => {
     const { socket } = await missed();
     const sessions = await Promise.all(Array.from({ length: 3 }, async () => opened(await BusClient.to(socket))));
     const before = await lists();
@@ -311,7 +311,7 @@ describe("the keyring's index", () => {
     await working;
   });
 
-  it("is not loaded, and no token made, for a command that does not use its keyring", async () => {
+  it("a command that does not use its keyring loads no index and makes no token", async () => {
     const made = async () => (await records()).filter(({ event }) => event === "token-create").length;
     const before = [await made(), await lists()];
     const { code, stderr } = await runHere(["keyring", "--", "sh", "-c", "exit 3"], { STRONGROOM_HOME: server().home });
@@ -319,7 +319,7 @@ describe("the keyring's index", () => {
     expect([await made(), await lists()]).to.deep.equal(before);
   });
 
-  it("is loaded again after a lock, and no search is answered before", async () => {
+  it("a lock reloads the index before a search is answered", async () => {
     const { session } = await missed();
     const before = await lists();
     await mustLock(server());
@@ -371,14 +371,14 @@ describe("hostile peers of the keyring", () => {
     ["announces a message of 128 MiB", huge],
   ];
   for (const [what, bytes] of dropped) {
-    it(`are dropped, and others served, when one ${what}`, async () => {
+    it(`a peer that ${what} is disconnected, and others are served`, async () => {
       const peer = await raw(bytes);
       if (!peer.destroyed) await once(peer, "close");
       await mustServe();
     });
   }
 
-  it("are dropped, and others served, when one calls before it says hello", async () => {
+  it("a peer that calls before Hello is disconnected, and others are served", async () => {
     const early = call(1, "LockService", root, service);
     const peer = await raw(Buffer.concat([Buffer.from(`${auth}BEGIN\r\n`), early]));
     if (!peer.destroyed) await once(peer, "close");
@@ -391,7 +391,7 @@ describe("hostile peers of the keyring", () => {
     ["call and stay", Buffer.concat([greeting, call(2, "ListNames", busPath, busName)])],
   ];
   for (const [what, bytes] of floods) {
-    it(`take no places from others, when 600 connections ${what}`, async () => {
+    it(`600 connections that ${what} take no places from other clients`, async () => {
       const known = await BusClient.to(socket);
       const connect = async () => {
         const peers = await Promise.all(Array.from({ length: 200 }, () => raw(bytes).catch(() => null)));
@@ -405,7 +405,7 @@ describe("hostile peers of the keyring", () => {
     });
   }
 
-  it("are dropped when one never reads its replies", async () => {
+  it("a peer that never reads its replies is disconnected", async () => {
     const session = await TestSession.open(await BusClient.to(socket), "plain");
     const path = await session.create({ large: "1" }, Buffer.alloc(1_000_000, 120));
     session.client.socket.pause();
@@ -417,7 +417,7 @@ describe("hostile peers of the keyring", () => {
     await closed;
   });
 
-  it("are dropped when they hold the most of all messages that have not arrived, and others are served", async () => {
+  it("peers that hold the most unfinished messages are disconnected, and others are served", async () => {
     const begun = Buffer.concat([
       Buffer.from(`${auth}BEGIN\r\n`),
       Buffer.from("6c010001f0ff6f000100000000000000", "hex"), // announces 7 MiB
@@ -430,7 +430,7 @@ describe("hostile peers of the keyring", () => {
     for (const peer of peers) peer.destroy();
   });
 
-  it("get an error for rules, sessions, prompts and items in memory without end, which leaves others theirs", async () => {
+  it("limits of rules, sessions, prompts and items in memory apply to each client separately", async () => {
     const session = await TestSession.open(await BusClient.to(socket), "plain");
     const { client } = session;
     const addRule = (rule: string) =>

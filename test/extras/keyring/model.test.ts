@@ -159,10 +159,10 @@ function contents(model: Model): readonly string[] {
 
 const actors = (team: string, count: number) => Array.from({ length: count }, (_, n) => new Actor(team, n));
 
-describe("clients of the keyring at once", () => {
+describe("concurrent clients of the keyring", () => {
   const server = shareLocalServer({}, mustInit);
 
-  it("find what a model says after random operations, also from another keyring", async function () {
+  it("clients find what a model says after random operations, also from another keyring", async function () {
     this.timeout(0);
     const { socket } = await startKeyring(server());
     const all = actors("client", clients);
@@ -172,7 +172,7 @@ describe("clients of the keyring at once", () => {
     await Promise.all(all.map((actor) => actor.check(socket)));
   });
 
-  it("lose nothing that was acknowledged, and find nothing half-written, when the keyring is killed", async function () {
+  it("clients lose nothing acknowledged and find nothing half-written when the keyring is killed", async function () {
     this.timeout(0);
     const all = actors("survivor", 4);
     for (let n = 0; n <= kills; n++) {
@@ -189,8 +189,8 @@ describe("clients of the keyring at once", () => {
 });
 
 if (kills > 0) {
-  describe("clients of the keyring at once, whose server is killed", () => {
-    it("lose nothing that was acknowledged, and find nothing half-written", async function () {
+  describe("clients of the keyring with a killed server", () => {
+    it("clients lose nothing acknowledged and find nothing half-written when the server is killed", async function () {
       this.timeout(0);
       const all = actors("survivor", 4);
       const home = preparedHome();

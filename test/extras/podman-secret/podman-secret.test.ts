@@ -26,7 +26,7 @@ describe("strongroom podman-secret", () => {
     expect(await podman("list", "", {})).to.include({ code: 0, stdout: "" });
   });
 
-  it("needs SECRET_ID, and prints the part of containers.conf that names all four commands", async () => {
+  it("podman-secret requires SECRET_ID, and --config prints containers.conf with all four commands", async () => {
     for (const action of ["store", "lookup", "delete"]) expect(await podman(action, "x", {})).to.include({ code: 2 });
     const config = await must(here(), ["podman-secret", "--config"]);
     expect(config).to.match(/^\[secrets\]\ndriver = "shell"\n\n\[secrets\.opts\]\n/);
