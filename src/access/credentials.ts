@@ -61,7 +61,7 @@ export class Credentials {
 
   /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for an ended value */
   authenticate(text: string): Caller | null {
-    const caller = this.#callerOf(valueKey(text));
+    const caller = this.#findCaller(valueKey(text));
     if (caller === null && isExpiredValue(text, this.#clock.now())) throw ended("expired");
     return caller;
   }
@@ -69,7 +69,7 @@ export class Credentials {
   /** Like `authenticate`, with what a child of the value needs. @throws VaultError UNAUTHORIZED */
   parentValue(text: string): ParentValue | null {
     const key = valueKey(text);
-    const caller = this.#callerOf(key);
+    const caller = this.#findCaller(key);
     if (caller === null) return null;
     const digest = Buffer.from(key, "latin1").toString("base64url");
     return { caller, digest, until: earliest(this.#line(key)), depth: this.#line(key).length - 1 };
@@ -93,7 +93,7 @@ export class Credentials {
    */
   requireValid(caller: Caller, root: string | null = null): void {
     if (caller !== "root") {
-      if (this.#callerOf(caller.key) === null) throw ended("revoked");
+      if (this.#findCaller(caller.key) === null) throw ended("revoked");
     } else if (root !== null && this.#root.size > 1 && this.authenticate(root) === null) throw ended("rotated");
   }
 
@@ -146,7 +146,7 @@ export class Credentials {
     return this.#root.get(key) ?? this.#clients.get(key) ?? this.#sessions.get(key);
   }
 
-  #callerOf(key: string): Caller | null {
+  #findCaller(key: string): Caller | null {
     const entry = this.#findEntry(key);
     if (entry === undefined || !isDigest(key, entry.digest)) return null;
     const { caller, until, ending } = entry;

@@ -24,23 +24,23 @@ export type LockoutRules = {
   readonly failures: string;
   readonly credential: Credential;
   /** Returns what counts as one address. */
-  readonly keyOf: (address: string) => string;
+  readonly addressKey: (address: string) => string;
 };
 
 /** Called for each failure, and after it when it begins a lockout. */
 type Report = (event: "failure" | "lockout", address: string) => void;
 
-export function createLockout(clock: Clock, log: Log, { failures, keyOf }: LockoutRules, report: Report): Lockout {
+export function createLockout(clock: Clock, log: Log, { failures, addressKey }: LockoutRules, report: Report): Lockout {
   const store = new FailureStore(clock);
   const failureLog = new FailureLog(clock, log, failures);
   const failFrom = (address: string) => {
-    const begins = store.fail(keyOf(address));
+    const begins = store.fail(addressKey(address));
     failureLog.add(address);
     report("failure", address);
     if (begins) report("lockout", address);
   };
   const checkFrom = (address: string) => {
-    const retryAfter = store.secondsLeft(keyOf(address));
+    const retryAfter = store.secondsLeft(addressKey(address));
     if (retryAfter === 0) return;
     const problem = `too many ${failures} from this address: wait, then try again`;
     throw new VaultError("RATE_LIMITED", problem, { retryAfter });

@@ -158,10 +158,10 @@ export class ClientTokens {
    */
   async createChild(text: string, { label, can, ttlSeconds }: ChildRequest): Promise<NewToken> {
     await this.refresh();
-    this.#limits.spendCreation(this.#parentOf(text).parent);
+    this.#limits.spendCreation(this.#findParent(text).parent);
     let value = "";
     const record = await this.#ledger.change((state) => {
-      const { parent, rights, until } = this.#parentOf(text);
+      const { parent, rights, until } = this.#findParent(text);
       const foreign = can?.find((scope) => !rights.can.includes(scope));
       if (foreign !== undefined)
         throw new VaultError("FORBIDDEN", `the token ${parent.name} cannot ${foreign}, so its child cannot`);
@@ -297,7 +297,7 @@ export class ClientTokens {
   }
 
   /** @throws VaultError UNAUTHORIZED, FORBIDDEN, BAD_REQUEST */
-  #parentOf(text: string): { readonly parent: Parent; readonly rights: Rights; readonly until: number | null } {
+  #findParent(text: string): { readonly parent: Parent; readonly rights: Rights; readonly until: number | null } {
     const value = this.#credentials.parentValue(text);
     if (value === null) throw new VaultError("UNAUTHORIZED", "the token is wrong", { credential: "token" });
     const { caller, digest, until, depth } = value;

@@ -17,10 +17,10 @@ export interface BodyReader {
 }
 
 /** A request's body is read strictly. A response's, whose head was already sent, is read as every client does. */
-export type BodyOf = "request" | "response";
+export type MessageKind = "request" | "response";
 
-export function bodyReader(length: BodyLength, of: BodyOf): BodyReader {
-  if (length === "chunked") return new ChunkedReader(of);
+export function bodyReader(length: BodyLength, kind: MessageKind): BodyReader {
+  if (length === "chunked") return new ChunkedReader(kind);
   return new LengthReader(length === "until-close" ? Number.POSITIVE_INFINITY : length);
 }
 
@@ -75,14 +75,14 @@ const end = Buffer.from("\r\n");
  * and a response's are dropped.
  */
 class ChunkedReader implements BodyReader {
-  readonly #limits: (typeof limits)[BodyOf];
+  readonly #limits: (typeof limits)[MessageKind];
   #state: "size" | "data" | "data-end" | "last" | "ended" = "size";
   #line = "";
   #left = 0;
   #trailers = 0;
 
-  constructor(of: BodyOf) {
-    this.#limits = limits[of];
+  constructor(kind: MessageKind) {
+    this.#limits = limits[kind];
   }
 
   get ended(): boolean {

@@ -140,7 +140,7 @@ export class Broker {
    */
   async callerAccess(caller: Caller, until = 0): Promise<BrokerAccess> {
     const id = sessionId(caller);
-    const uses = await this.#usesOf(caller);
+    const uses = await this.#listUses(caller);
     const certificate = await this.#requestCertificate(id, mustBeFewHosts(uses), until);
     const shown = uses.map((use) => ({ host: use.host, port: use.port, name: use.name, header: use.header }));
     return { port: this.#port, certificate, uses: shown };
@@ -252,7 +252,7 @@ export class Broker {
     this.#callers.set(id, caller);
     if (this.#callers.size > this.#mostCallers) this.#forgetEnded();
     this.#mustBeAllowed(caller);
-    const uses = await this.#usesOf(caller);
+    const uses = await this.#listUses(caller);
     mustBeFewHosts(uses); // DANGER: an authority for too many cannot be made, and the attempt ends the thread
     // An address is private only where all of a host's bindings allow it.
     const onlyPublic = new Set(uses.filter((use) => !use.private).map((use) => `${use.host} ${use.port}`));
@@ -299,7 +299,7 @@ export class Broker {
     if (caller === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
     await this.#refreshed();
     this.#mustBeAllowed(caller);
-    const chosen = chosenUse(await this.#usesOf(caller), asked);
+    const chosen = chosenUse(await this.#listUses(caller), asked);
     const use = { ...asked, target: sentTarget(chosen, asked.target) };
     const override = overrideIn(chosen, use.headers);
     if (override !== null) throw new VaultError("BAD_REQUEST", override);
@@ -361,7 +361,7 @@ export class Broker {
     });
   }
 
-  #usesOf(caller: Caller): Promise<readonly SecretUse[]> {
+  #listUses(caller: Caller): Promise<readonly SecretUse[]> {
     return this.#deps.vault.uses.within(caller === "root" ? undefined : caller.ranges);
   }
 

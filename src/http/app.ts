@@ -74,8 +74,8 @@ export function createLockouts(
       observers.vaultEvent({ event, credential: rules.credential, address, at: clock.now() });
     });
   return {
-    tokenLockout: lockoutFor({ failures: "wrong tokens", credential: "token", keyOf: keyOfAddress }),
-    passphraseLockout: lockoutFor({ failures: "wrong passphrases", credential: "passphrase", keyOf: keyOfOrigin }),
+    tokenLockout: lockoutFor({ failures: "wrong tokens", credential: "token", addressKey: keyOfAddress }),
+    passphraseLockout: lockoutFor({ failures: "wrong passphrases", credential: "passphrase", addressKey: keyOfOrigin }),
   };
 }
 

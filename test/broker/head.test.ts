@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { expect } from "chai";
 import { assert, asyncProperty, constantFrom, integer, array as listOf, oneof, string, tuple } from "fast-check";
-import { type BodyOf, bodyReader } from "../../src/broker/body.js";
+import { bodyReader, type MessageKind } from "../../src/broker/body.js";
 import { HeadError, headLength, type RequestHead, readRequestHead, readResponseHead } from "../../src/broker/head.js";
 
 const bytes = (text: string) => Buffer.from(text, "latin1");
@@ -177,8 +177,8 @@ function readByNode(text: string): Promise<Seen | null> {
 describe("the broker's reader of bodies", () => {
   type Consumed = { readonly taken: number; readonly ended: boolean; readonly passed: string };
 
-  function consume(text: string, size: number, of: BodyOf = "request"): Consumed | string {
-    const reader = bodyReader("chunked", of);
+  function consume(text: string, size: number, kind: MessageKind = "request"): Consumed | string {
+    const reader = bodyReader("chunked", kind);
     let [taken, passed] = [0, ""];
     try {
       for (let at = 0; at < text.length && !reader.ended; at += size) {
@@ -194,7 +194,7 @@ describe("the broker's reader of bodies", () => {
   }
 
   for (const size of [1, 2, 3, 7, 100]) {
-    it(`ends where the last chunk ends, read ${size} bytes at a time`, () => {
+    it(`a chunked body ends with its last chunk, read ${size} bytes at a time`, () => {
       const body = "5\r\nhello\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n";
       const whole = { taken: body.length, ended: true, passed: body };
       expect(consume(`${body}GET / HTTP/1.1`, size)).to.deep.equal(whole);
