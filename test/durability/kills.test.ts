@@ -9,11 +9,12 @@ import { cleanUpMark, cleanUpTo, diskDirectory, temporaryDirectory } from "../..
 import { copyTree } from "../../tools/rig/copy-tree.js";
 import { needsPostgres } from "../../tools/rig/postgres.js";
 import { type ServerProcess, startProcess } from "../../tools/rig/process.js";
-import { startTestServer } from "../../tools/rig/server.js";
-import { closeConnections, mustSucceed, send } from "../../tools/rig/test-client.js";
+import { startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { closeConnections, mustCreateToken, mustInit, mustSucceed, send } from "../../tools/rig/test-client.js";
 import { Random, runSeed } from "../support/random.js";
 import { sharedStoreUrl, startSharedDatabase } from "../support/shared-servers.js";
 import { allChanges, VaultModel } from "./vault-model.js";
+import { manyPaths } from "./vault-parts.js";
 
 /** Short in the normal suite; 400 and 50,000 in the long form. */
 const kills = Number(process.env["STRONGROOM_KILLS"] ?? 2);
@@ -172,6 +173,37 @@ describe("kill -9 under all kinds of changes", function () {
       await restarted(after);
       await model.inspect(server);
     }
+  });
+});
+
+/** Starts a server on a copy of the home, which has what a kill of the server would leave now. */
+function startAsAfterKill({ home }: TestServer): Promise<TestServer> {
+  const copy = join(temporaryDirectory(), "home");
+  copyTree(home, copy);
+  return startTestServer({ home: copy });
+}
+
+async function tokenState(server: TestServer, token: string): Promise<string> {
+  const { status, json } = await send(server, { path: "/v1/tokens/self", token });
+  return `${status} ${String(json["reason"])}`;
+}
+
+describe("kill -9 and client tokens", () => {
+  it("tokens revoked by name or by a forced init are revoked after a kill, and lock no client out", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const { token: kept } = await mustCreateToken(server, { name: "kept", ttlSeconds: 0, paths: manyPaths });
+    const { token: revoked } = await mustCreateToken(server, { name: "revoked" });
+    mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/revoked" }));
+    const next = await startAsAfterKill(server);
+    expect([await tokenState(next, revoked), await tokenState(next, kept)]).to.deep.equal([
+      "401 revoked",
+      "200 undefined",
+    ]);
+    await mustInit(server, { passphrase: "another passphrase", force: true });
+    const last = await startAsAfterKill(server);
+    for (let n = 0; n < 12; n++) expect(await tokenState(last, kept)).to.equal("401 revoked");
+    mustSucceed(await send(last, { path: "/v1/tokens/self" }));
   });
 });
 

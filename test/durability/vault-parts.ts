@@ -340,6 +340,9 @@ export function decryptions(keys: Table<TransitKey>): readonly Send[] {
   );
 }
 
+/** So many that changes of the tokens have a document of their own. */
+export const manyPaths = Array.from({ length: 64 }, (_, i) => `app/${"p".repeat(200)}/${"p".repeat(90)}-${i}/`);
+
 /** Client tokens, each with what it can do. */
 export function tokensPart(): VaultPart<Table<string>> {
   return {
@@ -349,9 +352,10 @@ export function tokensPart(): VaultPart<Table<string>> {
       const name = `t${random.below(4)}`;
       const path = `/v1/tokens/${name}`;
       const can = random.pick(["get", "put", "list"]);
+      const created = { name, can: [can], ...(name === "t3" && { paths: manyPaths }) };
       switch (random.pick(["create", "rotate", "revoke"])) {
         case "create":
-          return plainly({ method: "POST", path: "/v1/tokens", body: { name, can: [can] } }, (tokens) =>
+          return plainly({ method: "POST", path: "/v1/tokens", body: created }, (tokens) =>
             tokens[name] === undefined ? { ...tokens, [name]: can } : 409,
           );
         case "rotate":
