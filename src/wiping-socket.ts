@@ -1,5 +1,6 @@
 /** Accepted sockets that read into memory of ours, which can be wiped. */
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
+import { copySecret } from "../workers/registers.js";
 
 const received = Buffer.from(new ArrayBuffer(64 * 1024));
 
@@ -23,7 +24,7 @@ export function wipingSocket(accepted: Socket & { _handle?: unknown }): Socket {
 
 function takeReceived(length: number): Buffer {
   const piece = Buffer.from(new ArrayBuffer(length));
-  received.copy(piece, 0, 0, length);
+  copySecret(piece, received.subarray(0, length));
   received.fill(0, 0, length);
   return piece;
 }

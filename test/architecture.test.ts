@@ -11,7 +11,7 @@ const { lookupFiles } = createRequire(import.meta.url)("mocha/lib/cli/lookup-fil
 };
 
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
-const [protocol, keyText] = ["workers/protocol", "workers/crypto/key-text"];
+const [protocol, registers, keyText] = ["workers/protocol", "workers/registers", "workers/crypto/key-text"];
 /** `import` reads seeds as `otp` does. */
 const seeds = ["workers/memory", "workers/transit/one-time-code"];
 const rules = "src/server/certificate-rules";
@@ -21,7 +21,7 @@ const served = ["src/access", "src/audit", "src/client", "src/engines", "src/mai
 
 /** A row covers a folder and its subfolders, and what they import of each other; the row nearest to a file counts. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  "src/*": ["node:*", protocol, "prove/weaknesses"],
+  "src/*": ["node:*", protocol, registers, "prove/weaknesses"],
   "src/config": ["node:*", "src/*", defaultHome],
   "src/paths": ["node:path", "src/*"],
   "src/files": ["node:*", "src/*", "src/config", ownership],
@@ -42,6 +42,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "@zxcvbn-ts/*",
     "workers/check/words",
     protocol,
+    registers,
   ],
   "src/access": ["node:*", "express-rate-limit", ...leaves, "src/contract"],
   "src/audit": ["node:*", ...leaves, "src/contract", protocol],
@@ -58,6 +59,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/contract",
     "src/vault",
     protocol,
+    registers,
   ],
   "src/vault-api": [
     "node:*",
@@ -109,6 +111,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/audit",
     "src/vault",
     protocol,
+    registers,
     "workers/binding-members",
     "workers/use-rules",
   ],
@@ -261,6 +264,7 @@ const entrances: readonly string[] = [
   "src/vault-api/api",
   keyText,
   protocol,
+  registers,
   ...seeds,
   "workers/check/words",
   "workers/go-values",

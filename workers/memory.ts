@@ -4,6 +4,7 @@
  */
 import { type Cipher, type Decipher, randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
+import { clearRegisters, copySecret } from "./registers.js";
 
 /**
  * Zeroed bytes outside V8's heap and Node's pool.
@@ -34,7 +35,7 @@ export function allocateMapped(length: number): Bytes {
 /** Moves a key that must last over a wait into mapped memory, and wipes the original. */
 export function mapped(key: Uint8Array): Bytes {
   const moved = allocateMapped(key.length);
-  moved.set(key);
+  copySecret(moved, key);
   wipe(key);
   return moved;
 }
@@ -57,6 +58,7 @@ export function withScratch<T>(operation: () => T): T {
     return operation();
   } finally {
     block.fill(0, 0, used);
+    clearRegisters();
     for (const bytes of overflow.splice(0)) wipe(bytes); // not spread: the number of arguments is limited
     used = 0;
     isOpen = false;
@@ -79,7 +81,9 @@ export function scratch(length: number): Uint8Array {
 }
 
 export function randomize(target: Bytes): Bytes {
-  return randomFillSync(target);
+  randomFillSync(target);
+  clearRegisters();
+  return target;
 }
 
 /** Random bytes in stock: each call of the system costs as much as sealing a small value. */
@@ -164,7 +168,7 @@ function decryptPart(target: Uint8Array, cipher: Cipher, ciphertext: Uint8Array)
   for (let i = 0; 4 * i < length; i++) {
     partWords[i] = (partWords[i] ?? 0) ^ (keystreamWords[i] ?? 0) ^ (maskWords[maskAt + i] ?? 0);
   }
-  target.set(length === partBytes ? part : part.subarray(0, length));
+  copySecret(target, length === partBytes ? part : part.subarray(0, length));
   mask.fill(0);
   part.fill(0, 0, length + 3);
 }
@@ -197,13 +201,13 @@ function xorAtOnce(cipher: Decipher, texts: Parameters<typeof xorWithPads>[1]): 
   keystream.set(cipher.update(mask));
   at = 0;
   for (const { bytes } of texts) {
-    part.set(bytes);
+    copySecret(part, bytes);
     const words = Math.ceil(bytes.length / blockBytes) * blockWords;
     for (let i = 0; i < words; i++) {
       const masked = at + 2 * i - (i & 3) + blockWords; // the second of each two blocks
       partWords[i] = (partWords[i] ?? 0) ^ (keystreamWords[masked] ?? 0) ^ (maskWords[maskAt + masked] ?? 0);
     }
-    bytes.set(part.subarray(0, bytes.length));
+    copySecret(bytes, part.subarray(0, bytes.length));
     part.fill(0, 0, words * 4);
     at += 2 * words;
   }
@@ -263,7 +267,7 @@ export function writeParts(target: Uint8Array, parts: readonly (Uint8Array | str
     if (typeof part === "string") {
       at += putText(target, at, part);
     } else {
-      target.set(part, at);
+      copySecret(target, part, at);
       at += part.length;
     }
   }

@@ -1,5 +1,6 @@
 /** A socket read piece by piece, with back pressure, and written so that what was written can be wiped. */
 import type { Duplex } from "node:stream";
+import { copySecret } from "../../workers/registers.js";
 import { headLength, maxRequestBytes } from "./head.js";
 
 /** Bytes that are held for a reader that is busy, before the socket is paused; and for a peer that takes them slowly. */
@@ -77,7 +78,7 @@ export class ByteStream {
       const taken = piece.subarray(0, most + 1 - held);
       this.unread(piece.subarray(taken.length));
       if (held + taken.length > space.length) space = Buffer.concat([space], 2 * (held + taken.length));
-      space.set(taken, held);
+      copySecret(space, taken, held);
       const length = headLength(space.subarray(0, held + taken.length), most, held);
       held += taken.length;
       if (length === null) continue;

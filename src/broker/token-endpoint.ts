@@ -1,4 +1,6 @@
 /** Requests to token endpoints. What they send and receive is secret, and wiped; nothing of a response is trusted. */
+
+import { copySecret } from "../../workers/registers.js";
 import { bodyReader } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";
 import { EgressError } from "./egress.js";
@@ -70,7 +72,7 @@ async function readResponse(stream: ByteStream): Promise<Exchanged> {
       const piece = await stream.read();
       if (piece !== null) {
         const fits = length + piece.length <= space.length;
-        if (fits) space.set(piece, length);
+        if (fits) copySecret(space, piece, length);
         length += piece.length;
         piece.fill(0);
         if (!fits) return failed("sent more than 64 KiB");
@@ -110,7 +112,7 @@ function joined(parts: readonly Uint8Array[], size: number): Bytes {
   const bytes = new Uint8Array(new ArrayBuffer(size));
   let at = 0;
   for (const part of parts) {
-    bytes.set(part, at);
+    copySecret(bytes, part, at);
     at += part.length;
   }
   return bytes;

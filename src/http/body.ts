@@ -4,6 +4,7 @@
  */
 import type { Request, Response } from "express";
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
+import { copySecret } from "../../workers/registers.js";
 import { VaultError } from "../errors.js";
 import { overwriteStackSoon } from "./connections.js";
 import type { BodyRule } from "./endpoint.js";
@@ -112,7 +113,7 @@ function collect<B extends ArrayBufferLike>(
       const refusal = refusalAt(length + chunk.length);
       if (refusal !== null) return fail(refusal);
       if (length + chunk.length > body.length) body = grown(body, memory(Math.min(limit, 2 * (length + chunk.length))));
-      body.set(chunk, length);
+      copySecret(body, chunk, length);
       length += chunk.length;
       chunk.fill(0);
     };
@@ -127,7 +128,7 @@ function collect<B extends ArrayBufferLike>(
 }
 
 function grown<B extends ArrayBufferLike>(from: Uint8Array<B>, larger: Uint8Array<B>): Uint8Array<B> {
-  larger.set(from);
+  copySecret(larger, from);
   from.fill(0);
   return larger;
 }

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SharedBytes } from "../../workers/protocol.js";
+import { copySecret } from "../../workers/registers.js";
 import type { Caller } from "../access/credentials.js";
 import type { ReviewAccess } from "../access/review.js";
 import { change } from "../audit/record.js";
@@ -176,6 +177,6 @@ async function storm({ service, vault, body, permit }: BasicCall & { readonly bo
 
 function sharedCopy(body: SharedBytes): SharedBytes {
   const copy = new Uint8Array(new SharedArrayBuffer(body.length));
-  copy.set(body);
+  copySecret(copy, body);
   return copy;
 }

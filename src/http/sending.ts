@@ -11,6 +11,7 @@
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { copySecret } from "../../workers/registers.js";
 
 type Head = { _header?: unknown; _headerSent?: unknown };
 
@@ -135,7 +136,7 @@ class Sending {
     const bytes = this.#takeMemory(length);
     let at = bytes.write(head, "latin1");
     for (const piece of pieces) {
-      bytes.set(piece, at);
+      copySecret(bytes, piece, at);
       piece.fill(0);
       at += piece.length;
     }

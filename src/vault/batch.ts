@@ -3,6 +3,7 @@
  * the secrets as they were before it.
  */
 import type { Bytes, PlannedOperation, SharedBytes } from "../../workers/protocol.js";
+import { copySecret } from "../../workers/registers.js";
 import { VaultError } from "../errors.js";
 import { Mutex } from "../locks.js";
 import type { Log } from "../log.js";
@@ -360,7 +361,7 @@ function response(results: readonly StepResult[]): Bytes {
   const joined = new Uint8Array(new ArrayBuffer(pieces.reduce((sum, piece) => sum + piece.length, 0)));
   let at = 0;
   for (const piece of pieces) {
-    joined.set(piece, at);
+    copySecret(joined, piece, at);
     at += piece.length;
   }
   for (const { response } of results) response.fill(0);

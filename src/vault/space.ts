@@ -13,6 +13,7 @@ import type {
   Write,
   WriteResult,
 } from "../../workers/protocol.js";
+import { copySecret } from "../../workers/registers.js";
 import { VaultError } from "../errors.js";
 import { KeyedMutex, type ReadWriteLock } from "../locks.js";
 import { type Change, type CommitResult, type Expected, readPages, type Space } from "../storage/secret-store.js";
@@ -483,6 +484,6 @@ function isShared(body: Bytes | SharedBytes): body is SharedBytes {
 /** The copy is moved with the message. DANGER: a copy that is refused before it is sent would keep the value. */
 function askWithCopy<T>(body: Uint8Array, ask: (copy: Bytes) => Promise<T>): Promise<T> {
   const copy = new Uint8Array(new ArrayBuffer(body.length)); // unlike that of a short `slice`, it can be moved and wiped
-  copy.set(body);
+  copySecret(copy, body);
   return wipingAfter(copy, ask(copy));
 }

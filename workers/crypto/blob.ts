@@ -40,6 +40,7 @@ import {
   utf8,
 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
+import { copySecret } from "../registers.js";
 import { tagBytes } from "./gcm.js";
 import type { KnownBoxes, OpenedBox, Sealed } from "./known-boxes.js";
 import { type Box, nonceBytes, open, openBox, openKnown, seal, sealAnew, subkeyAt, type XaesKey } from "./xaes.js";
@@ -392,7 +393,7 @@ function openHalf(known: KnownBoxes, half: SealedHalf, ofMetadata: Opener, ofVal
 export function openValue(half: HalfOpen, target: Uint8Array | null = null): Uint8Array | null {
   const { sealedValue, valueKey, value, known } = half;
   if (value !== null) {
-    target?.set(value);
+    if (target !== null) copySecret(target, value);
     return target ?? value;
   }
   const opened = openBox(valueKey, sealedValue.box, sealedValue.aad, target);

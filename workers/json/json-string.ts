@@ -1,5 +1,6 @@
 /** JSON strings (RFC 8259 section 7) as bytes: decoded into memory that can be wiped, written as JSON.stringify does. */
 import { allocate, decodeText, scratch, utf8 } from "../memory.js";
+import { copySecret } from "../registers.js";
 
 export function code(character: string): number {
   return character.charCodeAt(0);
@@ -70,7 +71,7 @@ export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
   const decoded = memory(escaped);
   const firstEscape = escaped.indexOf(backslash);
   let length = firstEscape < 0 ? escaped.length : firstEscape;
-  decoded.set(escaped.subarray(0, length)); // most texts have no escape, and a native copy is the quickest
+  copySecret(decoded, escaped.subarray(0, length)); // most texts have no escape, and a native copy is the quickest
   let wellFormed = true;
   for (let at = length; at < escaped.length; ) {
     const byte = escaped[at++] ?? 0;
@@ -141,7 +142,7 @@ export function writeString(text: Uint8Array): Uint8Array {
 const shortRun = 32;
 
 function copyRun(text: Uint8Array, from: number, to: number, json: Uint8Array, at: number): void {
-  if (to - from > shortRun) json.set(text.subarray(from, to), at);
+  if (to - from > shortRun) copySecret(json, text.subarray(from, to), at);
   else for (let i = from; i < to; i++) json[at + i - from] = text[i] ?? 0;
 }
 

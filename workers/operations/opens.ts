@@ -3,6 +3,7 @@ import { etagOfCurrent, type HalfOpen, openHalves, openValue, type SealingKey } 
 import { allocate, decodeText, putUint32, readUint32, scratch, totalLength, writeParts } from "../memory.js";
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, noSecret, unexpected } from "../refusals.js";
+import { copySecret } from "../registers.js";
 import type { Context } from "./context.js";
 import { getResponseAround, isOfBinary, versionState, withoutMark } from "./entry.js";
 import { readReply } from "./kv-data.js";
@@ -107,7 +108,7 @@ function writeResponse(bytes: Bytes, at: number, prepared: Prepared): boolean {
   if (half !== null) {
     const opened = openValue(half, isBinary ? scratch(half.valueLength) : bytes.subarray(valueAt, end));
     if (opened === null) return false;
-    if (isBinary) bytes.set(jsonOfValue(opened), valueAt);
+    if (isBinary) copySecret(bytes, jsonOfValue(opened), valueAt);
   }
   putUint32(bytes, at, length);
   putUint32(bytes, at + 4, currentLength);

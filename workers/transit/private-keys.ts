@@ -18,6 +18,7 @@ import {
   wipe,
 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
+import { copySecret } from "../registers.js";
 import { recipientText } from "./age.js";
 import { hexBytes, type KeyType, keyTypes, type Material } from "./key-types.js";
 import { signPkcs1, verifyPkcs1 } from "./rsa-digest.js";
@@ -175,7 +176,7 @@ function curvePart(type: KeyType, material: Uint8Array, key: KeyObject): Uint8Ar
     if (material[at] !== 0x04 || material[at + 1] !== curveBytes) continue;
     problem = "damaged";
     const part = scratch(curveBytes);
-    part.set(material.subarray(at + 2, at + 2 + curveBytes));
+    copySecret(part, material.subarray(at + 2, at + 2 + curveBytes));
     if (isP256(type) && !isScalar(part)) continue;
     if (publicPem(parsePrivatePart(type, part)) === wanted) return part;
   }

@@ -1,6 +1,7 @@
 /** JSON of a response as it is written, in memory of our own that grows: what it holds may be secret. */
 import { allocate, putText, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
+import { copySecret } from "../registers.js";
 import { base64Length, putBase64 } from "./base64.js";
 
 export class ResponseWriter {
@@ -19,7 +20,7 @@ export class ResponseWriter {
 
   bytes(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
-    this.#bytes.set(bytes, this.#length);
+    copySecret(this.#bytes, bytes, this.#length);
     this.#length += bytes.length;
   }
 
@@ -45,7 +46,7 @@ export class ResponseWriter {
     const end = this.#length + length;
     if (end <= this.#bytes.length) return;
     const larger = allocate(Math.max(end, 2 * this.#bytes.length));
-    larger.set(this.written());
+    copySecret(larger, this.written());
     wipe(this.#bytes);
     this.#bytes = larger;
   }
