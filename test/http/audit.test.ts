@@ -63,7 +63,7 @@ describe("the audit log of a server", () => {
     await mustPut(started, "app/a", "v");
   });
 
-  it("has id, kind and label of a key that is created or deleted", async () => {
+  it("records id, kind and label of a key that is created or deleted", async () => {
     let id: unknown;
     const body = { passphrase, label: 'my "laptop"' };
     const records = await recordsOf(server(), async () => {
@@ -79,7 +79,7 @@ describe("the audit log of a server", () => {
     ]);
   });
 
-  it("has a checkpoint before a lock, after an unlock, and after a rotation of the master key", async () => {
+  it("writes a checkpoint before a lock, after an unlock, and after a rotation of the master key", async () => {
     const records = await recordsOf(server(), async () => {
       await mustLock(server());
       await mustUnlock(server());
@@ -101,7 +101,7 @@ describe("the audit log of a server", () => {
     expect(await mustVerify(server())).to.equal((await readAudit(server())).head.seq);
   });
 
-  it("verifies once the key before a rotation is gone, and in a home whose vault was replaced", async () => {
+  it("the audit log verifies after a rotation whose old key is gone, and after a forced init", async () => {
     for (;;) {
       const status = mustSucceed(await send(server(), { path: "/v1/status" }));
       if (status["rotation"] === undefined) break;
@@ -111,7 +111,7 @@ describe("the audit log of a server", () => {
     expect(await mustVerify(server())).to.be.above(0);
   });
 
-  it("is read in pages, by tokens that can audit", async () => {
+  it("tokens with the scope audit read the log in pages", async () => {
     const { token } = await mustCreateToken(server(), { name: "auditor", can: ["audit"], paths: ["app/"] });
     const all = await readAudit(server());
     const seqs: unknown[] = [];
@@ -125,7 +125,7 @@ describe("the audit log of a server", () => {
   });
 
   for (const query of ["after=-1", "after=x", "limit=0", "limit=1001", "limit=1&limit=2"]) {
-    it(`refuses ${query}`, async () => {
+    it(`GET /v1/audit refuses ?${query}`, async () => {
       mustRefuse(await send(server(), { path: `/v1/audit?${query}` }), 400, "BAD_REQUEST");
     });
   }
@@ -135,7 +135,7 @@ describe("the audit log of a server", () => {
     `[0${",0".repeat(20_000)}]`,
     `[{}${",{}".repeat(20_000)}]`,
   ])
-    it(`refuses checkpoints beside ${filler.slice(0, 8)}…, which would take long to parse`, async () => {
+    it(`refuses checkpoints next to ${filler.slice(0, 8)}…, which would take long to parse`, async () => {
       const body = `{"other":${filler},"checkpoints":[]}`;
       mustRefuse(await send(server(), { method: "POST", path: "/v1/audit/verify", body }), 400, "BAD_REQUEST");
     });
@@ -146,7 +146,7 @@ describe("the audit log of a server", () => {
     });
   }
 
-  it("never has a value, a passphrase, a token or a digest", async () => {
+  it("no record of the audit log contains a value, a passphrase, a token or a digest", async () => {
     const { token } = await mustCreateToken(server(), { name: "seen" });
     await mustPut(server(), "app/a", "a value that must not be seen");
     await send(server(), { ...get("app/a"), token });
@@ -159,7 +159,7 @@ describe("the audit log of a server", () => {
 });
 
 describe("the audit log", () => {
-  it("has start and stop, and continues after a restart", async () => {
+  it("records start and stop, and continues the log after a restart", async () => {
     const server = await startTestServer();
     await readAudit(server);
     await mustInit(server);
@@ -176,7 +176,7 @@ describe("the audit log", () => {
     await mustVerify(again);
   });
 
-  it("has lockouts, and nothing else of clients without a token", async () => {
+  it("records lockouts, and nothing else of clients without a token", async () => {
     const server = await startTestServer();
     for (let n = 0; n < 12; n++) await send(server, { path: "/v1/secrets", token: "wrong", localAddress: "127.0.0.9" });
     const lines = (await readAudit(server)).records.map(({ event, address, credential }) => [
@@ -190,7 +190,7 @@ describe("the audit log", () => {
     ]);
   });
 
-  it("has one record a minute of further lockouts, with their number", async () => {
+  it("records the number of further lockouts once a minute", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     for (let client = 0; client < 5; client++)
@@ -221,14 +221,14 @@ describe("the audit log", () => {
     expect(events).to.deep.equal(["start", "checkpoint", "init", "put", "delete"]);
   });
 
-  it("is not there with --audit off", async () => {
+  it("writes no audit log with --audit off, and GET /v1/audit returns 404", async () => {
     const server = await startTestServer({ audit: "off" });
     await mustInit(server);
     mustRefuse(await send(server, { path: "/v1/audit" }), 404, "NOT_FOUND");
     expect(existsSync(directoryOf(server))).to.equal(false);
   });
 
-  it("has no file that others may read", async () => {
+  it("only the owner can read the audit log and its directory", async () => {
     const server = await startTestServer();
     await readAudit(server);
     const modes = [directoryOf(server), join(directoryOf(server), "audit-000001.jsonl")].map(
@@ -238,7 +238,7 @@ describe("the audit log", () => {
   });
 });
 
-describe("while the disk of the audit log is full", () => {
+describe("the audit log on a full disk", () => {
   /** A server of which only the audit log fails: the vault's own files are written before. */
   async function startOnFullDisk(auditOnFailure: "allow" | "deny") {
     const clock = new FakeClock();
@@ -251,7 +251,7 @@ describe("while the disk of the audit log is full", () => {
     return { server, clock, repair };
   }
 
-  it("reads continue, and are recorded when there is room again", async () => {
+  it("reads continue while the disk of the audit log is full, and are recorded when there is room again", async () => {
     const { server, clock, repair } = await startOnFullDisk("allow");
     for (let second = 0; second < 60; second++) {
       await mustGet(server, "a");
@@ -262,7 +262,7 @@ describe("while the disk of the audit log is full", () => {
     await mustVerify(server);
   });
 
-  it("operations on secrets are refused with --audit-on-failure deny, until there is room again", async () => {
+  it("--audit-on-failure deny refuses operations on secrets while the disk of the audit log is full", async () => {
     const { server, clock, repair } = await startOnFullDisk("deny");
     await mustGet(server, "a");
     clock.advance(50);

@@ -73,31 +73,29 @@ describe("bearer token", () => {
     ["nothing at all", () => ""],
   ];
 
-  describe("is accepted as", () => {
-    for (const [name, header] of accepted) {
-      it(name, async () => {
-        const headers = { authorization: header(shared.server().token) };
-        mustSucceed(await send(shared.server(), { method: "POST", path: "/v1/lock", token: null, headers }));
-      });
-    }
-  });
+  for (const [name, header] of accepted) {
+    it(`accepts an Authorization header with ${name}`, async () => {
+      const headers = { authorization: header(shared.server().token) };
+      mustSucceed(await send(shared.server(), { method: "POST", path: "/v1/lock", token: null, headers }));
+    });
+  }
 
   for (const [name, header] of refused) {
-    it(`is refused as ${name}`, async () => {
+    it(`refuses an Authorization header with ${name}`, async () => {
       const server = shared.server();
       const headers = { authorization: header(server.token) };
       mustRefuse(await send(server, { method: "POST", path: "/v1/lock", token: null, headers }), 401, "UNAUTHORIZED");
     });
   }
 
-  it("is refused in two Authorization headers", async () => {
+  it("refuses a request with two Authorization headers", async () => {
     const server = shared.server();
     const line = `Authorization: Bearer ${server.token}\r\n`;
     const answer = await sendRaw(server, `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\n${line}${line}\r\n`);
     expect(parseRaw(answer).status).to.equal(401);
   });
 
-  it("is never accepted from the query", async () => {
+  it("refuses a token in the query", async () => {
     const server = shared.server();
     for (const name of ["token", "access_token", "authorization"]) {
       const path = `/v1/lock?${name}=${server.token}`;
@@ -105,7 +103,7 @@ describe("bearer token", () => {
     }
   });
 
-  it("is checked before any byte of the body is read", async () => {
+  it("checks the token before it reads any byte of the body", async () => {
     const server = shared.server();
     const head = "POST /v1/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
     const { status, head: answer } = parseRaw(await sendRaw(server, head));
@@ -113,7 +111,7 @@ describe("bearer token", () => {
     expect(answer).to.match(/connection: close/i);
   });
 
-  it("sends 100 Continue only after it is accepted", async () => {
+  it("sends 100 Continue only after the token is accepted", async () => {
     const server = shared.server();
     const expectation = "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     const refusedAnswer = await sendRaw(server, `POST /v1/init HTTP/1.1\r\nHost: localhost\r\n${expectation}`);
@@ -153,14 +151,14 @@ describe("lockout", () => {
   });
 
   for (const [method, path] of endpoints) {
-    it(`${method} ${path} is refused during a lockout, a valid token included`, async () => {
+    it(`${method} ${path} is refused during a lockout, also with a valid token`, async () => {
       const server = shared.server();
       await failTimes(server, 10);
       mustRefuse(await send(server, { method, path }), 429, "RATE_LIMITED");
     });
   }
 
-  it("lasts 300 s: at 299.999 s refused, at 300 s accepted", async () => {
+  it("a lockout lasts 300 s: refused at 299.999 s, accepted at 300 s", async () => {
     const server = shared.server();
     await failTimes(server, 10);
     clock.advance(299_999);
@@ -181,7 +179,7 @@ describe("lockout", () => {
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
   });
 
-  it("the window slides: failures older than 60 s do not count", async () => {
+  it("failures older than 60 s do not count towards a lockout", async () => {
     const server = shared.server();
     await failTimes(server, 5);
     clock.advance(59_999);
@@ -193,7 +191,7 @@ describe("lockout", () => {
     mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
   });
 
-  it("successes never count and never clear the count", async () => {
+  it("successful requests never count as failures and never clear the count", async () => {
     const server = shared.server();
     await failTimes(server, 9);
     for (let i = 0; i < 30; i++) mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
@@ -201,7 +199,7 @@ describe("lockout", () => {
     mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
   });
 
-  it("counts no request without any token where no endpoint is, and each at an endpoint", async () => {
+  it("counts a request without a token as a failure only at an endpoint", async () => {
     const server = shared.server();
     const ask = async (path: string, headers = {}) => (await send(server, { path, token: null, headers })).status;
     for (const path of ["/", "/favicon.ico", "/v1/no-such", "/v2/status", "/review/", "/v1/secretsx"])
@@ -214,7 +212,7 @@ describe("lockout", () => {
     mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
   });
 
-  it("200 concurrent valid requests, half of them cancelled, never count", async () => {
+  it("200 concurrent valid requests, half of them cancelled, never count as failures", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     const { connectRaw } = await import("../../tools/rig/test-client.js");
@@ -235,7 +233,7 @@ describe("lockout", () => {
     mustSucceed(await send(server, { path: "/v1/secrets" }));
   });
 
-  it("of 40 wrong tokens and a right one, pipelined in one TCP segment, ten get 401 and the rest 429", async () => {
+  it("40 wrong tokens and a right one, pipelined in one TCP segment, get ten 401, then only 429", async () => {
     const server = shared.server();
     const request = (token: string) =>
       `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
@@ -244,13 +242,13 @@ describe("lockout", () => {
     expect(statuses).to.deep.equal([...Array(10).fill("401"), ...Array(31).fill("429")]);
   });
 
-  it("GET /v1/status is never limited", async () => {
+  it("GET /v1/status is never refused during a lockout", async () => {
     const server = shared.server();
     await failTimes(server, 10);
     for (let i = 0; i < 30; i++) mustSucceed(await send(server, { path: "/v1/status", token: null }));
   });
 
-  it("is per socket address: other addresses are unaffected, and proxy headers are ignored", async () => {
+  it("a lockout applies to one socket address, whatever proxy headers say", async () => {
     const server = shared.server();
     for (let i = 0; i < 10; i++) {
       const headers = { "x-forwarded-for": `10.0.0.${i}`, forwarded: `for=10.0.0.${i}` };
@@ -264,7 +262,7 @@ describe("lockout", () => {
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock", localAddress: "127.0.0.3" }));
   });
 
-  it("is checked before unknown routes, a locked vault and malformed paths", async () => {
+  it("a lockout is checked before unknown routes, a locked vault and malformed paths", async () => {
     const server = shared.server();
     await failTimes(server, 10);
     for (const path of ["/nowhere", "/v1/secrets/a", "/v1/secrets/%zz"]) {
@@ -277,7 +275,7 @@ describe("wrong passphrase", () => {
   const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
   const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
-  it("returns 401 UNAUTHORIZED with WWW-Authenticate: Bearer", async () => {
+  it("a wrong passphrase returns 401 UNAUTHORIZED with WWW-Authenticate: Bearer", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const answer = await send(server, wrong);
@@ -285,7 +283,7 @@ describe("wrong passphrase", () => {
     expect(answer.headers["www-authenticate"]).to.equal("Bearer");
   });
 
-  it("has its own counter: ten lock out unlock for 300 s, and nothing else", async () => {
+  it("ten wrong passphrases lock out unlock for 300 s, and nothing else", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });
     await mustInit(server);
@@ -299,7 +297,7 @@ describe("wrong passphrase", () => {
     await mustUnlock(server);
   });
 
-  it("never counts towards the token lockout, nor the other way round", async () => {
+  it("a wrong passphrase does not count towards the token lockout, nor a wrong token towards its own", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     for (let i = 0; i < 9; i++) await send(server, wrong);
@@ -308,7 +306,7 @@ describe("wrong passphrase", () => {
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
   });
 
-  it("malformed bodies and a missing vault do not count", async () => {
+  it("malformed bodies and a missing vault do not count as wrong passphrases", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     for (let i = 0; i < 12; i++) mustRefuse(await send(server, right), 400, "BAD_REQUEST");
     await mustInit(server);
@@ -316,7 +314,7 @@ describe("wrong passphrase", () => {
     await mustUnlock(server);
   });
 
-  it("a right passphrase behind ten wrong ones is refused with 429 and unlocks nothing", async () => {
+  it("a right passphrase sent after ten wrong ones gets 429 and unlocks nothing", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
@@ -328,7 +326,7 @@ describe("wrong passphrase", () => {
     expect((await mustStatus(server))["locked"]).to.equal(true);
   });
 
-  it("a right passphrase behind ten wrong ones leaves an unlocked vault unlocked", async () => {
+  it("a right passphrase sent after ten wrong ones leaves an unlocked vault unlocked", async () => {
     const server = await startTestServer({ clock: new FakeClock(), ...realScryptCost });
     await mustInit(server);
     await Promise.all(Array.from({ length: 13 }, () => mustStatus(server))); // opens a connection for each guess
@@ -339,7 +337,7 @@ describe("wrong passphrase", () => {
     expect((await mustStatus(server))["locked"]).to.equal(false);
   });
 
-  it("of 16 concurrent wrong passphrases, ten get 401 and six 429", async () => {
+  it("16 concurrent wrong passphrases get ten 401 and six 429", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     const statuses = (await Promise.all(Array.from({ length: 16 }, () => send(server, wrong)))).map((a) => a.status);
@@ -352,7 +350,7 @@ describe("failed authentication", () => {
   const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
   const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
-  it("with wrong passphrases counts together for all of 127.0.0.0/8", async () => {
+  it("wrong passphrases from all of 127.0.0.0/8 count together", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     for (let i = 0; i < 10; i++) {
@@ -363,7 +361,7 @@ describe("failed authentication", () => {
     }
   });
 
-  it("is logged in one line a minute with the number of failures and addresses", async () => {
+  it("logs failed authentications in one line a minute with their number and addresses", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     for (let i = 0; i < 25; i++) {

@@ -59,7 +59,7 @@ async function kept(server: TestServer): Promise<void> {
   expect(await mustList(server)).to.have.lengthOf(1);
 }
 
-describe("an invalid put", () => {
+describe("put", () => {
   const server = shareTestServer({ maxValueBytes: 1000 }, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "kept", { value: "old", description: "d" });
@@ -74,32 +74,32 @@ describe("an invalid put", () => {
   };
 
   for (const [name, body] of brokenBodies) {
-    it(`with ${name} as its body returns 400`, () => mustBeRefused(body, /one JSON object/));
+    it(`a put with ${name} as its body returns 400`, () => mustBeRefused(body, /one JSON object/));
   }
-  it("without a value returns 400", () => mustBeRefused({ type: "other" }, /value must be/));
+  it("a put without a value returns 400", () => mustBeRefused({ type: "other" }, /value must be/));
   for (const field of ["value", "type", "description"]) {
     for (const [name, wrong] of otherTypes) {
-      it(`with ${name} as ${field} returns 400 that names the field`, () =>
+      it(`a put with ${name} as ${field} returns 400 that names the field`, () =>
         mustBeRefused({ value: "new", [field]: wrong }, new RegExp(`^${field} must be`)));
     }
     for (const lone of loneSurrogates) {
-      it(`with a lone surrogate (${lone}) in ${field} returns 400`, () =>
+      it(`a put with a lone surrogate (${lone}) in ${field} returns 400`, () =>
         mustBeRefused(`{"value":"new","${field}":${lone}}`, new RegExp(`^${field} must be`)));
     }
   }
   for (const type of ["", "Password", "secret", "api-key ", "oauth_token"]) {
-    it(`with the type ${JSON.stringify(type)} returns 400 that lists the allowed types`, () =>
+    it(`a put with the type ${JSON.stringify(type)} returns 400 that lists the allowed types`, () =>
       mustBeRefused({ value: "new", type }, /oauth-token, api-key, password, certificate, other/));
   }
-  it("with a value over the limit returns 400 that names the limit", () =>
+  it("a put with a value over the limit returns 400 that names the limit", () =>
     mustBeRefused({ value: "x".repeat(1001) }, /1000 bytes/));
-  it("with a value over the limit in bytes, but not in characters, returns 400", () =>
+  it("a put with a value over the limit in bytes, but not in characters, returns 400", () =>
     mustBeRefused({ value: "é".repeat(501) }, /1000 bytes/));
-  it("with a description of more than 4096 bytes returns 400", () =>
+  it("a put with a description of more than 4096 bytes returns 400", () =>
     mustBeRefused({ value: "new", description: "x".repeat(4097) }, /4096 bytes/));
-  it("with a body over six times the value's limit plus 64 KiB returns 400 that names the limit", () =>
+  it("a put with a body over six times the value's limit plus 64 KiB returns 400 that names the limit", () =>
     mustBeRefused(JSON.stringify({ value: "new", pad: "x".repeat(6000 + 65_536) }), /71536 bytes/));
-  it("with a chunked body over the limit returns 400", async () => {
+  it("a put with a chunked body over the limit returns 400", async () => {
     const body = JSON.stringify({ value: "new", pad: "x".repeat(6000 + 65_536) });
     const headers = { "transfer-encoding": "chunked", "content-length": [] };
     const answer = await send(server(), { method: "PUT", path: "/v1/secrets/kept", body, headers });
@@ -107,15 +107,15 @@ describe("an invalid put", () => {
     await kept(server());
   });
   for (const encoding of ["gzip", "br", "deflate", "x-unknown", "identity, gzip"]) {
-    it(`with Content-Encoding: ${encoding} returns 400`, () =>
+    it(`a put with Content-Encoding: ${encoding} returns 400`, () =>
       mustBeRefused(gzipSync('{"value":"new"}'), /compressed/, { "content-encoding": encoding }));
   }
 });
 
-describe("a put with 800,000 unknown names in its body", () => {
+describe("unknown names", () => {
   const server = shareTestServer({}, mustInit);
 
-  it("is accepted, and the secret can be read", async () => {
+  it("a put with 800,000 unknown names in its body is accepted, and the secret can be read", async () => {
     const body = `{${'"a":0,'.repeat(800_000)}"value":"v"}`;
     mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/a", body }));
     expect((await mustGet(server(), "a"))["value"]).to.equal("v");
@@ -128,7 +128,7 @@ function padded(length: number): string {
   return body + " ".repeat(length - body.length);
 }
 
-describe("put accepts", () => {
+describe("a valid put", () => {
   const server = shareTestServer({ maxValueBytes: 1000 }, mustInit);
   const accepted: readonly (readonly [string, string, Record<string, string | readonly string[]>, string])[] = [
     ["unknown fields, and ignores them", '{"a":1,"value":"v","b":{"value":"w"},"metadata":{"type":"x"}}', {}, "v"],
@@ -150,14 +150,14 @@ describe("put accepts", () => {
     ],
   ];
   for (const [name, body, headers, value] of accepted) {
-    it(name, async () => {
+    it(`a put accepts ${name}`, async () => {
       mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/a", body, headers }));
       expect((await mustGet(server(), "a"))["value"]).to.equal(value);
     });
   }
 });
 
-describe("an invalid init or unlock", () => {
+describe("init and unlock", () => {
   const server = shareTestServer();
   const verbs = ["init", "unlock"] as const;
   const mustBeRefused = async (verb: string, body: string | Uint8Array | object, says: RegExp) => {
@@ -202,7 +202,7 @@ describe("an invalid init or unlock", () => {
   });
 });
 
-describe("a malformed path", () => {
+describe("paths", () => {
   const server = shareTestServer({}, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "kept", { value: "old", description: "d" });
@@ -240,7 +240,7 @@ describe("a malformed path", () => {
     ["a segment too long once it is escaped", "%C3%A9".repeat(42), /file name/],
   ];
   for (const [name, target, says] of malformed) {
-    it(`(${name}) returns 400 for put, get and delete`, async () => {
+    it(`put, get and delete return 400 for a malformed path (${name})`, async () => {
       for (const method of target === "" ? ["PUT", "DELETE"] : ["PUT", "GET", "DELETE"]) {
         const path = `/v1/secrets/${target}`;
         const answer = await send(server(), { method, path, ...(method === "PUT" && { body: { value: "new" } }) });
@@ -252,7 +252,7 @@ describe("a malformed path", () => {
   }
 });
 
-describe("a body that has no value", () => {
+describe("bodies without a value", () => {
   const server = shareTestServer({}, mustInit);
 
   for (const [method, path, kib] of [
@@ -264,7 +264,7 @@ describe("a body that has no value", () => {
     ["PATCH", "/v1/metadata/a", 128],
     ["POST", "/v1/versions/a", 64],
   ] as const)
-    it(`has at most ${kib} KiB: ${method} ${path}`, async () => {
+    it(`${method} ${path} refuses a body of more than ${kib} KiB`, async () => {
       const refused = await send(server(), { method, path, body: " ".repeat(kib * 1024 + 1) });
       mustRefuse(refused, 400, "BAD_REQUEST");
       expect(refused.json["error"]).to.contain(`${kib * 1024} bytes`);

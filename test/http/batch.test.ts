@@ -62,7 +62,7 @@ for (const [memory, options] of [
       return Promise.all(entries.map(({ path }) => mustGet(server(), path)));
     }
 
-    it("of gets returns each secret as a get does, in order, and a missing one as a refusal", async () => {
+    it("a batch of gets returns each secret as a get does, in order, and a missing one as a refusal", async () => {
       const name = await folder();
       const [b, missing, a, again] = await mustBatch(server(), [
         { get: `${name}/b` },
@@ -76,7 +76,7 @@ for (const [memory, options] of [
       expect(missing).to.deep.equal({ code: "NOT_FOUND", error: `there is no secret at ${name}/missing` });
     });
 
-    it("of gets refuses an invalid path, a condition that does not hold and a damaged secret each for itself", async () => {
+    it("a batch of gets refuses an invalid path, a failed condition and a damaged secret each for itself", async () => {
       const name = await folder();
       const { etag } = await mustGet(server(), `${name}/a`);
       await mustPut(server(), `${name}/damaged`, "v");
@@ -103,11 +103,11 @@ for (const [memory, options] of [
       ]);
     });
 
-    it("of nothing returns nothing", async () => {
+    it("an empty batch returns no results", async () => {
       expect(await mustBatch(server(), [])).to.deep.equal([]);
     });
 
-    it("puts as a put does: with its history, a version of its own and the same response", async () => {
+    it("a put in a batch keeps the history, makes a version and responds as a single put does", async () => {
       const name = await folder();
       const body = { value: "v \u{1f511}\n", type: "api-key", description: "d" };
       const [changed, created, same] = await mustBatch(server(), [
@@ -123,7 +123,7 @@ for (const [memory, options] of [
       expect(created).to.include({ path: `${name}/new`, bytes: 0 });
     });
 
-    it("deletes, and says so", async () => {
+    it("deletes secrets in a batch, and says so", async () => {
       const name = await folder();
       const [deleted] = await mustBatch(server(), [{ delete: `${name}/a` }, { delete: `${name}/b`, ifMatch: "*" }]);
       expect(deleted).to.deep.equal({ ok: true, path: `${name}/a`, message: "the secret is deleted" });
@@ -176,7 +176,7 @@ for (const [memory, options] of [
       });
     }
 
-    it("reads, copies and moves the secrets as they were before it", async () => {
+    it("a batch reads, copies and moves the secrets as they were before it", async () => {
       const name = await folder();
       const [read] = await mustBatch(server(), [
         { get: `${name}/a` },
@@ -221,7 +221,7 @@ for (const [memory, options] of [
       ["another ifNoneMatch", (name, tag) => ({ delete: `${name}/b`, ifNoneMatch: tag }), 400, "BAD_REQUEST"],
     ];
     for (const [reason, operation, status, code] of options === uncached ? refusals : []) {
-      it(`is refused as a whole by ${reason}, whose index it names`, async () => {
+      it(`a batch with ${reason} is refused as a whole, with the operation's index`, async () => {
         const name = await folder();
         const before = await stateOf(name);
         const tag = String((await mustGet(server(), `${name}/b`))["etag"]);
@@ -237,7 +237,7 @@ for (const [memory, options] of [
       });
     }
 
-    it("is refused as a whole by a damaged secret, whose index it names", async () => {
+    it("a batch with a damaged secret is refused as a whole, with its index, unless it is cached", async () => {
       const name = await folder();
       const file = blobFile(server(), `${name}/b`);
       const blob = readFileSync(file);
@@ -250,7 +250,7 @@ for (const [memory, options] of [
       } else mustSucceed(answer); // from memory
     });
 
-    it("carries out what its conditions allow", async () => {
+    it("a batch carries out operations whose conditions hold", async () => {
       const name = await folder();
       const { etag } = await mustGet(server(), `${name}/a`);
       await mustBatch(server(), [
@@ -262,13 +262,13 @@ for (const [memory, options] of [
       expect(paths).to.deep.equal(["a", "c", "new"]);
     });
 
-    it("takes paths as canonical text: a percent sign is one, and NFC is made", async () => {
+    it("paths in a batch are not percent-decoded, and are normalized to NFC", async () => {
       const name = await folder();
       await mustBatch(server(), [{ put: `${name}/%41 cafe\u0301`, value: "v" }]);
       expect((await mustGet(server(), `${name}/%41 caf\u00e9`))["value"]).to.equal("v");
     });
 
-    it("takes the last of operations given twice, and unknown fields", async () => {
+    it("a batch takes the last of operations given twice, and ignores unknown fields", async () => {
       const name = await folder();
       const body = `{"operations":[{"delete":"${name}/a"}],"x":[1,{"operations":[]}],"operations":[{"get":"${name}/b","value":1}]}`;
       const { results } = mustSucceed(await send(server(), { method: "POST", path: "/v1/batch", body }));
@@ -278,14 +278,14 @@ for (const [memory, options] of [
   });
 }
 
-describe("a batch beside far more values than its operations need", () => {
+describe("unneeded values in a batch", () => {
   const server = shareTestServer({}, mustInit);
   for (const filler of [
     "[".repeat(70_000) + "]".repeat(70_000),
     `[0${",0".repeat(70_000)}]`,
     `{"a":1${',"a":1'.repeat(70_000)}}`,
   ])
-    it(`is refused before they are read: ${filler.slice(0, 8)}…`, async () => {
+    it(`a batch with far more values than it needs is refused before they are read: ${filler.slice(0, 8)}…`, async () => {
       const body = `{"other":${filler},"operations":[]}`;
       mustRefuse(await send(server(), { method: "POST", path: "/v1/batch", body }), 400, "BAD_REQUEST");
     });
@@ -296,7 +296,7 @@ describe("the limits of a batch", () => {
   const server = shareTestServer({ maxBatchBytes, maxValueBytes: 50_000 }, mustInit);
   const post = (body: string) => send(server(), { method: "POST", path: "/v1/batch", body });
 
-  it("are 1000 operations", async () => {
+  it("a batch of 1000 operations is carried out, and one of 1001 is refused", async () => {
     const put = (i: number) => ({ put: `many/${i}`, value: "v" });
     const refused = await batch(
       server(),
@@ -313,7 +313,7 @@ describe("the limits of a batch", () => {
     expect(results.map(({ path }) => path)).to.deep.equal(gets.map(({ get }) => get));
   });
 
-  it("are the bytes of its body", async () => {
+  it("a batch whose body exceeds its limit of bytes is refused", async () => {
     const body = '{"operations":[]}';
     mustSucceed(await post(body.padEnd(maxBatchBytes)));
     const refused = await post(body.padEnd(maxBatchBytes + 1));
@@ -321,7 +321,7 @@ describe("the limits of a batch", () => {
     expect(refused.json["error"]).to.contain(String(maxBatchBytes));
   });
 
-  it("are 2 MiB for a token that cannot put, which is enough for 1000 of the longest paths", async () => {
+  it("a token that cannot put sends up to 2 MiB, enough for 1000 gets of the longest paths", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "reader", can: ["get", "delete"] });
@@ -338,7 +338,7 @@ describe("the limits of a batch", () => {
     mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: body.padEnd(2 * 2 ** 20 + 1) }));
   });
 
-  it("are the bytes of the secrets that it returns: of gets, the others are refused", async () => {
+  it("a batch refuses gets once the secrets that it returns exceed its limit of bytes", async () => {
     for (let i = 0; i < 40; i += 5) {
       const values = Array.from({ length: 5 }, (_, n) => ({ put: `large/${i + n}`, value: "v".repeat(40_000) }));
       await mustBatch(server(), values);
@@ -353,7 +353,7 @@ describe("the limits of a batch", () => {
     expect(answer.json["index"]).to.equal(refused);
   });
 
-  it("are the bytes of the secrets that it returns, also of the first 32, which are read together", async () => {
+  it("a batch limits the bytes that it returns also among its first 32 gets, which are read together", async () => {
     await mustPut(server(), "escaped", "\u0001".repeat(50_000)); // 300,000 bytes of JSON
     const gets = Array.from({ length: 32 }, () => ({ get: "escaped" }));
     const results = await mustBatch(server(), gets);
@@ -372,7 +372,7 @@ describe("the limits of a batch", () => {
     '{"operations":[]',
     '{"operations":[]}x',
   ]) {
-    it(`are not for ${JSON.stringify(body)}, which is refused as a whole`, async () => {
+    it(`a batch of the body ${JSON.stringify(body)} is refused as a whole, without an index`, async () => {
       const answer = await post(body);
       mustRefuse(answer, 400, "BAD_REQUEST");
       expect(answer.json).not.to.have.property("index");
@@ -380,7 +380,7 @@ describe("the limits of a batch", () => {
   }
 
   for (const element of ["1", "null", "[]", '"get"', "{}", '{"get":1}', '{"get":""}', '{"get":"\\ud800"}']) {
-    it(`refuse the operation ${element}, whose index the response names`, async () => {
+    it(`a batch with the operation ${element} is refused, with the operation's index`, async () => {
       const answer = await post(`{"operations":[{"get":"a"},${element}]}`);
       mustRefuse(answer, 400, "BAD_REQUEST");
       expect(answer.json["index"]).to.equal(1);
@@ -388,10 +388,10 @@ describe("the limits of a batch", () => {
   }
 });
 
-describe("batches at the same time", () => {
+describe("concurrent batches", () => {
   const server = shareTestServer({}, mustInit);
 
-  it("of the same paths in any order do not wait for each other", async () => {
+  it("concurrent batches of the same paths in any order do not deadlock", async () => {
     const paths = Array.from({ length: 20 }, (_, i) => `order/${i}`);
     const writers = Array.from({ length: 16 }, (_, writer) => {
       const order = paths.map((_, i) => paths[(i * 7 + writer * 3) % 20]);
@@ -410,7 +410,7 @@ describe("batches at the same time", () => {
     expect(values).to.have.lengthOf(20);
   });
 
-  it("with the same tags: exactly one succeeds, and a reader in a batch of changes sees no mixture", async () => {
+  it("one of concurrent batches with the same etags succeeds, and a reader sees no mixture", async () => {
     await mustBatch(server(), [
       { put: "pair/a", value: "start" },
       { put: "pair/b", value: "start" },
@@ -434,7 +434,7 @@ describe("batches at the same time", () => {
     }
   });
 
-  it("are refused while the vault is locked, whatever their body", async () => {
+  it("a batch is refused while the vault is locked, whatever its body", async () => {
     const locked = await startTestServer();
     await mustInit(locked);
     await mustLock(locked);

@@ -25,8 +25,8 @@ function page(target: string): string {
   </script>`;
 }
 
-describe("a web page of another origin in chromium", () => {
-  it("cannot lock the owner out with no-cors requests", async function () {
+describe("chromium", () => {
+  it("a web page of another origin cannot lock the owner out with no-cors requests", async function () {
     needs(this, hasChromium, "chromium");
     const clock = new FakeClock();
     const server = await startTestServer({ clock });

@@ -53,7 +53,7 @@ describe("POST /v1/check", () => {
     expect(entries.get("app/db")).to.have.all.keys("path", "bytes", "score", "form", "reuse");
   });
 
-  it("marks equal values otherwise for another key", async () => {
+  it("gives equal values another mark for another key", async () => {
     const other = await entriesOf({ key: randomBytes(32).toString("base64url") });
     expect(other.get("app/db")?.["reuse"]).not.to.equal((await entriesOf({})).get("app/db")?.["reuse"]);
     expect(other.get("app/db")?.["reuse"]).to.equal(other.get("web/db")?.["reuse"]);
@@ -140,7 +140,7 @@ describe("POST /v1/check", () => {
     for (const { path } of texts) mustSucceed(await send(server(), { method: "DELETE", path: `/v1/secrets/${path}` }));
   });
 
-  it("has no value in any form in its response", async () => {
+  it("the response of a check contains no value in any form", async () => {
     const { text } = await ask({ parts: everything });
     for (const value of [
       password,
@@ -151,7 +151,7 @@ describe("POST /v1/check", () => {
       expect(text).not.to.contain(value);
   });
 
-  it("pages, and keeps to a prefix", async () => {
+  it("a check returns pages, within a prefix", async () => {
     const first = mustSucceed(await ask({ prefix: "web/", limit: 2 }));
     expect((first["entries"] as Entry[]).map(({ path }) => path)).to.deep.equal(["web/cert", "web/copy"]);
     const rest = mustSucceed(await ask({ prefix: "web/", after: first["next"] }));
@@ -159,7 +159,7 @@ describe("POST /v1/check", () => {
     expect(rest).not.to.have.property("next");
   });
 
-  it("needs the scope get, and shows a token only its paths", async () => {
+  it("a check requires the scope get, and covers only the token's paths", async () => {
     const { token: lister } = await mustCreateToken(server(), { name: "lister", can: ["list"] });
     mustRefuse(await ask({}, { token: lister }), 403, "FORBIDDEN");
     const { token: reader } = await mustCreateToken(server(), { name: "reader", can: ["get"], paths: ["app/"] });
@@ -167,7 +167,7 @@ describe("POST /v1/check", () => {
     expect((entries as Entry[]).map(({ path }) => path)).to.deep.equal(["app/api", "app/db"]);
   });
 
-  it("names damaged secrets, and judges the others", async () => {
+  it("a check names damaged secrets, and judges the others", async () => {
     await mustPut(server(), "damaged/a", "value");
     writeFileSync(join(server().vaultPath, "gen-1", "secrets", "damaged", "a.sealed"), "no blob");
     const found = mustSucceed(await ask({}));
@@ -183,5 +183,5 @@ describe("POST /v1/check", () => {
     ["a limit of 0", { limit: 0 }],
     ["a prefix that is no text", { prefix: 5 }],
   ] as const)
-    it(`refuses ${rule}`, async () => mustRefuse(await ask(body), 400, "BAD_REQUEST"));
+    it(`a check with ${rule} is refused`, async () => mustRefuse(await ask(body), 400, "BAD_REQUEST"));
 });

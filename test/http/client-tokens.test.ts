@@ -77,7 +77,7 @@ function shareUnlocked(): { readonly server: () => TestServer; readonly clock: F
 describe("POST /v1/tokens", () => {
   const { server, clock } = shareUnlocked();
 
-  it("returns the text once, and a record with defaults", async () => {
+  it("returns a new token's value once, with a record of defaults", async () => {
     const answer = await send(server(), { method: "POST", path: "/v1/tokens", body: { name: "defaults" } });
     const { token, ok, ...record } = mustSucceed(answer);
     expect(token).to.match(/^src_[A-Za-z0-9_-]{49}$/);
@@ -92,7 +92,7 @@ describe("POST /v1/tokens", () => {
     expect(await self(server(), String(token))).to.include({ name: "defaults", expiresAt });
   });
 
-  it("refuses a name that is taken, expired or not, and the root token's, with 409 ALREADY_EXISTS", async () => {
+  it("refuses to create a token whose name is taken, expired or not, or root: 409 ALREADY_EXISTS", async () => {
     await mustCreateToken(server(), { name: "short", ttlSeconds: 1 });
     clock.advance(2_000);
     for (const name of ["defaults", "short", "root"]) {
@@ -124,19 +124,19 @@ describe("POST /v1/tokens", () => {
     "more than 100 years": { name: "x", ttlSeconds: 3_153_600_001 },
   };
   for (const [name, body] of Object.entries(invalid)) {
-    it(`refuses ${name} with 400 BAD_REQUEST`, async () => {
+    it(`refuses to create a token with ${name}: 400 BAD_REQUEST`, async () => {
       const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
       const answer = await send(server(), { method: "POST", path: "/v1/tokens", body: bytes });
       mustRefuse(answer, 400, "BAD_REQUEST");
     });
   }
 
-  it("normalizes paths to NFC", async () => {
+  it("normalizes the paths of a token to NFC", async () => {
     await mustCreateToken(server(), { name: "nfc", paths: ["cafe\u0301/", "cafe\u0301/"] });
     expect((await listed(server())).find(({ name }) => name === "nfc")?.["paths"]).to.deep.equal(["caf\u00e9/"]);
   });
 
-  it("is refused with 403 VAULT_LOCKED while locked, as is a rotation", async () => {
+  it("a token is neither created nor rotated while the vault is locked: 403 VAULT_LOCKED", async () => {
     await mustCreateToken(server(), { name: "locked" });
     await mustLock(server());
     const invalidBody = { method: "POST", path: "/v1/tokens", body: "{" };
@@ -145,16 +145,16 @@ describe("POST /v1/tokens", () => {
     await mustUnlock(server());
   });
 
-  it("counts failures of unknown texts as ever", async () => {
+  it("unknown token values count towards the lockout", async () => {
     for (let i = 0; i < 10; i++) mustRefuse(await get(server(), "a", `src_${"A".repeat(43)}`), 401, "UNAUTHORIZED");
     mustRefuse(await send(server(), { path: "/v1/secrets" }), 429, "RATE_LIMITED");
   });
 });
 
-describe("the end of a client token", () => {
+describe("expiry and revocation", () => {
   const { server, clock } = shareUnlocked();
 
-  it("comes with its time: 401 with the reason for 30 days, then as any unknown text", async () => {
+  it("an expired token gets 401 with the reason for 30 days, then as any unknown value", async () => {
     const { token } = await mustCreateToken(server(), { name: "short", ttlSeconds: 60 });
     clock.advance(59_999);
     await self(server(), token);
@@ -169,7 +169,7 @@ describe("the end of a client token", () => {
     expect((await listed(server())).map(({ name }) => name)).not.to.include("short");
   });
 
-  it("frees its name when it is forgotten, also for a rotation and a revocation", async () => {
+  it("the name of a token is free 30 days after it has expired", async () => {
     await mustCreateToken(server(), { name: "reused", ttlSeconds: 60 });
     clock.advance(60_000 + 30 * dayMs);
     mustRefuse(await rotate(server(), "reused"), 404, "NOT_FOUND");
@@ -177,7 +177,7 @@ describe("the end of a client token", () => {
     await mustCreateToken(server(), { name: "reused" });
   });
 
-  it("is not for good where the clock was ahead for a while", async () => {
+  it("a token is valid again once a clock that was years ahead is set right", async () => {
     const time = new FakeClock();
     const own = await startTestServer({ clock: time, idleTimeoutMs: 0 });
     await mustInit(own);
@@ -192,14 +192,14 @@ describe("the end of a client token", () => {
     expect(await self(again, token)).to.include({ name: "ci" });
   });
 
-  it("never comes with a lifetime of 0", async () => {
+  it("a token with a lifetime of 0 never expires", async () => {
     const { token } = await mustCreateToken(server(), { name: "endless", ttlSeconds: 0 });
     clock.jump(100 * 365 * dayMs);
     expect(await self(server(), token)).to.include({ expiresAt: null });
     clock.jump(-100 * 365 * dayMs);
   });
 
-  it("is announced by a header in the last 7 days", async () => {
+  it("a header announces the expiry of a token in its last 7 days", async () => {
     const { token } = await mustCreateToken(server(), { name: "announced", ttlSeconds: 10 * daySeconds });
     clock.advance(3 * dayMs - 1);
     const header = async () => (await get(server(), "none", token)).headers["strongroom-token-expires"];
@@ -208,7 +208,7 @@ describe("the end of a client token", () => {
     expect(await header()).to.equal(new Date(clock.now() + 7 * dayMs).toISOString());
   });
 
-  it("comes with its revocation, and is no step towards the lockout", async () => {
+  it("a revoked token gets 401 with the reason, and does not count towards the lockout", async () => {
     const { token } = await mustCreateToken(server(), { name: "revoked" });
     mustSucceed(await revoke(server(), "revoked"));
     for (let i = 0; i < 12; i++) await mustBeGone(server(), token, "revoked");
@@ -217,7 +217,7 @@ describe("the end of a client token", () => {
     await mustBeGone(server(), token, "revoked");
   });
 
-  it("stays after a restart", async () => {
+  it("a revocation holds after a restart", async () => {
     const first = await startTestServer();
     await mustInit(first);
     const [gone, kept] = [
@@ -234,7 +234,7 @@ describe("the end of a client token", () => {
     expect(await listed(second)).to.have.length(1);
   });
 
-  it("comes to a put whose body arrives after the revocation", async () => {
+  it("a put whose body arrives after its token's revocation gets 401", async () => {
     const { name, token } = await mustCreateToken(server(), { name: "slow", can: ["put"] });
     const { port } = server();
     const ca = trustedCertificate(server());
@@ -253,7 +253,7 @@ describe("the end of a client token", () => {
 describe("POST /v1/tokens/:name", () => {
   const { server, clock } = shareUnlocked();
 
-  it("ends the old text at once, without an overlap", async () => {
+  it("a rotation without an overlap ends the old value immediately", async () => {
     const old = await mustCreateToken(server(), { name: "ci", can: ["get"], paths: ["app/"], ttlSeconds: 100 });
     clock.advance(50_000);
     const { token, expiresAt, ...rest } = mustSucceed(await rotate(server(), "ci"));
@@ -263,7 +263,7 @@ describe("POST /v1/tokens/:name", () => {
     expect(expiresAt).to.equal(new Date(clock.now() + 100_000).toISOString());
   });
 
-  it("keeps the old text for the overlap, but not beyond its own end", async () => {
+  it("a rotation keeps the old value for the overlap, but not beyond its own expiry", async () => {
     const first = await mustCreateToken(server(), { name: "twice", ttlSeconds: 100 });
     const second = mustSucceed(await rotate(server(), "twice", { overlapSeconds: 60 }));
     clock.advance(30_000);
@@ -277,14 +277,14 @@ describe("POST /v1/tokens/:name", () => {
     await self(server(), String(third["token"]));
   });
 
-  it("revokes all texts together", async () => {
+  it("a revocation ends all values of a token", async () => {
     const { token } = await mustCreateToken(server(), { name: "both" });
     const renewed = mustSucceed(await rotate(server(), "both", { overlapSeconds: 60 }));
     mustSucceed(await revoke(server(), "both"));
     for (const text of [token, renewed["token"]]) await mustBeGone(server(), String(text), "revoked");
   });
 
-  it("refuses to end an overlap that still runs, and says when one ends", async () => {
+  it("a rotation with a ninth running overlap is refused, and the error says when the first ends", async () => {
     const first = await mustCreateToken(server(), { name: "many" });
     const endsAt = new Date(clock.now() + 1_000_000).toISOString();
     for (let i = 0; i < 8; i++) mustSucceed(await rotate(server(), "many", { overlapSeconds: 1_000 + i }));
@@ -298,7 +298,7 @@ describe("POST /v1/tokens/:name", () => {
     mustSucceed(await rotate(server(), "many", { overlapSeconds: 60 }));
   });
 
-  it("renews an expired token", async () => {
+  it("a rotation renews an expired token", async () => {
     const { token } = await mustCreateToken(server(), { name: "expired", ttlSeconds: 10 });
     clock.advance(20_000);
     const renewed = mustSucceed(await rotate(server(), "expired", { overlapSeconds: 60 }));
@@ -306,13 +306,13 @@ describe("POST /v1/tokens/:name", () => {
     await mustBeGone(server(), token, "rotated");
   });
 
-  it("refuses an unknown name with 404 and an invalid overlap with 400", async () => {
+  it("a rotation of an unknown name gets 404, and one with an invalid overlap 400", async () => {
     mustRefuse(await rotate(server(), "unknown"), 404, "NOT_FOUND");
     for (const overlapSeconds of [-1, 2_592_001, "1h"])
       mustRefuse(await rotate(server(), "ci", { overlapSeconds }), 400, "BAD_REQUEST");
   });
 
-  it("replaces the root token and its file, also while locked", async () => {
+  it("replaces the root token and its file, also while the vault is locked", async () => {
     const own = await startTestServer();
     const renewed = mustSucceed(await rotate(own, "root", { overlapSeconds: 60 }));
     const file = readFileSync(join(own.home, "token"), "utf8").trim();
@@ -335,7 +335,7 @@ describe("POST /v1/tokens/:name", () => {
   });
 
   for (const step of ["rename", "sync"] as const)
-    it(`accepts the root token that its file has when a ${step} failed that may have taken effect`, async () => {
+    it(`accepts the root token in its file after a ${step} that failed but may have taken effect`, async () => {
       let [isFailing, home] = [false, ""];
       const rename: FileOperations["rename"] = async (from, to) => {
         await lightFiles.rename(from, to);
@@ -371,8 +371,8 @@ describe("POST /v1/tokens/:name", () => {
   });
 });
 
-describe("the document of the client tokens", () => {
-  it("is not made without a client token", async () => {
+describe("the document of tokens", () => {
+  it("the document of client tokens is not written before the first of them", async () => {
     const server = await startTestServer();
     await mustInit(server);
     mustRefuse(await revoke(server, "none"), 404, "NOT_FOUND");
@@ -380,7 +380,7 @@ describe("the document of the client tokens", () => {
     expect(() => readFileSync(documentFile(server))).to.throw("ENOENT");
   });
 
-  it("says within a minute when a token was last used", async () => {
+  it("stores within a minute when a token was last used", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });
     await mustInit(server);
@@ -409,7 +409,7 @@ describe("the document of the client tokens", () => {
     "no MAC": ({ tokens }) => Object.assign(tokens[0] ?? {}, { mac: "A".repeat(43) }),
   };
   for (const [name, edit] of Object.entries(edits)) {
-    it(`is rejected once a record has ${name}, and the log says so`, async () => {
+    it(`a token's record with ${name} is rejected, and the log says so`, async () => {
       const first = await startTestServer();
       await mustInit(first);
       await mustPut(first, "app/a", "v");
@@ -431,7 +431,7 @@ describe("the document of the client tokens", () => {
     });
   }
 
-  it("opens no audit log before the unlock that checks its records, but still locks and reads the metrics", async () => {
+  it("a token reads the audit log only after an unlock has checked its record; it can lock before", async () => {
     const first = await startTestServer();
     await mustInit(first);
     const { token } = await mustCreateToken(first, { name: "own", can: ["audit", "metrics", "lock"] });
@@ -448,7 +448,7 @@ describe("the document of the client tokens", () => {
     mustSucceed(await send(second, { path: "/v1/audit", token }));
   });
 
-  it("is rejected with a record of another vault", async () => {
+  it("a token's record of another vault is rejected at the unlock", async () => {
     const [one, two] = [await startTestServer(), await startTestServer()];
     for (const server of [one, two]) await mustInit(server);
     const { token } = await mustCreateToken(one, { name: "moved" });
@@ -460,7 +460,7 @@ describe("the document of the client tokens", () => {
     mustRefuse(await get(server, "a", token), 401, "UNAUTHORIZED");
   });
 
-  it("does not prevent a start when it is damaged, and nothing replaces it", async () => {
+  it("a damaged document of tokens does not block start or unlock, and is not replaced", async () => {
     const first = await startTestServer();
     await mustInit(first);
     const { token } = await mustCreateToken(first, { name: "lost" });
@@ -478,7 +478,7 @@ describe("the document of the client tokens", () => {
   });
 
   for (const again of ["the unlock", "a revocation"]) {
-    it(`is read at ${again} when it could not be read at the start`, async () => {
+    it(`a document of tokens that was unreadable at the start is read at ${again}`, async () => {
       const first = await startTestServer();
       await mustInit(first);
       const { token } = await mustCreateToken(first, { name: "late" });
@@ -497,7 +497,7 @@ describe("the document of the client tokens", () => {
     });
   }
 
-  it("is left alone by a revocation when it is damaged: 500 INTEGRITY, and the token is dead", async () => {
+  it("a revocation in a damaged document of tokens gets 500 INTEGRITY, and still ends the token", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "one" });
@@ -507,7 +507,7 @@ describe("the document of the client tokens", () => {
     expect(readFileSync(documentFile(server), "utf8")).to.equal("{");
   });
 
-  it("is read again when another program has changed it, and what was revoked stays so", async () => {
+  it("a document of tokens that another program changed is read again, and revocations hold", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "one" });
@@ -520,7 +520,7 @@ describe("the document of the client tokens", () => {
     expect(stored(server).tokens.map(({ name }) => name)).to.deep.equal(["two"]);
   });
 
-  it("has new MACs after a rotation of the master key, and stays valid during it", async () => {
+  it("the records of tokens get new MACs in a rotation of the master key, and stay valid during it", async () => {
     const first = await startTestServer();
     await mustInit(first);
     await mustPut(first, "a", "v");
@@ -538,7 +538,7 @@ describe("the document of the client tokens", () => {
     expect(second.logged()).not.to.contain("tokens-refused");
   });
 
-  it("goes with the vault at a forced init: the old tokens count as revoked", async () => {
+  it("a forced init removes all client tokens, which then count as revoked", async () => {
     const first = await startTestServer();
     await mustInit(first);
     const { token } = await mustCreateToken(first, { name: "old" });
@@ -552,8 +552,8 @@ describe("the document of the client tokens", () => {
   });
 });
 
-describe("revocation on a disk that fails", () => {
-  it("returns 503; the token stays dead, and a later revocation makes it durable", async () => {
+describe("tokens on a failing disk", () => {
+  it("a revocation that cannot be written gets 503, ends the token, and is stored by a later one", async () => {
     const { files, fail, repair } = failingFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -568,7 +568,7 @@ describe("revocation on a disk that fails", () => {
     expect(stored(server).tokens).to.deep.equal([]);
   });
 
-  it("creates nothing, and a rotation keeps the old text", async () => {
+  it("a token is neither created nor rotated while its document cannot be written", async () => {
     const { files, fail, repair } = failingFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -610,14 +610,14 @@ describe("a client token's paths", () => {
     destroyTrashed: (path) => ({ method: "DELETE", path: `/v1/trash/${path}` }),
   };
   for (const [name, request] of Object.entries(operations)) {
-    it(`refuse ${name} outside of them with 403 FORBIDDEN, whether there is a secret or not`, async () => {
+    it(`${name} outside of a token's paths gets 403 FORBIDDEN, whether there is a secret or not`, async () => {
       const answers = await Promise.all(outside.map((path) => send(server(), { ...request(path), token })));
       for (const answer of answers) mustRefuse(answer, 403, "FORBIDDEN");
       expect(new Set(answers.map(({ text }) => text)).size).to.equal(1);
     });
   }
 
-  it("also refuse conditions outside of them", async () => {
+  it("conditions outside of a token's paths get 403 FORBIDDEN", async () => {
     for (const headers of [{ "if-match": "*" }, { "if-none-match": "*" }] as const) {
       for (const path of ["zoo", "missing"]) {
         for (const name of ["get", "put", "delete"])
@@ -637,17 +637,17 @@ describe("a client token's paths", () => {
     "a change of the metadata's body": { method: "PATCH", path: "/v1/metadata/zoo", body: {} },
   };
   for (const [name, request] of Object.entries(malformed)) {
-    it(`come before the check of ${name}: 403 FORBIDDEN`, async () => {
+    it(`a token's paths are checked before ${name}: 403 FORBIDDEN`, async () => {
       mustRefuse(await send(server(), { ...request, token } as never), 403, "FORBIDDEN");
     });
   }
 
-  it("come after the check of a path, and a list's query is checked in any case: 400 BAD_REQUEST", async () => {
+  it("a path and a list's query are checked before a token's paths: 400 BAD_REQUEST", async () => {
     for (const path of ["/v1/secrets/zoo//a", "/v1/secrets?limit=0&prefix=zoo"])
       mustRefuse(await send(server(), { path, token }), 400, "BAD_REQUEST");
   });
 
-  it("allow everything inside of them", async () => {
+  it("everything inside of a token's paths is allowed", async () => {
     expect(mustSucceed(await get(server(), "app/a", token))["value"]).to.equal("value of app/a");
     mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/new/x/y", body: { value: "v" }, token }));
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/new/x/y", token }));
@@ -666,13 +666,13 @@ describe("a client token's paths", () => {
     "?after=other/exact": [],
   };
   for (const [query, paths] of Object.entries(lists)) {
-    it(`list ${query || "without a query"} as if nothing else existed`, async () => {
+    it(`a list ${query || "without a query"} shows only a token's paths`, async () => {
       const entries = await mustList({ ...server(), token }, query);
       expect(entries.map(({ path }) => path)).to.deep.equal(paths);
     });
   }
 
-  it("page as if nothing else existed", async () => {
+  it("pages of a list contain only a token's paths", async () => {
     const page = async (query: string) =>
       mustSucceed(await send(server(), { path: `/v1/secrets?limit=${query}`, token }));
     expect(await page("2")).to.include({ next: "app/b" });
@@ -695,17 +695,17 @@ describe("a client token's paths", () => {
     ["a copy in", [{ copy: "missing", to: "app/zoo" }], "403 FORBIDDEN 0"],
     ["a delete outside", [{ delete: "missing" }], "403 FORBIDDEN 0"],
     ["a get outside among changes", [{ get: "zoo" }, { put: "app/c", value: "v" }], "403 FORBIDDEN 0"],
-    ["an invalid path behind one outside", [{ delete: "zoo" }, { delete: "a//b" }], "400 BAD_REQUEST 1"],
+    ["an invalid path after one outside", [{ delete: "zoo" }, { delete: "a//b" }], "400 BAD_REQUEST 1"],
     ["a move inside", [{ copy: "app/a", to: "new/a" }], "200 undefined undefined"],
   ];
   for (const [name, operations, want] of batches) {
-    it(`apply to a batch: ${name} returns ${want}`, async () => {
+    it(`a token with paths gets ${want} for a batch with ${name}`, async () => {
       const { status, json } = await send(server(), { method: "POST", path: "/v1/batch", body: { operations }, token });
       expect(`${status} ${json["code"]} ${json["index"]}`).to.equal(want);
     });
   }
 
-  it("apply to each get of a batch for itself", async () => {
+  it("each get of a batch is checked against a token's paths for itself", async () => {
     const operations = [{ get: "app/a" }, { get: "zoo" }, { get: "missing" }];
     const answer = await send(server(), { method: "POST", path: "/v1/batch", body: { operations }, token });
     const [inside, ...others] = mustSucceed(answer)["results"] as Json[];
@@ -714,7 +714,7 @@ describe("a client token's paths", () => {
     expect(others[0]).to.deep.equal(others[1]);
   });
 
-  it("do not replace a batch's scopes", async () => {
+  it("a batch requires the scopes of its operations", async () => {
     const putter = await mustCreateToken(server(), { name: "putter", can: ["put"] });
     const run = (operations: object[]) =>
       send(server(), { method: "POST", path: "/v1/batch", body: { operations }, token: putter.token });
@@ -725,8 +725,8 @@ describe("a client token's paths", () => {
   });
 });
 
-describe("connections of a revoked token", () => {
-  it("are closed first where a server has too many", async () => {
+describe("connections", () => {
+  it("connections of a revoked token are closed first when a server has too many", async () => {
     const server = await startTestServer({
       maxConnections: 8,
       limits: { keepAliveTimeout: 600_000, sendTimeout: 600_000 },

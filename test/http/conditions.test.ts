@@ -182,7 +182,7 @@ describe("conditional requests", () => {
     mustRefuse(await put(path, { "if-match": `"${tag}"` }), 412, "PRECONDITION_FAILED");
   });
 
-  it(`of 16 writers with one tag exactly one succeeds, over ${rounds} rounds`, async function () {
+  it(`exactly one of 16 writers with one etag succeeds, over ${rounds} rounds`, async function () {
     this.timeout(0);
     const path = newPath();
     let tag = String((await mustPut(server(), path, "start"))["etag"]);

@@ -39,21 +39,21 @@ describe("pipelined requests", () => {
   const get = () => requestTo(server(), "GET /v1/secrets/a");
   const remove = () => requestTo(server(), "DELETE /v1/secrets/a");
 
-  it("act in their order: PUT, then DELETE", async () => {
+  it("carries out a pipelined PUT and DELETE in their order", async () => {
     for (let round = 0; round < 30; round++) {
       expect(await statusesOf(server(), put("v") + remove(), 2)).to.deep.equal([200, 200]);
       expect((await send(server(), { path: "/v1/secrets/a" })).status).to.equal(404);
     }
   });
 
-  it("act in their order: GET, PUT, GET, DELETE, GET", async () => {
+  it("carries out a pipelined GET, PUT, GET, DELETE and GET in their order", async () => {
     await mustPut(server(), "a", "first");
     const received = await exchange(server(), get() + put("second") + get() + remove() + get(), 5);
     expect(statusesIn(received)).to.deep.equal([200, 200, 200, 200, 404]);
     expect(received.match(/"value":"\w+"/g)).to.deep.equal(['"value":"first"', '"value":"second"']);
   });
 
-  it("act in their order when they arrive in pieces of 7 bytes, or with the end of a body", async () => {
+  it("carries out pipelined requests in their order when they arrive in pieces of 7 bytes", async () => {
     const pieces = (put("v") + remove() + put("w") + get()).match(/.{1,7}/gs) ?? [];
     const socket = await opened(server());
     const received = collect(socket);
@@ -65,19 +65,19 @@ describe("pipelined requests", () => {
     expect(statusesIn(received())).to.deep.equal([200, 200, 200, 200]);
   });
 
-  it("behind an unlock see the unlocked vault", async () => {
+  it("a request pipelined after an unlock sees the unlocked vault", async () => {
     await mustPut(server(), "a", "v");
     await mustLock(server());
     const unlock = requestTo(server(), "POST /v1/unlock", JSON.stringify({ passphrase }));
     expect(await statusesOf(server(), unlock + get(), 2)).to.deep.equal([200, 200]);
   });
 
-  it("all get their responses, 500 on one connection", async () => {
+  it("500 requests pipelined on one connection all get their responses", async () => {
     const requests = get() + requestTo(server(), "GET /v1/status").repeat(499);
     expect(await statusesOf(server(), requests, 500)).to.deep.equal(Array(500).fill(200));
   });
 
-  it("with large chunked bodies, which contain empty lines, are separated", async () => {
+  it("separates pipelined requests with large chunked bodies that contain empty lines", async () => {
     const body = JSON.stringify({ value: "x".repeat(100_000) }, null, "\r\n\r\n");
     const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
     const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
@@ -85,10 +85,10 @@ describe("pipelined requests", () => {
   });
 });
 
-describe("a response to oversized headers", () => {
+describe("oversized headers", () => {
   const server = shareTestServer();
 
-  it("arrives although the client keeps sending, 20 of 20", async () => {
+  it("a 400 for oversized headers arrives although the client keeps sending, 20 of 20", async () => {
     const headers = `GET /v1/status HTTP/1.1\r\nHost: localhost\r\n${`X: ${"x".repeat(1_000)}\r\n`.repeat(1_000)}\r\n`;
     for (let round = 0; round < 20; round++) {
       const { status, json } = parseRaw(await sendRaw(server(), headers));
@@ -107,17 +107,17 @@ describe("input that costs more to parse than to send", () => {
   const chunked = "Transfer-Encoding: chunked";
   const tiny = "1\r\n \r\n";
 
-  it("ends its connection when it is empty lines before a request", async () => {
+  it("200 empty lines before a request end its connection", async () => {
     const socket = await opened(server());
     socket.write("\r\n".repeat(200));
     await closing(socket);
   });
 
-  it("is one empty line before a request, as old clients send it", async () => {
+  it("one empty line before a request is accepted, as old clients send it", async () => {
     expect(await statusesOf(server(), `\r\n${requestTo(server(), "GET /v1/status")}`, 1)).to.deep.equal([200]);
   });
 
-  it("is parsed in large pieces when it is a body of empty lines", async () => {
+  it("a body of empty lines is parsed in large pieces", async () => {
     const body = `${"\r\n\r\n".repeat(64 * 1024)}{"operations":[]}`;
     const pieces = countedPieces();
     const batch = headOf("POST /v1/batch", `Content-Length: ${body.length}`) + body;
@@ -125,7 +125,7 @@ describe("input that costs more to parse than to send", () => {
     expect(pieces()).to.be.within(1, 2 * (body.length / 1024));
   });
 
-  it("is not parsed when it is the body of a request that needs none", async () => {
+  it("a body is not parsed when its request needs none", async () => {
     for (const [line, token, status] of [
       ["GET /v1/status", false, 200],
       ["GET /v1/metrics", true, 200],
@@ -144,7 +144,7 @@ describe("input that costs more to parse than to send", () => {
     }
   });
 
-  it("is refused when it is a body in chunks of a few bytes", async () => {
+  it("a body in chunks of a few bytes is refused", async () => {
     const batch = headOf("POST /v1/batch", chunked);
     const socket = await opened(server());
     const received = collect(socket);
@@ -158,8 +158,8 @@ describe("input that costs more to parse than to send", () => {
   });
 });
 
-describe("a client that never reads", () => {
-  it("loses its connection once nothing has left for the send timeout", async () => {
+describe("slow clients", () => {
+  it("a client that never reads loses its connection after the send timeout", async () => {
     const server = await startTestServer({ limits: { sendTimeout: 500 } });
     const socket = await opened(server);
     socket.pause();
@@ -172,7 +172,7 @@ describe("a client that never reads", () => {
     mustSucceed(await send(server, { path: "/v1/status" }));
   });
 
-  it("loses its connection at once when it floods the server without a valid token", async () => {
+  it("a client that floods the server without a valid token loses its connection immediately", async () => {
     const server = await startTestServer();
     for (const token of [null, "wrong"]) {
       const socket = await opened(server);
@@ -181,7 +181,7 @@ describe("a client that never reads", () => {
     }
   });
 
-  it("keeps its connection while it reads slowly", async () => {
+  it("a client that reads slowly keeps its connection", async () => {
     const size = 32 * 2 ** 20;
     const server = await startTestServer({ limits: { sendTimeout: 3_000 }, maxValueBytes: size });
     await mustInit(server);
@@ -203,14 +203,14 @@ describe("a client that never reads", () => {
     await whole;
   });
 
-  it("does not lose its connection while a request runs for longer than the send timeout", async () => {
+  it("a client keeps its connection while its request runs for longer than the send timeout", async () => {
     const server = await startTestServer({ limits: { sendTimeout: 20 }, scryptLogN: 17 });
     await mustInit(server);
   });
 });
 
-describe("1,024 clients that never read", () => {
-  it("cost at most 64 MiB above the idle server while they pipeline status", async () => {
+describe("memory of clients that never read", () => {
+  it("1,024 clients that never read cost at most 64 MiB while they pipeline status", async () => {
     const server = await startProcess();
     const { pid = 0 } = server.child;
     const idle = residentMiB(pid, "VmRSS");
@@ -238,8 +238,8 @@ function residentMiB(pid: number, field: "VmRSS" | "VmHWM"): number {
   return Number(kibibytes) / 1024;
 }
 
-describe("a body that a client announces and does not send", () => {
-  it("costs at most 1 MiB each, 64 times 16 MiB", async () => {
+describe("memory of announced bodies", () => {
+  it("64 announced bodies of 16 MiB that are not sent cost less than 160 MiB", async () => {
     const server = await startProcess();
     const { pid = 0 } = server.child;
     await mustInit(server);
@@ -259,7 +259,7 @@ describe("a body that a client announces and does not send", () => {
   });
 });
 
-describe("large bodies at the same time", () => {
+describe("large bodies", () => {
   const bodyBytes = 16 * 2 ** 20;
 
   /** A batch whose last bytes are not sent yet. */
@@ -272,7 +272,7 @@ describe("large bodies at the same time", () => {
     return { socket, received };
   }
 
-  it("are refused with 503 beyond 128 MiB, while puts, gets and a lock get through, and until others end", async () => {
+  it("large bodies beyond 128 MiB get 503 until others end, while puts, gets and a lock get through", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const held = await Promise.all(Array.from({ length: 8 }, () => unfinished(server)));
@@ -303,8 +303,8 @@ describe("large bodies at the same time", () => {
   }
 });
 
-describe("at the limit of connections", () => {
-  it("those without a valid token are closed, oldest first", async () => {
+describe("the limit of connections", () => {
+  it("connections without a valid token are closed at the limit, oldest first", async () => {
     const server = await startTestServer({ maxConnections: 36 });
     const authenticated = await opened(server);
     const received = collect(authenticated);
@@ -344,7 +344,7 @@ describe("at the limit of connections", () => {
     }
   });
 
-  it("where all others are authenticated, the one that has been idle the longest makes room for a new one", async () => {
+  it("the authenticated connection that has been idle the longest makes room for a new one", async () => {
     const server = await startTestServer({ maxConnections: 10 });
     const sockets: TLSSocket[] = [];
     for (let i = 0; i < 10; i++) sockets.push(await authenticated(server));
@@ -371,10 +371,10 @@ describe("at the limit of connections", () => {
   });
 });
 
-describe("a server with 128 descriptors whose connections are all idle", () => {
+describe("the limit of descriptors", () => {
   if (isMissing(canRun("prlimit", "--nofile") ? null : "needs prlimit")) return;
 
-  it("lets a new client in, over TLS and the Unix socket, and reads and writes files", async () => {
+  it("a server with 128 descriptors and idle connections lets clients in, and reads and writes files", async () => {
     const server = await startProcess([], {}, { ...builtHere, under: ["prlimit", "--nofile=128:128"] });
     await mustInit(server);
     for (const to of [server, { ...server, overSocket: true }]) {

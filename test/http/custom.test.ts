@@ -29,7 +29,7 @@ describe("custom metadata", () => {
     (await vault(server(), method, `secret/${path}`, { ...(body && { body }) })).json;
   const shownBy = async (path: string) => (await mustGet(server(), path))["metadata"];
 
-  it("of a put is in the responses of get, list, versions and put", async () => {
+  it("custom metadata of a put is in the responses of get, list, versions and put", async () => {
     const path = freshPath();
     const metadata = { type: "password", custom };
     expect((await mustPut(server(), path, { value: "v", ...metadata }))["metadata"]).to.deep.equal(metadata);
@@ -40,7 +40,7 @@ describe("custom metadata", () => {
     expect((await asVault("GET", `metadata/${path}`)).data.custom_metadata).to.deep.equal(custom);
   });
 
-  it("goes with a put without it, and comes back with an undo", async () => {
+  it("a put without custom metadata drops it, and an undo brings it back", async () => {
     const path = freshPath();
     await mustPut(server(), path, { value: "v", custom });
     await mustPut(server(), path, "w");
@@ -49,7 +49,7 @@ describe("custom metadata", () => {
     expect(await shownBy(path)).to.deep.equal({ custom });
   });
 
-  it("is kept by a change without it, replaced as a whole, and removed by null", async () => {
+  it("a metadata change keeps custom metadata, replaces it as a whole, or removes it with null", async () => {
     const path = freshPath();
     await mustPut(server(), path, { value: "v", custom });
     mustSucceed(await change(path, { description: "d" }));
@@ -60,14 +60,14 @@ describe("custom metadata", () => {
     expect(await shownBy(path)).to.deep.equal({ description: "d" });
   });
 
-  it("is absent where it is empty, and makes a version only where it differs", async () => {
+  it("empty custom metadata is absent, and a put makes a version only where it differs", async () => {
     const path = freshPath();
     expect(await mustPut(server(), path, { value: "v", custom: {} })).to.deep.include({ metadata: {}, version: 1 });
     expect(await mustPut(server(), path, { value: "v", custom })).to.include({ version: 2 });
     expect(await mustPut(server(), path, { value: "v", custom })).to.include({ version: 2 });
   });
 
-  it("moves and is copied with a secret", async () => {
+  it("custom metadata is moved and copied with a secret", async () => {
     const [path, moved, copied] = [freshPath(), freshPath(), freshPath()];
     await mustPut(server(), path, { value: "v", custom });
     const run = (operation: object) =>
@@ -79,7 +79,7 @@ describe("custom metadata", () => {
     expect(await shownBy(path)).to.deep.equal({ custom: { of: "batch" } });
   });
 
-  it("takes 64 texts and 16 KiB", async () => {
+  it("custom metadata of 64 texts and of 16 KiB is accepted", async () => {
     const many = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`n${i}`, "t"]));
     const large = { ["n".repeat(128)]: "ü".repeat((16_384 - 128) / 2) };
     for (const most of [many, large]) {
@@ -105,7 +105,7 @@ describe("custom metadata", () => {
     ["a lone surrogate in a name", { "\ud800": "n" }],
   ];
   for (const [what, value] of wrong) {
-    it(`is refused when it is ${what}`, async () => {
+    it(`refuses custom metadata: ${what}`, async () => {
       const path = freshPath();
       const body = { value: "v", custom: value };
       mustRefuse(await send(server(), { method: "PUT", path: `/v1/secrets/${path}`, body }), 400, "BAD_REQUEST");
@@ -116,7 +116,7 @@ describe("custom metadata", () => {
     });
   }
 
-  it("of Vault's clients is that of the native API, and stays when they write, delete and destroy", async () => {
+  it("custom metadata of Vault's clients is the native one, and stays when they write or destroy data", async () => {
     const path = freshPath();
     await mustPut(server(), path, { value: "v", description: "d", custom: { a: "1", b: "2" } });
     await asVault("PATCH", `metadata/${path}`, { custom_metadata: { a: null, c: "3" }, max_versions: 3 });
@@ -131,7 +131,7 @@ describe("custom metadata", () => {
     expect(data).to.deep.include({ custom_metadata: null, max_versions: 3, current_version: 4 });
   });
 
-  it("of an earlier program, which sealed it with Vault's settings, is shown, moved and changed", async () => {
+  it("custom metadata that an earlier program sealed with Vault's settings is shown, moved and changed", async () => {
     const home = preparedHome();
     for (const [name, content] of Object.entries(earlierHome)) {
       mkdirSync(dirname(join(home, name)), { recursive: true, mode: 0o700 });

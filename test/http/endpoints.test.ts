@@ -72,7 +72,7 @@ describe("lifecycle endpoints", () => {
 describe("GET /v1/status", () => {
   const server = shareTestServer({ idleTimeoutMs: 123_456 });
 
-  it("returns exactly the fields of the vault status object and four more, each of its type", async () => {
+  it("GET /v1/status returns exactly the fields of the vault status object and four more", async () => {
     const status = await mustStatus(server());
     expect(status).to.have.all.keys(
       ...["initialized", "locked", "secretCount", "vaultPath"],
@@ -89,7 +89,7 @@ describe("GET /v1/status", () => {
     expect(status["lastActivity"]).to.match(isoMilliseconds);
   });
 
-  it("returns 503 with the same body where it requires an unlocked vault and there is none", async () => {
+  it("GET /v1/status?require=unlocked returns 503 with the same body without an unlocked vault", async () => {
     const fresh = await startTestServer();
     const required = { path: "/v1/status?require=unlocked", token: null };
     const before = await send(fresh, required);
@@ -103,21 +103,21 @@ describe("GET /v1/status", () => {
   });
 
   for (const query of ["require", "require=", "require=locked", "require=unlocked&require=unlocked"])
-    it(`refuses ?${query}`, async () => {
+    it(`GET /v1/status refuses ?${query}`, async () => {
       mustRefuse(await send(server(), { path: `/v1/status?${query}`, token: null }), 400, "BAD_REQUEST");
     });
 
-  it("ignores any other parameter", async () => {
+  it("GET /v1/status ignores any other parameter", async () => {
     for (const query of ["x", "%zz", "requires=unlocked"])
       expect((await send(server(), { path: `/v1/status?${query}`, token: null })).status, query).to.equal(200);
   });
 
-  it("needs no token and ignores a wrong one", async () => {
+  it("GET /v1/status needs no token and ignores a wrong one", async () => {
     expect((await send(server(), { path: "/v1/status", token: null })).status).to.equal(200);
     expect((await send(server(), { path: "/v1/status", token: "wrong" })).status).to.equal(200);
   });
 
-  it("before init reports initialized false, locked true, secretCount 0", async () => {
+  it("GET /v1/status reports initialized false, locked true and secretCount 0 before init", async () => {
     expect(await mustStatus(server())).to.include({ initialized: false, locked: true, secretCount: 0 });
   });
 });
@@ -188,7 +188,7 @@ describe("secret endpoints", () => {
   });
 
   for (const type of ["oauth-token", "api-key", "password", "certificate", "other"]) {
-    it(`type ${type} is allowed`, async () => {
+    it(`the type ${type} is allowed`, async () => {
       await mustPut(server(), `type/${type}`, { value: "v", type });
       expect((await mustGet(server(), `type/${type}`))["metadata"]).to.deep.equal({ type });
     });
@@ -204,7 +204,7 @@ describe("secret endpoints", () => {
     ["a megabyte", "x".repeat(2 ** 20)],
   ];
   for (const [name, value] of values) {
-    it(`${name} is returned unchanged`, async () => {
+    it(`returns ${name} unchanged`, async () => {
       const { bytes } = await mustPut(server(), "value", value);
       expect(bytes).to.equal(Buffer.byteLength(value));
       expect((await mustGet(server(), "value"))["value"] === value).to.equal(true);
@@ -220,8 +220,8 @@ describe("secret endpoints", () => {
   }
 });
 
-describe("updatedAt", () => {
-  it("never goes backwards, even when the clock does", async () => {
+describe("times", () => {
+  it("updatedAt never goes backwards, even when the clock does", async () => {
     const { FakeClock } = await import("../support/manual-clock.js");
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });

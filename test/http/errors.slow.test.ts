@@ -60,7 +60,7 @@ describe("errors", () => {
 });
 
 describe("a crash of the key worker", () => {
-  it("leaves the vault locked and the server up; the next unlock works", async () => {
+  it("a crash of the key worker leaves the vault locked and the server up, and the next unlock works", async () => {
     const server = await unlockedServer();
     await mustPut(server, "a", "v");
     await crashKeyWorkers();
@@ -70,7 +70,7 @@ describe("a crash of the key worker", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("v");
   });
 
-  it("gives running requests an error or the right value, never a wrong one", async () => {
+  it("requests that run during a crash of the key worker get an error or the right value", async () => {
     const server = await unlockedServer();
     const paths = Array.from({ length: 20 }, (_, n) => `secret-${n}`);
     for (const path of paths) await mustPut(server, path, `of ${path}`);
@@ -108,7 +108,7 @@ describe("unknown routes", () => {
   }
 });
 
-describe("a damaged, moved or foreign blob", () => {
+describe("damaged, moved and foreign blobs", () => {
   const server = shareTestServer(uncached, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "good", "good");
@@ -131,21 +131,21 @@ describe("a damaged, moved or foreign blob", () => {
   }
 
   for (const name of ["cut", "flipped", "empty", "to", "directory"]) {
-    it(`returns 500 INTEGRITY that names the path (${name})`, async () => {
+    it(`a damaged secret returns 500 INTEGRITY that names the path (${name})`, async () => {
       const answer = await send(server(), { path: `/v1/secrets/${name}` });
       mustRefuse(answer, 500, "INTEGRITY");
       expect(answer.json["error"]).to.contain(name);
     });
   }
 
-  it("leaves every other secret working, and the list", async () => {
+  it("damaged secrets leave every other secret and the list working", async () => {
     expect((await mustGet(server(), "good"))["value"]).to.equal("good");
     const { entries, damaged } = mustSucceed(await send(server(), { path: "/v1/secrets" }));
     expect((entries as { path: string }[]).map(({ path }) => path)).to.deep.equal(["flipped", "from", "good"]);
     expect(damaged).to.deep.equal(["cut", "directory", "empty", "to"]);
   });
 
-  it("is not overwritten by a put, and can be deleted and stored again", async () => {
+  it("a damaged secret is not overwritten by a put, and can be deleted and stored again", async () => {
     const put = { method: "PUT", path: "/v1/secrets/cut", body: { value: "new" } };
     mustRefuse(await send(server(), put), 500, "INTEGRITY");
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/cut" }));
@@ -184,7 +184,7 @@ describe("failing storage", () => {
     }
   }
 
-  it("checks the body before the conflict: an init with a force that is no truth value returns 400, not 409", async () => {
+  it("an init with an invalid force returns 400, not 409: the body is checked before the conflict", async () => {
     const server = await unlockedServer();
     const body = { passphrase, force: "yes" };
     mustRefuse(await send(server, { method: "POST", path: "/v1/init", body }), 400, "BAD_REQUEST");

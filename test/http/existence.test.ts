@@ -16,7 +16,7 @@ import { ShiftedClock } from "../support/shifted-clock.js";
 /** The first path has a secret, a deleted secret and a key, the second has nothing. The token `full` exists, `none` does not. */
 const [there, missing] = ["out/full", "out/none"];
 
-describe("existence outside of a token's paths", () => {
+describe("outside of a token's paths", () => {
   const prepared = shared(async () => {
     const calls: string[] = [];
     const observer = {
@@ -53,7 +53,7 @@ describe("existence outside of a token's paths", () => {
   const rows = [...allRequests, ...forms].filter((row) => namesOne(row) || JSON.stringify(row.body).includes("{own}"));
   for (const row of rows) {
     const { method, target, port, body } = row;
-    it(`does not show on the ${port} port: ${method} ${target}${body ? ` ${JSON.stringify(body)}` : ""}`, async () => {
+    it(`the ${port} port does not reveal existence: ${method} ${target}${body ? ` ${JSON.stringify(body)}` : ""}`, async () => {
       const [present, absent] = [await observe(row, true), await observe(row, false)];
       expect(present).to.deep.equal(absent);
       expect(present.calls.filter((call) => call.startsWith("storage"))).to.deep.equal([]);

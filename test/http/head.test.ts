@@ -47,7 +47,7 @@ const refusals: readonly (readonly [string, Send])[] = [
   ["another site", { path: "/v1/secrets/app/a", headers: { origin: "https://example.com" } }],
 ];
 
-describe("HEAD", () => {
+describe("the method HEAD", () => {
   const reports: FinishedRequest[] = [];
   const observer = { requestFinished: (report: FinishedRequest) => reports.push(report), vaultEvent: () => {} };
   const server = shareTestServer(
@@ -63,13 +63,13 @@ describe("HEAD", () => {
     await send(server(), { ...sent, method: "HEAD" }),
   ];
 
-  it("/v1/vitals begins no stream", async () => {
+  it("HEAD /v1/vitals begins no stream", async () => {
     const { status, headers, text } = await send(server(), { method: "HEAD", path: "/v1/vitals" });
     expect([status, headers["content-type"], text]).to.deep.equal([200, "application/x-ndjson", ""]);
   });
 
   for (const path of native.filter((one) => one !== "/v1/vitals")) {
-    it(`${path} has the status and the headers of GET, and no body`, async () => {
+    it(`HEAD ${path} has the status and the headers of GET, and no body`, async () => {
       const [get, head] = await both({ path });
       const isFixed = !changing.test(path);
       expect(comparable(head, isFixed)).to.deep.equal(comparable(get, isFixed));
@@ -78,14 +78,14 @@ describe("HEAD", () => {
   }
 
   for (const [name, sent] of refusals) {
-    it(`is refused as GET is, without a body: ${name}`, async () => {
+    it(`HEAD is refused as GET is, without a body: ${name}`, async () => {
       const [get, head] = await both(sent);
       expect(comparable(head, true)).to.deep.equal(comparable(get, true));
       expect(head.text).to.equal("");
     });
   }
 
-  it("is not modified where GET is not, and takes a client token's scopes", async () => {
+  it("HEAD returns 304 where GET does, and requires the scopes of GET", async () => {
     const { headers } = await send(server(), { path: "/v1/secrets/app/a" });
     const unless = { "if-none-match": headers.etag ?? "" };
     const [get, head] = await both({ path: "/v1/secrets/app/a", headers: unless });
@@ -95,7 +95,7 @@ describe("HEAD", () => {
     expect(refused.map(({ status }) => status)).to.deep.equal([403, 403]);
   });
 
-  it("is recorded and reported as the GET", async () => {
+  it("HEAD is recorded and reported as the GET", async () => {
     const audited = async () => {
       const { json } = await send(server(), { path: "/v1/audit?limit=1000" });
       return json["records"] as readonly { readonly event: string; readonly path?: string; readonly seq: number }[];
@@ -112,14 +112,14 @@ describe("HEAD", () => {
     for (const at of [0, 2, 4]) expect(told[at + 1]).to.deep.equal(told[at]);
   });
 
-  it("of the review page's files has their headers", async () => {
+  it("HEAD of the review page returns the headers of GET", async () => {
     const ask = (method: string) => `${method} /review/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
     const answers = ["GET", "HEAD"].map((method) => exchangeRaw(server(), ask(method)));
     const [get = "", head = ""] = (await Promise.all(answers)).map((text) => text.replace(/^Date:.*\r\n/m, ""));
     expect(head).to.equal(get.slice(0, get.indexOf("\r\n\r\n") + 4));
   });
 
-  it("leaves the connection usable for the next request", async () => {
+  it("HEAD leaves the connection usable for the next request", async () => {
     const head = `HEAD /v1/secrets/app/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n\r\n`;
     const status = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     const bytes = await exchangeRaw(server(), head + head + status);
@@ -132,7 +132,7 @@ describe("HEAD", () => {
     expect(heads[2]).to.match(/\r\n\r\n\{.*\}$/s);
   });
 
-  it("of the status says whether the vault is unlocked, without a token", async () => {
+  it("HEAD of the status says without a token whether the vault is unlocked", async () => {
     const path = "/v1/status?require=unlocked";
     await mustLock(server());
     expect((await both({ path, token: null })).map(({ status }) => status)).to.deep.equal([503, 503]);
@@ -146,7 +146,7 @@ describe("HEAD", () => {
     ...["secret/subkeys/app/a", "secret/config", "secret/metadata?list=true", "auth/token/lookup-self"],
     ...["transit/keys/app", "secret/data/missing", "database/creds/x", "sys/unseal"],
   ];
-  it("is on the port for Vault's clients wherever GET is", async () => {
+  it("HEAD works on the port for Vault's clients wherever GET does", async () => {
     const port = withPort(server());
     for (const path of vaultPaths) {
       const get = await vault(port, "GET", path);
@@ -156,7 +156,7 @@ describe("HEAD", () => {
     }
   });
 
-  it("without a token never locks a client out where GET would not", async () => {
+  it("HEAD without a token never locks a client out where GET would not", async () => {
     const fresh = await startTestServer({ clock: new FakeClock() });
     for (let n = 0; n < 12; n++)
       expect((await send(fresh, { method: "HEAD", path: "/v1/status", token: null })).status).to.equal(200);

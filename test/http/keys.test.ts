@@ -43,9 +43,9 @@ async function mustOpen(server: TestServer, text: string): Promise<void> {
   expect((await mustGet(server, "a"))["value"]).to.equal("kept");
 }
 
-describe("a change of the passphrase", () => {
+describe("passphrase changes", () => {
   for (const state of ["unlocked", "locked"]) {
-    it(`while ${state}: the new one opens the vault, the old one nothing, and it stays ${state}`, async () => {
+    it(`a passphrase change while ${state} replaces the old passphrase, and the vault stays ${state}`, async () => {
       const server = await startWithSecret();
       if (state === "locked") await mustLock(server);
       mustSucceed(await send(server, changing(passphrase, another)));
@@ -58,7 +58,7 @@ describe("a change of the passphrase", () => {
     });
   }
 
-  it("with a wrong passphrase changes nothing and counts towards the lockout of every endpoint that takes one", async () => {
+  it("a passphrase change with a wrong passphrase changes nothing and counts towards the lockout", async () => {
     const server = await startWithSecret();
     const before = readFileSync(headerFile(server), "utf8");
     for (let i = 0; i < 10; i++) {
@@ -73,7 +73,7 @@ describe("a change of the passphrase", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("kept");
   });
 
-  it("never lowers scrypt's cost", async () => {
+  it("a passphrase change never lowers scrypt's cost", async () => {
     const server = await startTestServer({ scryptLogN: 12 });
     await mustInit(server);
     const cheap = await restarted(server, { scryptLogN: 10 });
@@ -82,21 +82,21 @@ describe("a change of the passphrase", () => {
   });
 });
 
-describe("a key", () => {
+describe("keys", () => {
   const clock = new FakeClock();
   const server = shareTestServer({ clock }, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "kept");
   });
 
-  it("opens the vault as the passphrase does, in any case and without its dashes", async () => {
+  it("a key unlocks the vault as the passphrase does, in any case and without its dashes", async () => {
     const { key } = await mustCreateKey(server(), "any case");
     expect(key).to.match(/^SRK(-[0-9A-HJKMNP-TV-Z]{5}){13}$/);
     for (const text of [key, key.toLowerCase(), key.replaceAll("-", "")]) await mustOpen(server(), text);
     await mustOpen(server(), passphrase);
   });
 
-  it("is listed with id, kind, label and time, also while locked, and its text never", async () => {
+  it("lists a key with id, kind, label and time, never its text, also while the vault is locked", async () => {
     const { id, key } = await mustCreateKey(server(), "listed");
     await mustLock(server());
     const [first, ...others] = await mustListKeys(server());
@@ -108,7 +108,7 @@ describe("a key", () => {
     await mustUnlock(server());
   });
 
-  it("is created while locked, which it stays, and opens the vault after a restart", async () => {
+  it("a key that is created while the vault is locked leaves it locked, and unlocks it after a restart", async () => {
     const own = await startWithSecret();
     await mustLock(own);
     const { key } = await mustCreateKey(own);
@@ -116,7 +116,7 @@ describe("a key", () => {
     await mustOpen(await restarted(own), key);
   });
 
-  it("no longer unlocks the vault once it is deleted, while all others do", async () => {
+  it("a deleted key no longer unlocks the vault, while all others do", async () => {
     const [kept, gone] = [await mustCreateKey(server(), "kept"), await mustCreateKey(server(), "gone")];
     mustSucceed(await send(server(), deleting(gone.id)));
     mustRefuse(await send(server(), unlockWith(gone.key)), 401, "UNAUTHORIZED");
@@ -125,7 +125,7 @@ describe("a key", () => {
     clock.advance(60_000);
   });
 
-  it("that is mistyped gets 401 and counts towards the lockout, with no derivation", async () => {
+  it("a mistyped key gets 401 and counts towards the lockout, without a derivation", async () => {
     const { key } = await mustCreateKey(server(), "mistyped");
     const typo = key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
     for (const request of [unlockWith(typo), changing(typo, another), creating("x", typo)]) {
@@ -138,7 +138,7 @@ describe("a key", () => {
     clock.advance(300_000);
   });
 
-  it("of another vault, whose check letters fit, gets 401", async () => {
+  it("a well-formed key of another vault gets 401", async () => {
     mustRefuse(await send(server(), unlockWith(aKey)), 401, "UNAUTHORIZED");
   });
 
@@ -161,12 +161,12 @@ describe("a key", () => {
     ["the deletion of a key that there is not", deleting("nothing"), "404 NOT_FOUND"],
   ];
   for (const [what, request, wanted] of refusals) {
-    it(`refuses ${what} with ${wanted}`, async () => {
+    it(`refuses ${what}: ${wanted}`, async () => {
       expect(outcomeOf(await send(server(), request))).to.equal(wanted);
     });
   }
 
-  it("lets a forgotten passphrase be replaced", async () => {
+  it("a key replaces a forgotten passphrase", async () => {
     const own = await startWithSecret();
     const { key } = await mustCreateKey(own);
     mustSucceed(await send(own, changing(key, another)));
@@ -175,7 +175,7 @@ describe("a key", () => {
     mustRefuse(await send(own, unlockWith(passphrase)), 401, "UNAUTHORIZED");
   });
 
-  it("can be the only way in, which cannot be deleted, and brings a passphrase back", async () => {
+  it("a key that is the only way in cannot be deleted, and sets a new passphrase", async () => {
     const own = await startWithSecret();
     mustRefuse(await send(own, deleting("passphrase")), 400, "BAD_REQUEST");
     const { id, key } = await mustCreateKey(own);
@@ -189,7 +189,7 @@ describe("a key", () => {
     expect(await mustListKeys(own)).to.have.lengthOf(1);
   });
 
-  it("is the sixteenth way in at most", async () => {
+  it("a vault takes at most 15 keys next to its passphrase", async () => {
     const own = await startTestServer();
     await mustInit(own);
     const keys = [];
@@ -200,22 +200,22 @@ describe("a key", () => {
   });
 });
 
-describe("the endpoints of the keys", () => {
-  it("refuse before init: 400, and 403 for a deletion", async () => {
+describe("key endpoints", () => {
+  it("key endpoints return 400 before init, and 403 for a deletion", async () => {
     const server = await startTestServer();
     for (const request of [changing("a", "b"), creating("x"), { path: "/v1/keys" }])
       mustRefuse(await send(server, request), 400, "BAD_REQUEST");
     mustRefuse(await send(server, deleting("k7f3q9zx")), 403, "VAULT_LOCKED");
   });
 
-  it("refuse a deletion while locked", async () => {
+  it("the deletion of a key is refused while the vault is locked", async () => {
     const server = await startWithSecret();
     const { id } = await mustCreateKey(server);
     await mustLock(server);
     mustRefuse(await send(server, deleting(id)), 403, "VAULT_LOCKED");
   });
 
-  it("take a passphrase like a key's text as a passphrase where there is no key, and let no first key take it away", async () => {
+  it("a passphrase in the form of a key unlocks a vault without keys, which takes no first key", async () => {
     const server = await startTestServer();
     await mustInit(server, { passphrase: aKey.replace("C", "D") });
     await mustLock(server);
@@ -224,14 +224,14 @@ describe("the endpoints of the keys", () => {
   });
 });
 
-describe("a successful unlock", () => {
+describe("scrypt's cost at an unlock", () => {
   async function cheapVault(): Promise<TestServer> {
     const server = await startWithSecret();
     await server.stop();
     return server;
   }
 
-  it("with the passphrase raises a lower scrypt cost, and never lowers a higher one", async () => {
+  it("an unlock with the passphrase raises a lower scrypt cost, and never lowers a higher one", async () => {
     const { home } = await cheapVault();
     const dear = await startTestServer({ home, scryptLogN: 12 });
     await mustUnlock(dear);
@@ -243,7 +243,7 @@ describe("a successful unlock", () => {
     expect(readFileSync(headerFile(cheap), "utf8")).to.contain('"logN":12');
   });
 
-  it("succeeds when the disk refuses the header with the higher cost, and the log says so", async () => {
+  it("an unlock succeeds when the header with the higher cost cannot be written, and the log says so", async () => {
     const { home } = await cheapVault();
     const { files, fail, repair } = failingFiles();
     const dear = await startTestServer({ home, scryptLogN: 12, files });
@@ -256,7 +256,7 @@ describe("a successful unlock", () => {
     expect(readFileSync(headerFile(dear), "utf8")).to.contain('"logN":12');
   });
 
-  it("with a key leaves the passphrase's cost as it is", async () => {
+  it("an unlock with a key leaves the passphrase's cost as it is", async () => {
     const server = await startWithSecret();
     const { key } = await mustCreateKey(server);
     const dear = await restarted(server, { scryptLogN: 12 });

@@ -14,16 +14,16 @@ const different: readonly (readonly [string, string])[] = [
   ["2001:db8:1:2::1", "2001:db8:1:3::1"],
 ];
 
-describe("the lockout's key", () => {
+describe("lockout keys", () => {
   for (const [a, b] of same)
-    it(`is the same for ${a} and ${b}`, () => expect(keyOfAddress(a)).to.equal(keyOfAddress(b)));
+    it(`${a} and ${b} have the same lockout key`, () => expect(keyOfAddress(a)).to.equal(keyOfAddress(b)));
   for (const [a, b] of different) {
-    it(`differs for ${a} and ${b}`, () => expect(keyOfAddress(a)).not.to.equal(keyOfAddress(b)));
+    it(`${a} and ${b} have different lockout keys`, () => expect(keyOfAddress(a)).not.to.equal(keyOfAddress(b)));
   }
 });
 
-describe("the lockout", () => {
-  it("lasts 300 s even when the wall clock is changed during it", () => {
+describe("lockouts", () => {
+  it("a lockout lasts 300 s even when the wall clock is changed during it", () => {
     const clock = new FakeClock();
     const store = new FailureStore(clock);
     for (let i = 0; i < 10; i++) store.fail("a");
@@ -35,7 +35,7 @@ describe("the lockout", () => {
     expect(store.secondsLeft("a")).to.equal(0);
   });
 
-  it("ignores failures older than 60 s even when the wall clock was set back", () => {
+  it("a lockout ignores failures older than 60 s even when the wall clock was set back", () => {
     const clock = new FakeClock();
     const store = new FailureStore(clock);
     for (let i = 0; i < 9; i++) store.fail("a");
@@ -45,31 +45,31 @@ describe("the lockout", () => {
   });
 });
 
-describe("the passphrase lockout's key", () => {
+describe("passphrase lockout keys", () => {
   for (const address of ["127.0.0.1", "127.255.255.254", "::ffff:127.0.0.2", "::1"]) {
-    it(`is the same for ${address} and every other loopback address`, () => {
+    it(`${address} has the passphrase lockout key of every loopback address`, () => {
       expect(keyOfOrigin(address)).to.equal(keyOfOrigin("127.0.0.9"));
     });
   }
-  it("differs for other addresses", () => {
+  it("addresses other than loopback have passphrase lockout keys of their own", () => {
     const keys = ["127.0.0.1", "128.0.0.1", "192.0.2.1", "2001:db8::1"].map(keyOfOrigin);
     expect(new Set(keys).size).to.equal(keys.length);
   });
 });
 
-describe("the lockout's table", () => {
+describe("the table of failures", () => {
   const lockOut = (store: FailureStore, key: string) => {
     for (let i = 0; i < 10; i++) store.fail(key);
   };
 
-  it("drops the key with the oldest last failure once there are 10,000", () => {
+  it("the table of failures drops the key with the oldest last failure once it has 10,000", () => {
     const store = new FailureStore(new FakeClock());
     for (let i = 0; i < 9; i++) store.fail("first");
     for (let i = 0; i < 10_000; i++) store.fail(`address ${i}`);
     expect(store.fail("first")).to.equal(false);
   });
 
-  it("never drops an active lockout", () => {
+  it("the table of failures never drops an active lockout", () => {
     const store = new FailureStore(new FakeClock());
     lockOut(store, "first");
     for (let i = 0; i < 20_000; i++) store.fail(`address ${i}`);
@@ -77,7 +77,7 @@ describe("the lockout's table", () => {
     expect(store.secondsLeft("first")).to.equal(300);
   });
 
-  it("locks out all other keys when there is no room for one more lockout", () => {
+  it("locks out all other keys when the table has no room for one more lockout", () => {
     const clock = new FakeClock();
     const store = new FailureStore(clock);
     for (let i = 0; i < 10_000; i++) lockOut(store, `address ${i}`);

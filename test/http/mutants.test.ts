@@ -195,18 +195,18 @@ const parts: readonly Part[] = [
   ["refuseFurtherAttempts", "logins", ({ scope }) => scope === "login", limitsLogins],
 ];
 
-describe("the adapter without", () => {
+describe("mutants of the adapter", () => {
   const rigs = shared(async () => ({
     usual: await startRig(),
     held: await startRig({ files: files.held.files, ...uncached }),
     full: await startRig({ files: files.failing.files, auditOnFailure: "deny" }),
   }));
 
-  it("any of its steps has a judge that finds it", () => {
+  it("every step of the adapter has a judge that finds its absence", () => {
     expect(lists.flatMap((list) => list.map(({ name }) => name)).sort()).to.deep.equal(Object.keys(catching).sort());
   });
 
-  it("any of its checks would be found: all that refuse are steps", () => {
+  it("every function of the adapter that refuses a request is a step", () => {
     const steps = lists.flatMap((list) => list.map(({ name }) => name));
     expect(refusingFunctions().filter((name) => !steps.includes(name))).to.deep.equal([]);
     expect(refusingFunctions()).to.include.members(["requireScopes", "checkTokenInTurn", "countPassphrase"]);
@@ -227,7 +227,7 @@ describe("the adapter without", () => {
   }
 
   for (const [name, skipped, isSkipped, check] of parts)
-    it(`${name} for ${skipped} is caught`, () => {
+    it(`an adapter without ${name} for ${skipped} is caught`, () => {
       const list = lists.find((one) => one.some((step) => step.name === name)) as Steps[number][];
       const at = list.findIndex((step) => step.name === name);
       const step = list[at] as (exchange: adapter.Exchange) => unknown;
@@ -237,7 +237,7 @@ describe("the adapter without", () => {
 
   for (const list of lists)
     for (const step of [...list])
-      it(`${step.name} is caught, and with it nothing is found`, async () => {
+      it(`an adapter without ${step.name} is caught, and nothing is found with it`, async () => {
         const steps = list as Steps[number][];
         await mustBeCaught(catching[step.name] as Check, steps, steps.indexOf(step));
       });

@@ -73,8 +73,8 @@ const rows: readonly (readonly [name: string, Send, object])[] = [
   ["a batch", { ...batch, body: { operations } }, { ...root, route: "/v1/batch", status: 200, operations: planned }],
 ];
 
-describe("an observer", () => {
-  it("receives each request once, with what is known of it", async () => {
+describe("observers", () => {
+  it("an observer receives each request once, with what is known of it", async () => {
     const { server, requests } = await startObserved();
     await mustInit(server);
     await mustPut(server, "app/a", "v");
@@ -92,7 +92,7 @@ describe("an observer", () => {
     }
   });
 
-  it("receives a request whose client disconnects before it is complete, with status 0", async () => {
+  it("an observer receives a request whose client disconnects early, with status 0", async () => {
     const { server, requests } = await startObserved();
     await mustInit(server);
     requests.length = 0;
@@ -111,7 +111,7 @@ describe("an observer", () => {
     });
   });
 
-  it("receives the tag of a 304", async () => {
+  it("an observer receives the etag of a 304", async () => {
     const { server, requests } = await startObserved();
     await mustInit(server);
     await mustPut(server, "app/a", "v");
@@ -120,7 +120,7 @@ describe("an observer", () => {
     expect(requests.at(-1)).to.include({ status: 304, path: "app/a", etag: headers.etag?.slice(1, -1) });
   });
 
-  it("receives the name of a client token, and the id of a failed request", async () => {
+  it("an observer receives the name of a client token, and the id of a failed request", async () => {
     const { server, requests } = await startObserved(uncached);
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "reader", can: ["get"], paths: ["app/"] });
@@ -137,7 +137,7 @@ describe("an observer", () => {
     });
   });
 
-  it("receives the vault's events in order, with each lock's reason", async () => {
+  it("an observer receives the vault's events in order, with each lock's reason", async () => {
     const clock = new FakeClock();
     const { server, events } = await startObserved({ clock, idleTimeoutMs: 60_000 });
     await mustInit(server);
@@ -158,7 +158,7 @@ describe("an observer", () => {
     expect(events.map(({ at }) => at)).to.deep.equal([...events.map(({ at }) => at)].sort());
   });
 
-  it("receives a failure with its credential and address, and the lockout that the tenth begins", async () => {
+  it("an observer receives failures with credential and address, and the lockout that the tenth begins", async () => {
     const { server, events } = await startObserved();
     for (let n = 0; n < 11; n++) await send(server, { path: "/v1/secrets", token: "wrong" });
     const of = (name: string) => events.filter(({ event }) => event === name);
@@ -167,7 +167,7 @@ describe("an observer", () => {
     expect(of("lockout")[0]).to.include({ credential: "token", address: "127.0.0.1" });
   });
 
-  it("that throws fails no request, and is logged", async () => {
+  it("an observer that throws fails no request, and is logged", async () => {
     const requestFinished = () => {
       throw new Error(passphrase);
     };

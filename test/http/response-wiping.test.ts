@@ -7,8 +7,8 @@ import { sendWhole } from "../../src/http/response.js";
 import { later } from "../../tools/rig/clean-up.js";
 import { untilWiped } from "../support/bytes.js";
 
-describe("the bytes of a response", () => {
-  it("are wiped once the client has received them", async () => {
+describe("bytes of responses", () => {
+  it("wipes the bytes of a response once the client has received them", async () => {
     const { client, responses } = await askTwice();
     const [first] = responses;
     const bytes = respond(first);
@@ -17,14 +17,14 @@ describe("the bytes of a response", () => {
     await untilWiped(bytes);
   });
 
-  it("are wiped when the client disconnects while they wait behind another response", async () => {
+  it("wipes the bytes of a response that waits for another when the client disconnects", async () => {
     const { client, responses } = await askTwice();
     const bytes = respond(responses[1]);
     client.destroy();
     await untilWiped(bytes);
   });
 
-  it("are wiped when the client has already disconnected", async () => {
+  it("wipes the bytes of a response to a client that has already disconnected", async () => {
     const { client, responses } = await askTwice();
     client.destroy();
     const socket = responses[1]?.req.socket;

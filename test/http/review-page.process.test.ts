@@ -15,7 +15,7 @@ import { run } from "../support/command-here.js";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-describe("the review page in chromium", function () {
+describe("chromium", function () {
   this.timeout(300_000);
   before(function () {
     needs(this, existsSync(chromium), "chromium");
@@ -29,7 +29,7 @@ describe("the review page in chromium", function () {
   });
   const browser = shared(startBrowser);
 
-  it("shows the server at work during a storm, without a violation, an error or a finding of axe", async () => {
+  it("the review page shows the server at work during a storm, without an error or a finding of axe", async () => {
     const { page, problems } = await openPage(browser(), await urlOf(server()));
     await waitForState(page, /^Connected/);
     expect(await page.evaluate("location.hash")).to.equal("");
@@ -55,7 +55,7 @@ describe("the review page in chromium", function () {
     await page.close();
   });
 
-  it("takes a code once, and its token ends with the page", async () => {
+  it("the review page takes a code once, and its token ends with the page", async () => {
     const url = await urlOf(server());
     const { page, token } = await openPage(browser(), url);
     await waitForState(page, /^Connected/);
@@ -67,7 +67,7 @@ describe("the review page in chromium", function () {
     while ((await statusWith(server(), token())) !== 401) await new Promise((resolve) => setTimeout(resolve, 20));
   });
 
-  it("locks the vault by keyboard, which ends its token", async () => {
+  it("the review page locks the vault by keyboard, which ends its token", async () => {
     const { page, token } = await openPage(browser(), await urlOf(server()));
     await waitForState(page, /^Connected/);
     await page.focus("#lock");
@@ -80,7 +80,7 @@ describe("the review page in chromium", function () {
     await page.close();
   });
 
-  it("shows no figure of before once another client has locked the vault", async () => {
+  it("the review page drops its figures once another client has locked the vault", async () => {
     const { page, problems } = await openPage(browser(), await urlOf(server()));
     await waitForState(page, /^Connected/);
     await send(server(), { method: "POST", path: "/v1/lock" });
@@ -91,7 +91,7 @@ describe("the review page in chromium", function () {
     await page.close();
   });
 
-  it("can be neither read nor framed nor used by a page on another port", async () => {
+  it("a page on another port can neither read nor frame nor use the review page", async () => {
     const page = await foreignPage(browser());
     const attempt = (path: string, method: string) =>
       page.evaluate(`fetch("${server().url}${path}", { method: "${method}" }).then(() => "read", () => "refused")`);

@@ -65,8 +65,8 @@ function statusOfPage({ url, certificate: ca, token }: TestServer): Promise<numb
   });
 }
 
-describe("the review page's code", () => {
-  it("works once, and not after a minute", async () => {
+describe("review codes", () => {
+  it("a review code works once, and not after a minute", async () => {
     const server = await startWithPage();
     const code = await codeOf(server);
     mustSucceed(await trade(server, code));
@@ -83,7 +83,7 @@ describe("the review page's code", () => {
     ["a lock", (server: TestServer) => mustLock(server)],
     ["a forced init", (server: TestServer) => mustInit(server, { passphrase, force: true })],
   ] as const) {
-    it(`does not work after ${what}, and neither does the token of an open page`, async () => {
+    it(`${what} ends a review code and the token of an open page`, async () => {
       const server = await startWithPage();
       const token = await tokenOf(server);
       const { close } = await watch(server, token);
@@ -95,7 +95,7 @@ describe("the review page's code", () => {
     });
   }
 
-  it("switches the page on until its token ends, or until it has expired", async () => {
+  it("a review code switches the page on until its token ends, or until it has expired", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });
     await mustInit(server);
@@ -111,7 +111,7 @@ describe("the review page's code", () => {
     expect(await pageStatus()).to.equal(404);
   });
 
-  it("is printed with the address by strongroom review where no browser can be started", async () => {
+  it("strongroom review prints address and code where no browser can be started", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const { code, stdout, stderr } = await strongroom({ STRONGROOM_HOME: server.home, DISPLAY: "" }, ["review"]);
@@ -120,7 +120,7 @@ describe("the review page's code", () => {
     expect(stderr).to.equal("no browser can be started here: open this address within a minute\n");
   });
 
-  it("is refused with --review-page off, and so is the page", async () => {
+  it("--review-page off refuses the review page and its code", async () => {
     const server = await startTestServer({ reviewPage: false });
     await mustInit(server);
     mustRefuse(await send(server, { method: "POST", path: "/v1/review" }), 404, "NOT_FOUND");
@@ -128,8 +128,8 @@ describe("the review page's code", () => {
   });
 });
 
-describe("the review page's token", () => {
-  it("reads metrics, audit and facts, and no secret", async () => {
+describe("review tokens", () => {
+  it("a review token reads metrics, audit and facts, and no secret", async () => {
     const server = await startWithPage();
     const token = await tokenOf(server);
     for (const path of ["/v1/metrics", "/v1/audit", "/v1/review"]) {
@@ -149,7 +149,7 @@ describe("the review page's token", () => {
     }
   });
 
-  it("ends with the page, a lock, a newer page, or after 15 minutes", async () => {
+  it("a review token ends with its page, a lock, a newer page, or after 15 minutes", async () => {
     const server = await startWithPage();
     const isDead = async (token: string) => (await send(server, { path: "/v1/metrics", token })).status === 401;
     const first = await tokenOf(server);
@@ -175,7 +175,7 @@ describe("the review page's token", () => {
     expect(await isDead(fourth)).to.equal(true);
   });
 
-  it("shows what the last prove left in the home, and nothing that prove does not write", async () => {
+  it("GET /v1/review shows the last result of prove, and nothing that prove does not write", async () => {
     const server = await startWithPage();
     const token = await tokenOf(server);
     const last = async () => mustSucceed(await send(server, { path: "/v1/review", token }))["lastProve"];
@@ -190,7 +190,7 @@ describe("the review page's token", () => {
     }
   });
 
-  it("shows what a check of the audit log finds, at most 30 seconds old", async () => {
+  it("GET /v1/review shows a check of the audit log that is at most 30 seconds old", async () => {
     const server = await startWithPage();
     for (let i = 0; i < 150; i++) await mustPut(server, `app/${i}`, "value");
     const token = await tokenOf(server);
@@ -209,7 +209,7 @@ describe("the review page's token", () => {
     close();
   });
 
-  it("starts a storm of 16 unlocks, of which a wrong passphrase is checked once", async () => {
+  it("a storm runs 16 unlocks, of which a wrong passphrase is checked once", async () => {
     const server = await startWithPage();
     const token = await tokenOf(server);
     const storm = (text: string) =>
@@ -222,7 +222,7 @@ describe("the review page's token", () => {
   });
 });
 
-describe("the gets beside a storm", () => {
+describe("gets during a storm", () => {
   /** Storms until one lasted long enough for a get, and the stream has shown it; returns both. */
   async function stormWithGets(server: TestServer): Promise<{ readonly storm: Json; readonly line: Json }> {
     let line: Json | undefined;
@@ -245,7 +245,7 @@ describe("the gets beside a storm", () => {
     }
   }
 
-  it("are real ones, in the storm's response and in the stream, with a bare server's round trips", async () => {
+  it("a storm's gets are real ones, in its response and in the stream, with a bare server's round trips", async () => {
     const server = await startTestServer({ ...page, socket: join(temporaryDirectory(), "s"), audit: "all" });
     await mustInit(server);
     await mustPut(server, "ä b/c", "value");
@@ -263,7 +263,7 @@ describe("the gets beside a storm", () => {
     ["a secret", { socket: null }, false],
     ["a socket", { socket: "off" }, true],
   ] as const) {
-    it(`do not run without ${what}`, async () => {
+    it(`a storm runs no gets without ${what}`, async () => {
       const server = await startTestServer({ ...page, ...settings });
       await mustInit(server);
       if (hasSecret) await mustPut(server, "a", "value");
@@ -273,8 +273,8 @@ describe("the gets beside a storm", () => {
   }
 });
 
-describe("the stream of figures", () => {
-  it("ends without harm to the server for a client that does not read", async () => {
+describe("the stream", () => {
+  it("the stream of figures ends without harm to the server for a client that does not read", async () => {
     const socket = join(temporaryDirectory(), "s");
     const server = await startTestServer({ socket });
     const { token } = server;

@@ -12,17 +12,17 @@ describe("secret paths", () => {
   const rules: readonly (readonly [string, string, string])[] = [
     ["literal slashes separate segments", "a/b/c", "a/b/c"],
     ["%2F counts as a separator", "a%2Fb%2fc", "a/b/c"],
-    ["+ is literal", "a+b", "a+b"],
-    ["%2B is a plus", "a%2Bb", "a+b"],
-    ["it is decoded exactly once", "a%252Fb", "a%2Fb"],
+    ["+ in a path is literal", "a+b", "a+b"],
+    ["%2B in a path is a plus", "a%2Bb", "a+b"],
+    ["a path is decoded exactly once", "a%252Fb", "a%2Fb"],
     ["a space inside a segment is kept", "a%20b", "a b"],
-    ["the canonical form is NFC", "caf%65%CC%81", "café"],
-    ["case is kept", "A/a", "A/a"],
-    ["dots inside a name are kept", "a.b/..c/d..", "a.b/..c/d.."],
-    ["characters outside the BMP are kept", "%F0%9F%98%80", "😀"],
-    ["names with a meaning to file systems are kept", "CON/nul.txt/x.sealed", "CON/nul.txt/x.sealed"],
-    ["1024 bytes are allowed", longest, longest],
-    ["32 segments are allowed", Array(32).fill("s").join("/"), Array(32).fill("s").join("/")],
+    ["the canonical form of a path is NFC", "caf%65%CC%81", "café"],
+    ["the case of a path is kept", "A/a", "A/a"],
+    ["dots inside a segment are kept", "a.b/..c/d..", "a.b/..c/d.."],
+    ["characters of a path outside the BMP are kept", "%F0%9F%98%80", "😀"],
+    ["segments with a meaning to file systems are kept", "CON/nul.txt/x.sealed", "CON/nul.txt/x.sealed"],
+    ["a path of 1024 bytes is allowed", longest, longest],
+    ["a path of 32 segments is allowed", Array(32).fill("s").join("/"), Array(32).fill("s").join("/")],
     ["the name of an endpoint is a valid path", "init/status", "init/status"],
   ];
   for (const [name, target, path] of rules) {
@@ -51,14 +51,14 @@ describe("secret paths", () => {
     }
   });
 
-  it("a and a/b live side by side", async () => {
+  it("secrets at a and a/b exist side by side", async () => {
     for (const path of ["side", "side/by", "side/by/side"]) await mustPut(server(), path, path);
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/side/by" }));
     expect((await mustGet(server(), "side"))["value"]).to.equal("side");
     expect((await mustGet(server(), "side/by/side"))["value"]).to.equal("side/by/side");
   });
 
-  it("the directory tree mirrors the path and stays readable", async () => {
+  it("the directory tree mirrors the paths of secrets and stays readable", async () => {
     await mustPut(server(), "prod/db/password", "v");
     const file = join(server().home, "vault", "gen-1", "secrets", "prod", "db", "password.sealed");
     expect(existsSync(file)).to.equal(true);
@@ -75,7 +75,7 @@ describe("secret paths", () => {
   });
 });
 
-describe("list", () => {
+describe("lists", () => {
   const paths = ["a", "a/b", "a/b/c", "ab", "b", "zé", "z\u{e000}", "z\u{10000}", "A", "a+b", "a b"];
   const server = shareTestServer({}, async (fresh) => {
     await mustInit(fresh);
@@ -84,17 +84,17 @@ describe("list", () => {
   const sorted = [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   const listed = async (query: string) => (await mustList(server(), query)).map(({ path }) => path);
 
-  it("without a prefix returns all, ascending by UTF-8 bytes of the path", async () => {
+  it("a list without a prefix returns all paths, ascending by their UTF-8 bytes", async () => {
     expect(await listed("")).to.deep.equal(sorted);
   });
 
-  it("with an empty prefix returns all", async () => {
+  it("a list with an empty prefix returns all paths", async () => {
     for (const query of ["?prefix=", "?prefix", "?", "?other=1&other=2"]) {
       expect(await listed(query), query).to.deep.equal(sorted);
     }
   });
 
-  it("GET /v1/secrets/ is the list too", async () => {
+  it("GET /v1/secrets/ is also the list", async () => {
     const { entries } = mustSucceed(await send(server(), { path: "/v1/secrets/?prefix=a/" }));
     expect(entries).to.have.lengthOf(2);
   });
@@ -113,17 +113,17 @@ describe("list", () => {
     ["..", ".."],
   ];
   for (const [query, prefix] of prefixes) {
-    it(`prefix=${query} is startsWith ${JSON.stringify(prefix)}, decoded once`, async () => {
+    it(`a list with prefix=${query} returns the paths that start with ${JSON.stringify(prefix)}, decoded once`, async () => {
       expect(await listed(`?prefix=${query}`)).to.deep.equal(sorted.filter((path) => path.startsWith(prefix)));
     });
   }
 
-  it("without a match returns 200 with an empty array", async () => {
+  it("a list without a match returns 200 with an empty array", async () => {
     expect(mustSucceed(await send(server(), { path: "/v1/secrets?prefix=nope" }))).to.deep.equal({ entries: [] });
   });
 
   for (const limit of [1, 2, 3, 10, 11, 1000]) {
-    it(`limit=${limit} with next and after returns every path once`, async () => {
+    it(`a list with limit=${limit}, next and after returns every path once`, async () => {
       const seen: string[] = [];
       for (let after = ""; ; ) {
         const path = `/v1/secrets?limit=${limit}&after=${encodeURIComponent(after)}`;
@@ -139,7 +139,7 @@ describe("list", () => {
     });
   }
 
-  it("after accepts a missing path; prefix, limit and after combine", async () => {
+  it("a list accepts a missing path in after, and combines prefix, limit and after", async () => {
     expect(await listed("?after=a/a")).to.deep.equal(sorted.filter((path) => path > "a/a" || path.startsWith("z")));
     expect(await listed("?prefix=a&limit=2&after=a")).to.deep.equal(["a b", "a+b"]);
     const { next } = mustSucceed(await send(server(), { path: "/v1/secrets?prefix=a/&limit=2" }));
@@ -164,7 +164,7 @@ describe("list", () => {
     "after=a&after=a",
     "%70refix=a&prefix=b",
   ]) {
-    it(`?${query} returns 400 BAD_REQUEST`, async () => {
+    it(`a list with ?${query} returns 400 BAD_REQUEST`, async () => {
       mustRefuse(await send(server(), { path: `/v1/secrets?${query}` }), 400, "BAD_REQUEST");
     });
   }

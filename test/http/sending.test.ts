@@ -30,7 +30,7 @@ function startOf(headers: () => string[], length: number, etag: string | undefin
   return { status: 200, headers, type: "text/plain", length, etag };
 }
 
-describe("a response in a buffer of our own", () => {
+describe("responses in buffers of our own", () => {
   const bodies: readonly (readonly [string, readonly string[]])[] = [
     ["one small piece", ["a secret"]],
     ["many pieces", Array.from({ length: 50 }, (_, i) => `piece ${i},`)],
@@ -40,7 +40,7 @@ describe("a response in a buffer of our own", () => {
   ];
   for (const [what, texts] of bodies) {
     for (const etag of [undefined, "n0O6NdgaeP0QMXWP"]) {
-      it(`with ${what} and ${etag === undefined ? "no" : "an"} etag is, byte for byte, what Node sends, also again on a connection`, async () => {
+      it(`a response of ${what} with ${etag === undefined ? "no" : "an"} etag is byte for byte what Node sends, also again on a connection`, async () => {
         const [ours, theirs] = [await received(owned, texts, etag), await received(byNode, texts, etag)];
         expect(ours).to.equal(theirs);
         expect(ours.split(texts.join("")).length).to.be.at.least(3);
@@ -49,7 +49,7 @@ describe("a response in a buffer of our own", () => {
   }
 
   for (const etag of [undefined, "n0O6NdgaeP0QMXWP"]) {
-    it(`has Node compute its head once a second, with ${etag === undefined ? "no" : "an"} etag`, async () => {
+    it(`a response with ${etag === undefined ? "no" : "an"} etag has Node compute its head once a second`, async () => {
       let heads = 0;
       const seconds = new Set<number>();
       const noteSecond = () => seconds.add(Math.trunc(Date.now() / 1000));

@@ -14,15 +14,15 @@ async function mustSnapshot(server: TestServer): Promise<string> {
 }
 
 describe("POST /v1/snapshot", () => {
-  it("before init returns 400 BAD_REQUEST", async () => {
+  it("a snapshot before init returns 400 BAD_REQUEST", async () => {
     mustRefuse(await send(await startTestServer(), request), 400, "BAD_REQUEST");
   });
 
-  it("needs the token", async () => {
+  it("a snapshot requires the token", async () => {
     mustRefuse(await send(await startTestServer(), { ...request, token: null }), 401, "UNAUTHORIZED");
   });
 
-  it("returns a directory with copies of the header and every secret's file, locked or unlocked", async () => {
+  it("a snapshot is a directory with copies of the header and of every secret, locked or unlocked", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a/b", "1");
@@ -42,7 +42,7 @@ describe("POST /v1/snapshot", () => {
     expect(readFileSync(join(locked, "header.json"))).to.deep.equal(readFileSync(join(kept, "header.json")));
   });
 
-  it("is removed at the next start", async () => {
+  it("a snapshot is removed at the next start", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a/b", "1");

@@ -31,7 +31,7 @@ async function isLocked(server: TestServer): Promise<unknown> {
 }
 
 describe("lock", () => {
-  it("keeps secretCount correct, also after a restart", async () => {
+  it("a lock keeps secretCount correct, also after a restart", async () => {
     const first = await startTestServer();
     await mustInit(first);
     for (const path of ["a", "a/b", "c/d/e"]) await mustPut(first, path, "v");
@@ -44,7 +44,7 @@ describe("lock", () => {
     expect((await mustGet(second, "a/b"))["value"]).to.equal("v");
   });
 
-  it("lets nothing succeed after its 200, with 50 clients writing and reading", async () => {
+  it("a lock lets no request succeed after its 200, with 50 clients writing and reading", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "read", "v");
@@ -65,7 +65,7 @@ describe("lock", () => {
     expect(late).to.deep.equal([]);
   });
 
-  it("refuses queued unlocks, and none of them undoes it", async () => {
+  it("a lock refuses queued unlocks, and none of them undoes it", async () => {
     const server = await startTestServer({ scryptLogN: 16 });
     await mustInit(server);
     const unlocks = Array.from({ length: 6 }, () => send(server, unlockRequest));
@@ -77,7 +77,7 @@ describe("lock", () => {
   });
 });
 
-describe("forced re-init", () => {
+describe("forced init", () => {
   let message = "";
   const initializeTwice = async (fresh: TestServer) => {
     await mustInit(fresh);
@@ -86,13 +86,13 @@ describe("forced re-init", () => {
   };
   const server = shareTestServer({}, initializeTwice);
 
-  it("creates a new empty vault", async () => {
+  it("a forced init creates a new empty vault", async () => {
     expect((await mustStatus(server()))["secretCount"]).to.equal(0);
     expect(await mustList(server())).to.deep.equal([]);
     mustRefuse(await send(server(), { path: "/v1/secrets/old/secret" }), 404, "NOT_FOUND");
   });
 
-  it("has a new id, salt and key", () => {
+  it("a forced init makes a new id, salt and key", () => {
     const [before, after] = ["gen-1", "gen-2"].map((name) => {
       const text = readFileSync(join(server().home, "vault", name, "header.json"), "utf8");
       const { vaultId, slots } = JSON.parse(text) as { vaultId: string; slots: [{ wrappedKey: string; kdf: object }] };
@@ -103,13 +103,13 @@ describe("forced re-init", () => {
     expect(after?.kdf).not.to.deep.equal(before?.kdf);
   });
 
-  it("keeps the old vault whole in a directory that the message names", () => {
+  it("a forced init keeps the old vault whole in a directory that its message names", () => {
     const kept = join(server().home, "vault", "gen-1");
     expect(message).to.contain(kept);
     expect(existsSync(join(kept, "secrets", "old", "secret.sealed"))).to.equal(true);
   });
 
-  it("leaves the old vault under its old passphrase, ready to be restored", async () => {
+  it("a vault that a forced init replaced can be restored under its old passphrase", async () => {
     const { home, ...own } = await startTestServer();
     await initializeTwice({ home, ...own });
     await own.stop();

@@ -52,8 +52,8 @@ async function errorsOf(rows: readonly Partial<Record<Member, string>>[]): Promi
   return rows.map((_, i) => new RegExp(`^rows\\.ts\\(${i + 2},.*(?:\n .*)*`, "m").exec(output)?.[0] ?? "");
 }
 
-describe("the table of endpoints", () => {
-  it("has each operation of the contract under its id, and no other", () => {
+describe("the table", () => {
+  it("the table of endpoints has each operation of the contract under its id, and no other", () => {
     const documented = Object.entries(contract["paths"] as Documented).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId }]) => {
         return `${operationId} ${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`;
@@ -65,7 +65,7 @@ describe("the table of endpoints", () => {
     expect([...new Set(served)].sort()).to.deep.equal(documented.sort());
   });
 
-  it("does not compile with a row that lacks any member, or whose handler uses what the row does not declare", async () => {
+  it("a row that lacks a member, or whose handler uses what it does not declare, does not compile", async () => {
     const members = Object.keys(whole) as Member[];
     const lacking = members.map((member) => ({ ...whole, [member]: undefined }));
     const kept = lacking.map((row) => Object.fromEntries(Object.entries(row).filter(([, text]) => text !== undefined)));
@@ -131,12 +131,12 @@ describe("the table of endpoints", () => {
     ["POST", "/v1/a/act", "", null, "act"],
   ];
   for (const [method, path, query, at, parameter] of found)
-    it(`gives ${method} ${path}${query && `?${query}`} ${at ?? "no row"}`, () => {
+    it(`${method} ${path}${query && `?${query}`} gets ${at ?? "no row"}`, () => {
       const result = table.find(method, { path, query, authority: null });
       expect([result?.endpoint?.at ?? null, result?.parameter ?? ""]).to.deep.equal([at, parameter]);
     });
 
-  it("names the methods of a path, HEAD where GET is", () => {
+  it("names the methods of a path, with HEAD where GET is", () => {
     expect(table.allowedMethods("/v1/a/own")).to.deep.equal(["PUT", "GET", "HEAD"]);
     expect(table.allowedMethods("/v1/b")).to.deep.equal([]);
   });

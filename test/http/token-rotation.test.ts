@@ -71,8 +71,8 @@ function copyingFiles(home: () => string) {
   return { files: { ...systemFiles, rename }, copies, during };
 }
 
-describe("a client token in a rotation of the master key", () => {
-  it("is rejected when a forger signs it with the old key after the rotation, while the genuine one works", async () => {
+describe("rotations of the master key", () => {
+  it("a token forged with the old key after a rotation is rejected, while the genuine one works", async () => {
     const { server, token } = await startWithToken();
     await mustLock(server); // the rotation does not end
     await mustRotate(server);
@@ -89,7 +89,7 @@ describe("a client token in a rotation of the master key", () => {
     expect(again.logged()).to.contain('"event":"tokens-refused"');
   });
 
-  it("is refused as before, where the old key did not sign it when the rotation began", async () => {
+  it("a token's record that the old key did not sign is still rejected after a rotation", async () => {
     const { server } = await startWithToken();
     await server.stop();
     appendForged(server.home, new Uint8Array(32));
@@ -100,7 +100,7 @@ describe("a client token in a rotation of the master key", () => {
   });
 
   for (const state of ["locked", "unlocked"] as const) {
-    it(`works after a kill at any step of the rotation of a vault that is ${state}`, async () => {
+    it(`a client token works after a kill at any step of the rotation of a vault that is ${state}`, async () => {
       let home = "";
       const copying = copyingFiles(() => home);
       const { server, token } = await startWithToken(copying.files);
@@ -120,7 +120,7 @@ describe("a client token in a rotation of the master key", () => {
     });
   }
 
-  it("works whichever step of the rotation fails, and after a restart", async () => {
+  it("a client token works whichever step of the rotation fails, and after a restart", async () => {
     const faults = failingFiles();
     const { server, token } = await startWithToken(faults.files);
     for (let [k, occurred] = [1, true]; occurred; k++) {

@@ -87,7 +87,7 @@ describe("TLS", () => {
     });
   }
 
-  it("has a certificate that is valid for 366 days", async () => {
+  it("a new certificate is valid for 366 days", async () => {
     const { validFrom, validTo } = new X509Certificate((await startTestServer({ home: emptyHome() })).certificate);
     expect((Date.parse(validTo) - Date.parse(validFrom)) / day).to.equal(366);
   });
@@ -102,7 +102,7 @@ describe("TLS", () => {
     expect(outcome).to.equal("refused");
   });
 
-  it("has a self-signed EC certificate for localhost, 127.0.0.1 and ::1", () => {
+  it("the certificate is self-signed, of an EC key, for localhost, 127.0.0.1 and ::1", () => {
     const certificate = new X509Certificate(server().certificate);
     expect(certificate.publicKey.asymmetricKeyType).to.equal("ec");
     expect(certificate.issuer).to.equal(certificate.subject);
@@ -152,13 +152,13 @@ function handshake(
   });
 }
 
-describe("a session of TLS", () => {
+describe("TLS sessions", () => {
   const server = shareTestServer({ vaultPort: 0 }, mustInit);
   const ports = { native: () => server().port, "for Vault's clients": () => server().vaultPort ?? 0 };
 
   for (const [name, port] of Object.entries(ports)) {
     for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-      it(`is resumed with ${version} at the port ${name} until the vault is locked, and made again afterwards`, async () => {
+      it(`resumes a ${version} session until the vault is locked, then makes a new one (port ${name})`, async () => {
         mustSucceed(await send(server(), { method: "POST", path: "/v1/unlock", body: { passphrase } }));
         const connectWith = (session?: Buffer) => oneRequest(server(), port(), version, session);
         const first = await connectWith();
@@ -207,12 +207,12 @@ describe("the certificate at start", () => {
     ["with a mismatched key, after a crash between two writes, is renewed", "renewed", [{}, swapKey]],
   ];
   for (const [name, want, args] of rules) {
-    it(name, async () => {
+    it(`a certificate ${name}`, async () => {
       expect(await restart(...args)).to.equal(want);
     });
   }
 
-  it("is the user's own when that is configured", async () => {
+  it("a configured certificate is used as it is", async () => {
     const first = await startTestServer({ home: emptyHome() });
     const [tlsCert, tlsKey] = ["cert.pem", "key.pem"].map((name) => join(first.home, "tls", name));
     const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
@@ -220,7 +220,7 @@ describe("the certificate at start", () => {
     mustSucceed(await send(second, { path: "/v1/status" }));
   });
 
-  it("is the user's own with a warning when others may read its key", async () => {
+  it("a configured certificate is used with a warning when others may read its key", async () => {
     const { home } = await startTestServer();
     const [tlsCert, tlsKey] = [join(home, "tls", "cert.pem"), join(home, "tls", "key.pem")];
     expect((await startTestServer({ tlsCert, tlsKey })).logged()).not.to.contain("not-hardened");
@@ -230,14 +230,14 @@ describe("the certificate at start", () => {
     );
   });
 
-  it("does not warn of a missing token file that is not in use", async () => {
+  it("a missing token file that is not in use gives no warning", async () => {
     const { home } = await startTestServer();
     const tokenFile = join(home, "elsewhere");
     const { logged } = await startTestServer({ token: "t".repeat(32), tokenFile });
     expect(logged()).not.to.contain("not-hardened");
   });
 
-  it("is refused when the user's own does not match its key", async () => {
+  it("a configured certificate that does not match its key is refused", async () => {
     const [first, second] = [await startTestServer(), await startTestServer({ home: emptyHome() })];
     const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
     expect(String(await startTestServer(settings).catch((error: Error) => error.message))).to.match(
@@ -257,7 +257,7 @@ describe("the certificate at start", () => {
     ["missing beside someone else's key in the home", /no certificate beside it/, "cert.pem", true],
   ];
   for (const [name, says, missing, fitting] of foreign) {
-    it(`${name} is refused and nothing is overwritten`, async () => {
+    it(`a certificate ${name} is refused and nothing is overwritten`, async () => {
       const { home, stop } = await startTestServer();
       await stop();
       const [certificate, key] = await foreignPair();
@@ -270,7 +270,7 @@ describe("the certificate at start", () => {
     });
   }
 
-  it("with invalid content stops the start and is not overwritten", async () => {
+  it("a certificate with invalid content stops the start and is not overwritten", async () => {
     const first = await startTestServer();
     await first.stop();
     const file = join(first.home, "tls", "cert.pem");
@@ -390,7 +390,7 @@ describe("Host and Origin", () => {
     });
   }
 
-  it("a cross-site request comes before authentication and does not count as a failed one", async () => {
+  it("a cross-site request is refused before authentication and does not count as a failure", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 15; i++) {
       const headers = { "sec-fetch-site": "cross-site" };
@@ -399,7 +399,7 @@ describe("Host and Origin", () => {
     mustSucceed(await send(fresh, { method: "POST", path: "/v1/lock" }));
   });
 
-  it("a refusal comes before authentication and does not count as a failed one", async () => {
+  it("a foreign Host is refused before authentication and does not count as a failure", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 15; i++) {
       const headers = { host: "evil.test" };
@@ -421,7 +421,7 @@ describe("the listening address", () => {
     ["0.0.0.0", "https://localhost:", 200],
   ];
   for (const [host, url, foreign] of addresses) {
-    it(`${host} starts with ${url} and gives a foreign Host ${foreign}`, async function () {
+    it(`a server at ${host} has a URL of ${url} and gives a foreign Host ${foreign}`, async function () {
       needs(this, hasIpv6 || !isIPv6(host), "::1");
       const server = await startTestServer({ host });
       expect(server.url.startsWith(url), server.url).to.equal(true);
@@ -437,7 +437,7 @@ describe("responses", () => {
     await mustPut(fresh, "a", "v");
   });
   for (const path of ["/v1/status", "/v1/secrets", "/v1/secrets/a", "/v1/secrets/missing", "/nowhere"]) {
-    it(`${path}: JSON, never stored, framed or embedded, and no header for pages`, async () => {
+    it(`a response of ${path} is JSON, never stored, framed or embedded, without headers for pages`, async () => {
       const { headers } = await send(server(), { path });
       const { date, connection, "content-length": length, "keep-alive": keepAlive, etag, ...others } = headers;
       expect(others).to.deep.equal({
@@ -451,7 +451,7 @@ describe("responses", () => {
     });
   }
 
-  it("ignores ranges and conditions on times", async () => {
+  it("ranges and conditions on times are ignored", async () => {
     const headers = { range: "bytes=0-1", "if-modified-since": new Date().toUTCString() };
     expect(mustSucceed(await send(server(), { path: "/v1/secrets/a", headers }))["value"]).to.equal("v");
   });
@@ -486,7 +486,7 @@ describe("malformed HTTP", () => {
     ["CONNECT", () => "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n"],
   ];
   for (const [name, text] of malformed) {
-    it(`${name} gets 400 BAD_REQUEST as JSON`, async () => {
+    it(`returns 400 BAD_REQUEST as JSON for ${name}`, async () => {
       const { status, head, json } = parseRaw(await sendRaw(server(), text()));
       expect(status).to.equal(400);
       expect(json["code"]).to.equal("BAD_REQUEST");
@@ -596,8 +596,8 @@ async function answerTo(server: TestServer, text: string): Promise<string> {
   return received;
 }
 
-describe("a stop", () => {
-  it("waits for a running request, and not for unused connections", async () => {
+describe("stop", () => {
+  it("a stop waits for a running request, and not for unused connections", async () => {
     const server = await startTestServer();
     const sockets = [connectRaw(server), connectRaw(server), connectPlain(server.port, "127.0.0.1")] as const;
     const closings = sockets.map(
@@ -622,7 +622,7 @@ describe("a stop", () => {
 });
 
 describe("the default limits", () => {
-  it("give a handshake 5 s, headers 10 s, a request 30 s, an idle connection and a stalled response 30 s, and 8 KiB of headers", () => {
+  it("default limits: 5 s a handshake, 10 s headers, 30 s a request, idleness or a stall, 8 KiB of headers", () => {
     expect(defaultLimits).to.include({ handshakeTimeout: 5_000, headersTimeout: 10_000, requestTimeout: 30_000 });
     expect(defaultLimits).to.include({ maxHeaderSize: 8_192, keepAliveTimeout: 30_000, sendTimeout: 30_000 });
   });

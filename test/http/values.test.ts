@@ -28,13 +28,13 @@ function mustRefuseSaying(answer: ApiResponse, text: RegExp): void {
 /** Few in the normal suite; STRONGROOM_BINARY_VALUES sets another number. */
 const rounds = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 8);
 
-describe("a binary value", () => {
+describe("binary values", () => {
   const server = shareTestServer({}, mustInit);
   const put = (path: string, body: object) =>
     send(server(), { method: "PUT", path: `/v1/secrets/${path}`, body: { encoding: "base64", ...body } });
   const get = async (path: string) => mustSucceed(await send(server(), { path: `/v1/secrets/${path}` }));
 
-  it("is returned byte for byte, and its length counts decoded bytes", async () => {
+  it("a binary value is returned byte for byte, and its length counts decoded bytes", async () => {
     for (const length of [0, 1, 2, 3, 4, 5, 255, 4096, 700_000]) {
       const value = randomBytes(length).toString("base64");
       const path = newPath();
@@ -51,7 +51,7 @@ describe("a binary value", () => {
     ["no padding", "+/+/AA"],
   ];
   for (const [name, value] of forms) {
-    it(`may come in ${name}`, async () => {
+    it(`a binary value with ${name} is accepted`, async () => {
       const path = newPath();
       mustSucceed(await put(path, { value }));
       expect((await get(path))["value"]).to.equal("+/+/AA==");
@@ -59,18 +59,18 @@ describe("a binary value", () => {
   }
 
   for (const value of ["A", "A===", "AA=", "AAAA=", "A A=", "AA==AA==", "AB==", "AAB", "é"]) {
-    it(`is refused when it is no base64: ${JSON.stringify(value)}`, async () => {
+    it(`a value that is not base64 is refused: ${JSON.stringify(value)}`, async () => {
       const path = newPath();
       mustRefuseSaying(await put(path, { value }), /value must be base64, since/);
       mustRefuse(await send(server(), { path: `/v1/secrets/${path}` }), 404, "NOT_FOUND");
     });
   }
 
-  it("has no other encoding", async () => {
+  it("an encoding other than base64 is refused", async () => {
     mustRefuseSaying(await put(newPath(), { value: "AA==", encoding: "hex" }), /encoding must be base64/);
   });
 
-  it("is marked in lists and versions, and a text is not", async () => {
+  it("marks binary values in lists and versions, and texts not", async () => {
     const path = newPath();
     mustSucceed(await send(server(), { method: "PUT", path: `/v1/secrets/${path}`, body: { value: "AA==" } }));
     mustSucceed(await put(path, { value: "AA==" }));
@@ -83,13 +83,13 @@ describe("a binary value", () => {
     );
   });
 
-  it("makes no new version when it is the same as before", async () => {
+  it("a binary value equal to the current one makes no new version", async () => {
     const path = newPath();
     mustSucceed(await put(path, { value: "AAE=" }));
     expect(mustSucceed(await put(path, { value: "AAE" }))).to.include({ version: 1 });
   });
 
-  it("survives undo, copy, move, a batch, a rotation and a restart", async () => {
+  it("a binary value survives a batch, an undo, a copy, a move and a restart", async () => {
     const home = await startTestServer();
     await mustInit(home);
     const value = randomBytes(1000).toString("base64");
@@ -114,7 +114,7 @@ describe("a binary value", () => {
     expect(results).to.have.nested.property("[0].value", value);
   });
 
-  it("of any bytes survives history, a rotation of the master key and a restart", async () => {
+  it("values of any bytes survive history, a rotation of the master key and a restart", async () => {
     const first = await startTestServer();
     await mustInit(first);
     const values = Array.from({ length: rounds }, (_, i) =>
@@ -140,7 +140,7 @@ describe("a binary value", () => {
     }
   });
 
-  it("is sealed as bytes: its file is shorter than its base64", async () => {
+  it("a binary value is sealed as bytes: its file is shorter than its base64", async () => {
     const path = newPath();
     mustSucceed(await put(path, { value: randomBytes(30_000).toString("base64") }));
     const file = readFileSync(join(server().vaultPath, "gen-1", "secrets", `${path}.sealed`));
@@ -148,7 +148,7 @@ describe("a binary value", () => {
   });
 });
 
-describe("a change of the metadata", () => {
+describe("metadata changes", () => {
   const server = shareTestServer({}, mustInit);
   const stored = async (body: object = {}) => {
     const path = newPath();
@@ -162,7 +162,7 @@ describe("a change of the metadata", () => {
     send(server(), { method: "PATCH", path: `/v1/metadata/${path}`, body, headers });
   const get = async (path: string) => mustSucceed(await send(server(), { path: `/v1/secrets/${path}` }));
 
-  it("keeps the value and what it does not name, and makes a new version", async () => {
+  it("a metadata change keeps the value and what it does not name, and makes a new version", async () => {
     const path = await stored();
     const response = mustSucceed(await change(path, { description: "other" }));
     const metadata = { type: "password", description: "other", expiresAt: "2030-01-01T00:00:00.000Z" };
@@ -170,13 +170,13 @@ describe("a change of the metadata", () => {
     expect(await get(path)).to.deep.include({ value: "v", metadata, version: 2, etag: response["etag"] });
   });
 
-  it("removes what is null", async () => {
+  it("a metadata change removes what is null", async () => {
     const path = await stored();
     mustSucceed(await change(path, { type: null, description: null, expiresAt: null }));
     expect((await get(path))["metadata"]).to.deep.equal({});
   });
 
-  it("is undone like a put", async () => {
+  it("a metadata change is undone like a put", async () => {
     const path = await stored();
     const before = (await get(path))["metadata"];
     mustSucceed(await change(path, { type: null, expiresAt: "2031-01-01T00:00:00Z" }));
@@ -184,13 +184,13 @@ describe("a change of the metadata", () => {
     expect((await get(path))["metadata"]).to.deep.equal(before);
   });
 
-  it("keeps a binary value", async () => {
+  it("a metadata change keeps a binary value", async () => {
     const path = await stored({ value: "AAE=", encoding: "base64" });
     expect(mustSucceed(await change(path, { type: null }))).to.include({ bytes: 2 });
     expect(await get(path)).to.include({ value: "AAE=", encoding: "base64" });
   });
 
-  it("holds If-Match", async () => {
+  it("a metadata change obeys If-Match", async () => {
     const path = await stored();
     mustRefuse(await change(path, { type: null }, { "if-match": '"other"' }), 412, "PRECONDITION_FAILED");
     const { etag } = await get(path);
@@ -198,7 +198,7 @@ describe("a change of the metadata", () => {
     mustRefuse(await change("missing", { type: null }, { "if-match": "*" }), 412, "PRECONDITION_FAILED");
   });
 
-  it("of a missing secret is 404, with an invalid body 400", async () => {
+  it("a metadata change of a missing secret gets 404, and one with an invalid body 400", async () => {
     mustRefuse(await change("missing", { type: null }), 404, "NOT_FOUND");
     for (const body of [
       {},
@@ -213,7 +213,7 @@ describe("a change of the metadata", () => {
     }
   });
 
-  it("is in the audit log, without what was changed", async () => {
+  it("a metadata change is recorded in the audit log, without what was changed", async () => {
     const path = await stored();
     mustSucceed(await change(path, { description: "secret plan" }));
     const { records } = mustSucceed(await send(server(), { path: "/v1/audit?limit=1000" }));
@@ -223,7 +223,7 @@ describe("a change of the metadata", () => {
   });
 });
 
-describe("a time of expiry", () => {
+describe("times of expiry", () => {
   const server = shareTestServer({}, mustInit);
   const put = (path: string, expiresAt: unknown) =>
     send(server(), { method: "PUT", path: `/v1/secrets/${path}`, body: { value: "v", expiresAt } });
@@ -233,7 +233,7 @@ describe("a time of expiry", () => {
     ["2026-12-31T23:30:00.5+02:00", "2026-12-31T21:30:00.500Z"],
     ["2000-01-01T00:00:00.123456Z", "2000-01-01T00:00:00.123Z"],
   ] as const) {
-    it(`is kept in UTC: ${given}`, async () => {
+    it(`a time of expiry is kept in UTC: ${given}`, async () => {
       const path = newPath();
       expect(mustSucceed(await put(path, given))["metadata"]).to.deep.equal({ expiresAt: kept });
       const { entries } = mustSucceed(await send(server(), { path: `/v1/secrets?prefix=${path}` }));
@@ -251,7 +251,7 @@ describe("a time of expiry", () => {
     1770000000,
     null,
   ]) {
-    it(`is refused: ${JSON.stringify(wrong)}`, async () => {
+    it(`an invalid time of expiry is refused: ${JSON.stringify(wrong)}`, async () => {
       mustRefuseSaying(await put(newPath(), wrong), /expiresAt must be an ISO 8601 time/);
     });
   }

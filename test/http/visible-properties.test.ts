@@ -75,7 +75,7 @@ const undo = rowAt("POST /v1/versions/:path");
 const metadata = rowAt("PATCH /v1/metadata/:path");
 const getOutside = { ...rowAt("POST /v1/batch"), body: { operations: [{ get: there.secret }, { get: outside }] } };
 
-describe("what a token sees of secrets", () => {
+describe("visible properties of secrets", () => {
   const rig = shared(async () => {
     const started = await startRig();
     await restore(started);
@@ -94,7 +94,7 @@ describe("what a token sees of secrets", () => {
     return seen;
   }
 
-  it("is everything for the root token, so that the canaries are there to be seen, also after an undo", async () => {
+  it("the root token sees everything of a secret, so that the canaries can be seen, also after an undo", async () => {
     const ofRoot = [...requests.filter(({ method, may }) => method === "GET" && may !== "open"), undo, metadata];
     const seen = new Map<string, readonly Canary[]>();
     for (const sample of ofRoot) seen.set(requestName(sample), seenIn(await ask(rig(), sample)));
@@ -105,7 +105,7 @@ describe("what a token sees of secrets", () => {
   });
 
   for (const [scopes, shown] of Object.entries(mayShow)) {
-    it(`with ${scopes}, in every response: ${shown.length === 0 ? "nothing" : shown.join(", ")}`, async () => {
+    it(`a token with ${scopes} sees in all responses ${shown.length === 0 ? "nothing" : shown.join(", ")}`, async () => {
       const name = `sees-${scopes.replaceAll(" ", "-")}`;
       const { token } = await mustCreateToken(rig().server, { name, can: scopes.split(" "), paths: ["app/"] });
       const found = (await seenBy(token)).flatMap(([sample, seen]) =>
