@@ -41,7 +41,7 @@ const rows: readonly Row[] = [
 
 const removes = (method: string) => method === "DELETE" || method === "POST";
 
-describe("Rights of tokens in the KV engine", () => {
+describe("rights in the KV engine", () => {
   const shared = shareTestServer({ vaultPort: 0 }, async (server) => {
     await mustInit(server);
     for (const path of ["in/x", "out/x", "other/folder/x"]) await mustPut(server, path, "1");
@@ -80,11 +80,12 @@ describe("Rights of tokens in the KV engine", () => {
   }
 
   for (const can of scopes) {
-    it(`with ${can} are the native ones, inside of the token's paths and outside`, () => mustAgreeOnAll(can));
+    it(`KV rights of a token with ${can} are the native ones, inside of its paths and outside`, () =>
+      mustAgreeOnAll(can));
   }
 
   for (const can of ["lock", "unlock", "get"] as const) {
-    it(`with ${can} to lock and unlock are the native ones`, async () => {
+    it(`rights of a token with ${can} to lock and unlock are the native ones`, async () => {
       const { token } = await mustCreateToken(server(), { name: `sys-${can}`, can: [can] });
       const post = (path: string, body: object) => send(server(), { method: "POST", path, body, token });
       const unseal = await vault(server(), "PUT", "sys/unseal", { token, body: { key: "wrong" } });
@@ -96,7 +97,7 @@ describe("Rights of tokens in the KV engine", () => {
     });
   }
 
-  it("show the names of folders in the list of mounts only to a token that can list", async () => {
+  it("the list of mounts shows other folders only to a token that can list", async () => {
     for (const can of scopes) {
       const { token } = await mustCreateToken(server(), {
         name: `mounts-${can}`,
@@ -115,7 +116,7 @@ describe("Rights of tokens in the KV engine", () => {
     }
   });
 
-  it("show no metadata that it has not sent to a token that can only put, as natively", async () => {
+  it("shows no metadata that it has not sent to a token that can only put, as natively", async () => {
     const custom_metadata = { owner: "finance" };
     mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/in/noted", body: { value: "1" } }));
     await vault(server(), "POST", "secret/metadata/in/noted", { body: { custom_metadata } });

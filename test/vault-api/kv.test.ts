@@ -11,7 +11,7 @@ import {
   withPort,
 } from "../../tools/rig/vault-client.js";
 
-describe("KV on the port for Vault's clients", () => {
+describe("KV for Vault's clients", () => {
   const shared = shareTestServer({ vaultPort: 0 }, mustInit);
   const server = (): VaultServer => withPort(shared());
 
@@ -30,7 +30,7 @@ describe("KV on the port for Vault's clients", () => {
   const native = (path: string) => send(server(), { path: `/v1/secrets/${path}` });
 
   describe("data", () => {
-    it("is read as it was written, with the envelope and metadata that clients expect", async () => {
+    it("data is read as it was written, with the envelope and metadata that clients expect", async () => {
       const path = freshPath();
       const written = await write(path, { user: "root", port: 5432, nested: { a: [1, null, "ü\u0000"] } });
       expect(written.data).to.include({ version: 1, deletion_time: "", destroyed: false, custom_metadata: null });
@@ -58,7 +58,7 @@ describe("KV on the port for Vault's clients", () => {
       ["1 MiB of text", { value: "ü".repeat(2 ** 19) }, { value: "ü".repeat(2 ** 19) }],
     ];
     for (const [what, data, stored] of values) {
-      it(`holds ${what}, which is the value of the native API`, async () => {
+      it(`data that holds ${what} is the value of the native API`, async () => {
         const path = freshPath();
         await write(path, data);
         expect((await read(path)).data).to.deep.equal(data);
@@ -76,14 +76,14 @@ describe("KV on the port for Vault's clients", () => {
       ["unicode", { value: "\u{1f511}\n\t" }, { value: "\u{1f511}\n\t" }],
     ];
     for (const [what, put, data] of puts) {
-      it(`is read where the native API put ${what}`, async () => {
+      it(`a native put of ${what} is read as data`, async () => {
         const path = freshPath();
         await mustPut(server(), path, put);
         expect((await read(path)).data).to.deep.equal(data);
       });
     }
 
-    it("makes a version of each write, also of an equal one, and keeps native type and description", async () => {
+    it("each write makes a version, also an equal one, and keeps native type and description", async () => {
       const path = freshPath();
       await mustPut(server(), path, { value: "1", type: "password", description: "d" });
       await write(path, { value: "1" });
@@ -96,7 +96,7 @@ describe("KV on the port for Vault's clients", () => {
       expect((await vault(server(), "GET", `secret/data/${path}?version=9`)).status).to.equal(404);
     });
 
-    it('keeps {"value": text} through versions, an undo, a move and a rewrite of metadata', async () => {
+    it('data {"value": text} keeps its form through versions, an undo, a move and a metadata change', async () => {
       const path = freshPath();
       await write(path, { value: '{"a":1}' });
       await write(path, { value: "2" });
@@ -114,7 +114,7 @@ describe("KV on the port for Vault's clients", () => {
       expect((await read(`${path}2`)).data).to.deep.equal({ a: 2 });
     });
 
-    it("checks cas against the current version, with the texts that clients look for", async () => {
+    it("cas is checked against the current version, with the messages that clients look for", async () => {
       const path = freshPath();
       await write(path, { a: "1" }, { cas: 0 });
       for (const cas of [1.5, "one", 1e21]) {
@@ -135,7 +135,7 @@ describe("KV on the port for Vault's clients", () => {
       await write(path, { a: "3" }, { cas: "2" });
     });
 
-    it("lets one of many writers with the same cas succeed", async () => {
+    it("exactly one of many writers with the same cas succeeds", async () => {
       const path = freshPath();
       const body = { data: { a: "1" }, options: { cas: 0 } };
       const answers = await Promise.all(
@@ -144,7 +144,7 @@ describe("KV on the port for Vault's clients", () => {
       expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, ...Array<number>(7).fill(400)]);
     });
 
-    it("merges a patch, and refuses one of nothing with 404", async () => {
+    it("a patch is merged, and gets 404 where there is no data", async () => {
       const path = freshPath();
       await write(path, { a: "1", b: { c: "2", d: null }, e: [1] });
       const headers = { "content-type": "application/merge-patch+json" };
@@ -156,7 +156,7 @@ describe("KV on the port for Vault's clients", () => {
       await must("PATCH", `secret/data/${freshPath()}`, { data: { a: "1" } }, 404);
     });
 
-    it("refuses what is no data, without a word of it", async () => {
+    it("a body without valid data is refused, and not repeated", async () => {
       const path = freshPath();
       for (const body of [
         "",
@@ -179,7 +179,7 @@ describe("KV on the port for Vault's clients", () => {
   });
 
   describe("versions", () => {
-    it("are deleted, undeleted and destroyed, and the native API agrees", async () => {
+    it("versions are deleted, undeleted and destroyed, also for the native API", async () => {
       const path = freshPath();
       await write(path, { a: "1" });
       await write(path, { a: "2" });
@@ -204,7 +204,7 @@ describe("KV on the port for Vault's clients", () => {
       expect((await native(path)).json["version"]).to.equal(3);
     });
 
-    it("are 204 where nothing is, as in Vault, and 400 without numbers", async () => {
+    it("changes of versions return 204 where there is nothing, as in Vault, and 400 without numbers", async () => {
       const path = freshPath();
       await must("DELETE", `secret/data/${path}`, undefined, 204);
       await must("POST", `secret/delete/${path}`, { versions: [1] }, 204);
@@ -215,7 +215,7 @@ describe("KV on the port for Vault's clients", () => {
         await must("POST", `secret/delete/${path}`, { versions }, 204);
     });
 
-    it("end with delete_version_after, on both ports", async () => {
+    it("versions end with delete_version_after, on both ports", async () => {
       let skew = 0;
       const clock = { ...systemClock, now: () => Date.now() + skew, elapsed: () => systemClock.elapsed() };
       const own = await startVaultServer({ clock: Object.assign(Object.create(systemClock), clock), idleTimeoutMs: 0 });
@@ -235,7 +235,7 @@ describe("KV on the port for Vault's clients", () => {
   });
 
   describe("lists", () => {
-    it("end where a page is full of names that sort behind their folder's end", async () => {
+    it("a list ends where a page is full of names that sort after their folder's end", async () => {
       const folder = freshPath();
       const names = Array.from({ length: 1001 }, (_, n) => `${folder}/deep/\u{10ffff}${n}`);
       for (const paths of [names.slice(0, 1000), [...names.slice(1000), `${folder}/last`]]) {
@@ -247,7 +247,7 @@ describe("KV on the port for Vault's clients", () => {
   });
 
   describe("metadata", () => {
-    it("is kept before there is any data, and is missing natively", async () => {
+    it("KV metadata is kept before there is any data, and is missing natively", async () => {
       const path = freshPath();
       const custom_metadata = { owner: "ci", ü: "1" };
       await must("POST", `secret/metadata/${path}`, { custom_metadata, max_versions: 3 }, 204);
@@ -275,7 +275,7 @@ describe("KV on the port for Vault's clients", () => {
       });
     });
 
-    it("is patched, and a native put keeps all but the custom metadata", async () => {
+    it("KV metadata is patched, and a native put keeps all but the custom metadata", async () => {
       const path = freshPath();
       await mustPut(server(), path, "1");
       await must(
@@ -293,7 +293,7 @@ describe("KV on the port for Vault's clients", () => {
       await must("PATCH", `secret/metadata/${freshPath()}`, { max_versions: 1 }, 404);
     });
 
-    it("refuses what is no setting", async () => {
+    it("invalid settings of KV metadata are refused", async () => {
       const path = freshPath();
       const wrong = [
         { max_versions: -1 },
@@ -311,7 +311,7 @@ describe("KV on the port for Vault's clients", () => {
       await must("GET", `secret/metadata/${path}`, undefined, 404);
     });
 
-    it("takes texts for numbers and truth values, and shows empty custom metadata as null, as Vault does", async () => {
+    it("KV metadata takes texts for numbers and booleans, and shows empty custom metadata as null", async () => {
       const path = freshPath();
       const texts = { max_versions: "3", cas_required: "true", delete_version_after: 60 };
       await must("POST", `secret/metadata/${path}`, { ...texts, custom_metadata: { a: 1.5, b: true, c: "d" } }, 204);
@@ -323,7 +323,7 @@ describe("KV on the port for Vault's clients", () => {
       expect((await must("GET", `secret/metadata/${path}`)).data.custom_metadata).to.equal(null);
     });
 
-    it("ignores names that every object has, as any other unknown one", async () => {
+    it("KV metadata ignores names that every object has, like any other unknown one", async () => {
       const path = freshPath();
       await must("POST", `secret/metadata/${path}`, { max_versions: 2 }, 204);
       const before = await must("GET", `secret/metadata/${path}`);
@@ -335,7 +335,7 @@ describe("KV on the port for Vault's clients", () => {
       expect(before.data).to.deep.include(after);
     });
 
-    it("goes to the trash with all versions", async () => {
+    it("a delete of KV metadata moves the secret to the trash with all versions", async () => {
       const path = freshPath();
       await write(path, { a: "1" });
       await must("DELETE", `secret/metadata/${path}`, undefined, 204);
@@ -344,7 +344,7 @@ describe("KV on the port for Vault's clients", () => {
       expect((await read(path)).data).to.deep.equal({ a: "1" });
     });
 
-    it("shows subkeys without values", async () => {
+    it("subkeys are shown without values", async () => {
       const path = freshPath();
       await write(path, { a: "1", b: { c: { d: "2" } }, e: [{ f: 1 }] });
       const subkeys = async (query = "") => (await must("GET", `secret/subkeys/${path}${query}`)).data.subkeys;

@@ -90,8 +90,8 @@ const request: fc.Arbitrary<Sent> = fc.record({
   framing: fc.constantFrom("length", "chunks", "none"),
 });
 
-describe("LIST before the parser", () => {
-  it("reaches the handler as LINK, and no byte of a head or body is changed, however it is cut and pipelined", async () => {
+describe("the method LIST before the parser", () => {
+  it("LIST reaches the handler as LINK with head and body unchanged, however it is cut and pipelined", async () => {
     const port = await startNoting();
     const all = fc.array(request, { minLength: 1, maxLength: 6 });
     const breaks = fc.constantFrom("", "\r\n", "\r\n\r\n");
@@ -107,7 +107,7 @@ describe("LIST before the parser", () => {
     );
   });
 
-  it("is cut at every byte without harm", async () => {
+  it("LIST is understood when it is cut at every byte", async () => {
     const port = await startNoting();
     const requests: readonly Sent[] = bodies.flatMap((body) => [
       { method: "LIST", path: "/a", body: "", framing: "none" },
@@ -121,7 +121,7 @@ describe("LIST before the parser", () => {
     );
   });
 
-  it("is malformed as LINK, as anything like it, and behind a body of thousands of empty lines", async () => {
+  it("LINK, near misses of LIST, and LIST after thousands of empty lines are malformed", async () => {
     const port = await startNoting();
     for (const method of ["LINK", "LISK", "LIS", "LISTS", "list"]) {
       expect(await exchange(port, `${method} /a HTTP/1.1\r\nHost: x\r\n\r\n`, [3], 1), method).to.deep.equal([

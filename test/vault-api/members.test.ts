@@ -304,7 +304,7 @@ const notServed: Readonly<Record<string, string>> = {
     sys/namespaces/x/seal sys/namespaces/x/unseal`,
 };
 
-describe("what documents of Vault's API name", () => {
+describe("members of Vault's API", () => {
   const server = shared(async () => {
     const started = await startVaultServer({ idleTimeoutMs: 0 });
     const must = async (path: string, body: object = {}) =>
@@ -344,7 +344,7 @@ describe("what documents of Vault's API name", () => {
   }
 
   for (const [operation, row] of Object.entries(rows) as [VaultOperation, Row][]) {
-    it(`is honoured, harmless or refused for ${operation}`, async () => {
+    it(`documented members of ${operation} are honoured, harmless or refused`, async () => {
       const { status, text } = await ask(row);
       expect(status, text).to.equal(row.status);
       const known = vaultMembers[operation];
@@ -355,7 +355,7 @@ describe("what documents of Vault's API name", () => {
   }
 
   for (const [method, paths] of Object.entries(notServed)) {
-    it(`is said not to be supported where it is an endpoint, for ${method}`, async () => {
+    it(`endpoints of Vault that are not served say so for ${method}`, async () => {
       for (const path of paths.trim().split(/\s+/)) {
         const { status, json } = await vault(server(), method, path, method === "POST" ? { body: {} } : {});
         expect(status, `${method} ${path}`).to.be.oneOf([400, 404, 405]);
@@ -365,12 +365,12 @@ describe("what documents of Vault's API name", () => {
     });
   }
 
-  it("changes nothing where no document names it", async () => {
+  it("a member that no document names changes nothing", async () => {
     for (const [operation, row] of Object.entries(rows))
       expect((await ask(row, "of_nobody", "x")).status, operation).to.equal(row.status);
   });
 
-  it("is refused next to a batch where it counts for one input", async () => {
+  it("a member that counts for one input is refused next to a batch", async () => {
     const batch_input = [{ plaintext: plain }];
     for (const beside of [{ key_version: 1 }, { associated_data: plain }, { context: plain }, { derived: true }]) {
       const { status, json } = await vault(server(), "POST", "t/encrypt/a", { body: { batch_input, ...beside } });
@@ -390,11 +390,11 @@ describe("what documents of Vault's API name", () => {
   });
 });
 
-describe("Go's leniency on the port for Vault's clients", () => {
+describe("Go's leniency", () => {
   const server = shared(() => startVaultServer({ idleTimeoutMs: 0 }));
   const post = (path: string, body: object) => vault(server(), "POST", path, { body });
 
-  it("takes every form of a truth value, and an empty text for the default", async () => {
+  it("every form of a boolean in Go is accepted, and an empty text as its default", async () => {
     for (const exportable of ["1", "t", "T", "true", "TRUE", "True", true, 1]) {
       const name = `keys/on-${typeof exportable}-${exportable}`;
       expect((await post(`t/${name}`, { exportable })).json.data.exportable, String(exportable)).to.equal(true);
@@ -407,7 +407,7 @@ describe("Go's leniency on the port for Vault's clients", () => {
       expect((await post("t/keys/never", { exportable })).status, String(exportable)).to.equal(400);
   });
 
-  it("lists for every form of a true ?list, and refuses another than a truth value", async () => {
+  it("?list is accepted in every form of true, and refused with another value", async () => {
     await post("secret/data/x/y", { data: {} });
     for (const list of ["1", "t", "T", "true", "TRUE", "True"])
       expect((await vault(server(), "GET", `secret/metadata/x?list=${list}`)).json.data.keys).to.deep.equal(["y"]);
@@ -421,7 +421,7 @@ describe("Go's leniency on the port for Vault's clients", () => {
     expect((await vault(server(), "GET", "secret/data/x/y?version=")).status).to.equal(200);
   });
 
-  it("takes durations with fractions, small units and days", async () => {
+  it("durations are accepted with fractions, small units and days", async () => {
     const after = async (delete_version_after: unknown) => {
       const { status } = await post("secret/metadata/d", { delete_version_after });
       return status === 204
@@ -457,7 +457,7 @@ describe("Go's leniency on the port for Vault's clients", () => {
     for (const [sent, shown] of durations) expect(await after(sent), JSON.stringify(sent)).to.equal(shown);
   });
 
-  it("takes base64 with line breaks and with bits behind the last byte", async () => {
+  it("base64 is accepted with line breaks and with bits after the last byte", async () => {
     await post("t/keys/lines", {});
     const long = "x".repeat(90);
     const text = Buffer.from(long).toString("base64");
@@ -477,7 +477,7 @@ describe("Go's leniency on the port for Vault's clients", () => {
       expect((await post("t/encrypt/lines", { plaintext })).status, JSON.stringify(plaintext)).to.equal(400);
   });
 
-  it("takes an empty text for the default of each choice and number", async () => {
+  it("an empty text is accepted as the default of each choice and number", async () => {
     await post("t/keys/p", { type: "ecdsa-p256", key_size: "", auto_rotate_period: "" });
     const input = plain;
     const empty = {

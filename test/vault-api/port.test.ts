@@ -13,14 +13,14 @@ import {
 } from "../../tools/rig/test-client.js";
 import { startVaultServer, type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
 
-describe("the port for Vault's clients", () => {
-  it("is off by default, and status says where it is when it is on", async () => {
+describe("Vault's clients", () => {
+  it("the port for Vault's clients is off by default, and status shows it when it is on", async () => {
     expect((await startTestServer()).vaultPort).to.equal(null);
     const server = await startVaultServer();
     expect((await mustStatus(server))["vaultPort"]).to.equal(server.vaultPort);
   });
 
-  it("says its state without a token, by Vault's statuses", async () => {
+  it("sys/health reports the state without a token, by Vault's statuses", async () => {
     const server = withPort(await startTestServer({ vaultPort: 0 }));
     const health = async (query = "", method = "GET") =>
       (await vault(server, method, `sys/health${query}`, { token: null })).status;
@@ -37,7 +37,7 @@ describe("the port for Vault's clients", () => {
     expect(await health("?sealedcode=x")).to.equal(400);
   });
 
-  it("takes the token as X-Vault-Token or bearer, and refuses a wrong one with 403, which counts; a missing one never does", async () => {
+  it("the token is taken as X-Vault-Token or bearer; a wrong one gets 403 and counts, a missing one not", async () => {
     const server = await startVaultServer();
     await mustPut(server, "app/a", "1");
     const list = (request: object) => vault(server, "LIST", "secret/metadata/", request);
@@ -55,7 +55,7 @@ describe("the port for Vault's clients", () => {
     expect((await list({})).status).to.equal(429);
   });
 
-  it("says what it does not support, so that it never looks like missing data", async () => {
+  it("an unsupported request gets an error that never looks like missing data", async () => {
     const server = await startVaultServer();
     await mustPut(server, "x/y", "1");
     expect((await vault(server, "GET", "secret/data/none")).json).to.deep.equal({ errors: [] });
@@ -84,7 +84,7 @@ describe("the port for Vault's clients", () => {
     }
   });
 
-  it("warns of KV version 1 and of mounts with a slash, where clients look for warnings", async () => {
+  it("warnings name KV version 1 and mounts with a slash, where clients look for them", async () => {
     const server = await startVaultServer();
     await mustPut(server, "x/y", "1");
     for (const [method, path] of [
@@ -106,7 +106,7 @@ describe("the port for Vault's clients", () => {
     }
   });
 
-  it("responds in Vault's form: sealed 503, namespaces and wrapping 400", async () => {
+  it("responses have Vault's form: sealed 503, namespaces and wrapping 400", async () => {
     const server = await startVaultServer();
     for (const header of ["x-vault-namespace", "x-vault-wrap-ttl"]) {
       const { status, json } = await vault(server, "LIST", "secret/metadata", { headers: { [header]: "60" } });
@@ -124,8 +124,8 @@ async function mustPutAll(server: VaultServer, folder: string, count: number): P
   mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: { operations } }));
 }
 
-describe("LIST on the port for Vault's clients", () => {
-  it("shows a folder's names, by the method, by ?list=true and by ?list=1", async () => {
+describe("LIST for Vault's clients", () => {
+  it("LIST shows a folder's names, by the method, by ?list=true and by ?list=1", async () => {
     const server = await startVaultServer();
     for (const path of ["app/a", "app/db/password", "app/db/user", "app/db", "other"]) await mustPut(server, path, "1");
     const keys = async (path: string, method = "LIST") => (await vault(server, method, path)).json.data?.keys;
@@ -137,7 +137,7 @@ describe("LIST on the port for Vault's clients", () => {
     expect((await vault(server, "LIST", "secret/metadata/nothing")).status).to.equal(404);
   });
 
-  it("jumps over folders with more names than a page", async () => {
+  it("LIST skips the rest of folders with more names than a page", async () => {
     const server = await startVaultServer();
     await mustPutAll(server, "app/f0/", 600);
     await mustPutAll(server, "app/f0/more/", 600); // a page has 1,000
@@ -146,7 +146,7 @@ describe("LIST on the port for Vault's clients", () => {
     expect(list.json.data.keys).to.deep.equal(["f0", "f0/", "f1/", "f2"]);
   });
 
-  it("shows a client token only its own paths, as if nothing else existed", async () => {
+  it("LIST shows a client token only its own paths, as if nothing else existed", async () => {
     const server = await startVaultServer();
     for (const path of ["app/a", "app/db/password", "other/x"]) await mustPut(server, path, "1");
     const { token } = await mustCreateToken(server, { name: "ci", can: ["list"], paths: ["app/db/"] });
@@ -159,7 +159,7 @@ describe("LIST on the port for Vault's clients", () => {
   const head = (server: VaultServer, line: string, more = "") =>
     `${line} HTTP/1.1\r\nHost: localhost\r\nX-Vault-Token: ${server.token}\r\n${more}\r\n`;
 
-  it("is understood between pipelined requests, behind bodies of every kind", async () => {
+  it("LIST is understood between pipelined requests, after bodies of every kind", async () => {
     const server = await startVaultServer();
     await mustPut(server, "app/a", "1");
     const list = head(server, "LIST /v1/secret/metadata");
@@ -174,7 +174,7 @@ describe("LIST on the port for Vault's clients", () => {
     expect(statuses(await exchangeRaw(at, inChunks))).to.equal("404");
   });
 
-  it("is malformed as LINK, which is what it is respelled as", async () => {
+  it("LINK from a client is malformed, although LIST is respelled as LINK", async () => {
     const server = await startVaultServer();
     const at = { ...server, port: server.vaultPort };
     expect(await exchangeRaw(at, head(server, "LINK /v1/secret/metadata"))).to.match(/^HTTP\/1\.1 400 .*"errors":\[/s);

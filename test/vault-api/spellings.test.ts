@@ -38,7 +38,7 @@ const spellings = [
   "out/metadata/key",
 ];
 
-describe("spellings of a path on the port for Vault's clients", () => {
+describe("spellings of paths", () => {
   let token = "";
   const server = shared(async () => {
     const started = await startVaultServer();
@@ -49,7 +49,7 @@ describe("spellings of a path on the port for Vault's clients", () => {
     return started;
   });
 
-  it("never read or change what is outside of a token's paths", async () => {
+  it("no spelling of a path reads or changes a secret outside of a token's paths", async () => {
     expect((await vault(server(), "GET", "secret/data/in/key", { token })).json.data.data.value).to.equal("mine");
     for (const path of spellings) {
       for (const method of ["GET", "LIST", "POST", "PATCH", "DELETE"]) {

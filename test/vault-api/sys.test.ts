@@ -7,8 +7,8 @@ import { startVaultServer, type VaultServer, vault } from "../../tools/rig/vault
 const unseal = (server: VaultServer, body: object, token?: string | null) =>
   vault(server, "PUT", "sys/unseal", { body, ...(token !== undefined && { token }) });
 
-describe("seal and unseal on the port for Vault's clients", () => {
-  it("lock and unlock with the passphrase or a key, for a token that may", async () => {
+describe("seal and unseal", () => {
+  it("seal and unseal work with the passphrase or a key, for a token that may", async () => {
     const server = await startVaultServer();
     const created = { method: "POST", path: "/v1/keys", body: { passphrase, label: "paper" } };
     const { key } = mustSucceed(await send(server, created));
@@ -24,7 +24,7 @@ describe("seal and unseal on the port for Vault's clients", () => {
     expect((await vault(server, "POST", "sys/seal", { token })).status).to.equal(403);
   });
 
-  it("count a wrong passphrase as the native API does, and never repeat it", async () => {
+  it("a wrong unseal key counts as a wrong passphrase natively, and is never repeated", async () => {
     const server = await startVaultServer();
     await vault(server, "PUT", "sys/seal");
     for (const body of [{}, { key: "" }, { key: 5 }, { reset: true }])
@@ -40,7 +40,7 @@ describe("seal and unseal on the port for Vault's clients", () => {
     expect((await mustStatus(server))["locked"]).to.equal(true);
   });
 
-  it("say who leads, and that the vault is initialized", async () => {
+  it("sys/leader and sys/init report an initialized vault without high availability", async () => {
     const server = await startVaultServer();
     const get = async (path: string) => (await vault(server, "GET", path, { token: null })).json;
     expect(await get("sys/leader")).to.include({ ha_enabled: false });
@@ -48,8 +48,8 @@ describe("seal and unseal on the port for Vault's clients", () => {
   });
 });
 
-describe("mounts on the port for Vault's clients", () => {
-  it("are the whole vault, transit and each top folder that a token may see", async () => {
+describe("mounts for Vault's clients", () => {
+  it("mounts are the whole vault, transit and each top folder that a token may see", async () => {
     const server = await startVaultServer();
     for (const path of ["app/a", "other/b", "single"]) await mustPut(server, path, "1");
     const { token } = await mustCreateToken(server, { name: "ci", can: ["list"], paths: ["app/"] });
@@ -64,7 +64,7 @@ describe("mounts on the port for Vault's clients", () => {
     expect(Object.keys(ui.data.secret)).to.deep.equal(["app/", "secret/", "transit/"]);
   });
 
-  it("have no slash in their names: such a mount is neither made nor shown nor used", async () => {
+  it("a mount with a slash in its name is neither made nor shown nor used", async () => {
     const server = await startVaultServer();
     const body = { type: "kv-v2" };
     for (const name of ["team/kv", "team/other", "team%2fkv", "team/kv/", "team//kv", "team/keys", "a/b/c"]) {
@@ -87,7 +87,7 @@ describe("mounts on the port for Vault's clients", () => {
     expect((await vault(server, "LIST", "team/keys")).status).to.equal(404);
   });
 
-  it("exist under any name, and take the two engines there are", async () => {
+  it("mounts exist under any name, and take the engines kv and transit", async () => {
     const server = await startVaultServer();
     const get = async (path: string) => (await vault(server, "GET", path)).json;
     expect((await get("sys/internal/ui/mounts/new/a/b")).data).to.deep.include({ path: "new/", type: "kv" });

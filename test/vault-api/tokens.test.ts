@@ -9,7 +9,7 @@ import { FakeClock } from "../support/manual-clock.js";
 
 const hour = 3600;
 
-describe("Tokens for Vault's clients", () => {
+describe("tokens for Vault's clients", () => {
   const clock = new FakeClock();
   const server = shared(() => startVaultServer({ clock, idleTimeoutMs: 0 }));
   let made = 0;
@@ -29,7 +29,7 @@ describe("Tokens for Vault's clients", () => {
 
   const self = (token: string) => vault(server(), "GET", "auth/token/lookup-self", { token });
 
-  it("shows a token with its rest of life", async () => {
+  it("lookup-self shows a token with its remaining time", async () => {
     const { name, token } = await newToken({ can: ["get", "list"] });
     clock.advance(60_000);
     const { data } = (await self(token)).json;
@@ -40,12 +40,12 @@ describe("Tokens for Vault's clients", () => {
     expect(other.json.data).to.deep.equal(data);
   });
 
-  it("shows the root token as one that never ends", async () => {
+  it("lookup-self shows the root token without an end", async () => {
     const { data } = (await self(server().token)).json;
     expect(data).to.deep.include({ policies: ["root"], ttl: 0, expire_time: null, id: server().token });
   });
 
-  it("lets the root token look up others, and no other token", async () => {
+  it("only the root token looks up other tokens", async () => {
     const { name, token } = await newToken();
     const looked = await vault(server(), "POST", "auth/token/lookup", { body: { token } });
     expect(looked.json.data).to.include({ id: token, accessor: name });
@@ -56,14 +56,14 @@ describe("Tokens for Vault's clients", () => {
     expect((await vault(server(), "POST", "auth/token/lookup", { body: { token: "none" } })).status).to.equal(403);
   });
 
-  it("responds to a renewal with the time that is left", async () => {
+  it("a renewal returns the time that is left", async () => {
     const { token } = await newToken();
     clock.advance(600_000);
     const answer = await vault(server(), "POST", "auth/token/renew-self", { token, body: { increment: "768h" } });
     expect(answer.json.auth).to.include({ client_token: token, lease_duration: hour - 600, renewable: false });
   });
 
-  it("makes a child with the parent's rights, within its life, shown by token ls", async () => {
+  it("a child token has its parent's rights within its lifetime, and token ls shows it", async () => {
     const { name, token } = await newToken({ can: ["get"], paths: ["app/"] });
     const auth = await mustMake(token, { ttl: "20m", display_name: "Terraform!", renewable: false });
     expect(auth).to.include({ lease_duration: 1200, orphan: false, token_type: "service" });
@@ -77,7 +77,7 @@ describe("Tokens for Vault's clients", () => {
     expect(listed).to.deep.include({ can: ["get"], paths: ["app/"], parent: name });
   });
 
-  it("makes a child with fewer scopes, and never with more", async () => {
+  it("a child token has fewer scopes than its parent on request, and never more", async () => {
     const { token } = await newToken({ can: ["get", "list", "put"] });
     expect((await mustMake(token, { policies: ["get", "default"] })).policies).to.deep.equal(["get"]);
     for (const policies of [["delete"], ["root"], ["admin"]]) {
@@ -86,7 +86,7 @@ describe("Tokens for Vault's clients", () => {
     }
   });
 
-  it("gives a child of the policy default nothing but itself, however that is written", async () => {
+  it("a child token of the policy default can only manage itself, however that is written", async () => {
     await mustPut(server(), "app/a", "1");
     const { token: parent } = await newToken({ can: ["get", "list", "put", "sign"], paths: ["app/"] });
     const others: [string, string, object?][] = [
@@ -127,7 +127,7 @@ describe("Tokens for Vault's clients", () => {
     }
   });
 
-  it("gives a child the policies of its parent only where none are named", async () => {
+  it("a child token has its parent's policies only where none are named", async () => {
     const { token } = await newToken({ can: ["get", "list"] });
     for (const policies of [undefined, null, [], ""])
       expect((await mustMake(token, { policies })).policies, String(policies)).to.deep.equal(["list", "get"]);
@@ -143,7 +143,7 @@ describe("Tokens for Vault's clients", () => {
     }
   });
 
-  it("refuses wishes that would change what the token is", async () => {
+  it("options that would change the kind of a token are refused", async () => {
     const wishes = [
       { no_parent: true },
       { num_uses: 1 },
@@ -168,7 +168,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await vault(server(), "PUT", "auth/token/create", { body: "null" })).status).to.equal(200);
   });
 
-  it("revokes itself, and its children with it, but never the root token", async () => {
+  it("a token revokes itself and its children, and the root token never", async () => {
     const { token } = await newToken();
     const { client_token: child } = await mustMake(token);
     expect((await self(child)).status).to.equal(200);
@@ -181,7 +181,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await self(another)).status).to.equal(403);
   });
 
-  it("renews and looks up no token that is not valid, and revokes it without a complaint", async () => {
+  it("an invalid token is neither renewed nor looked up, and its revocation succeeds", async () => {
     const { token: ended } = await newToken();
     const { token: other } = await newToken();
     expect((await vault(server(), "POST", "auth/token/revoke-self", { token: ended })).status).to.equal(204);
@@ -200,7 +200,7 @@ describe("Tokens for Vault's clients", () => {
       expect((await vault(server(), "POST", `auth/token/${operation}`, { token: ended })).status).to.equal(403);
   });
 
-  it("revokes with a former value that is still valid only that value and its children, by itself or by the root token", async () => {
+  it("a former value in its overlap revokes only itself and its children, also by the root token", async () => {
     for (const [operation, byRoot] of [
       ["revoke-self", false],
       ["revoke", false],
@@ -225,7 +225,7 @@ describe("Tokens for Vault's clients", () => {
     }
   });
 
-  it("takes a child that has expired for no guess, also after a restart and at a login, and no more than 20 a second", async () => {
+  it("an expired child token does not count as a guess, and at most 20 a second are made", async () => {
     const { name, token } = await newToken();
     const { client_token: child } = await mustMake(token, { ttl: "60s" });
     const statuses = [];
@@ -247,7 +247,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await self(token)).status).to.equal(200);
   });
 
-  it("logs in with a token's name and value, with a token of its own", async () => {
+  it("a login with a token's name and value makes a token of its own", async () => {
     const { name, token } = await newToken({ can: ["list"] });
     const body = { role_id: name, secret_id: token };
     const answer = await vault(server(), "POST", "auth/approle/login", { token: null, body });
@@ -258,7 +258,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await self(token)).status).to.equal(200);
   });
 
-  it("counts a login as a use of the token", async () => {
+  it("a login counts as a use of the token", async () => {
     const { name: role_id, token: secret_id } = await newToken();
     const lastUse = async () => {
       const { tokens } = (await send(server(), { path: "/v1/tokens" })).json as { tokens: Record<string, unknown>[] };
@@ -269,7 +269,7 @@ describe("Tokens for Vault's clients", () => {
     expect(await lastUse()).to.equal(new Date(clock.now()).toISOString());
   });
 
-  it("counts wrong logins as wrong tokens", async () => {
+  it("wrong logins count as wrong tokens", async () => {
     const { name, token } = await newToken();
     const log = (role_id: string, secret_id: string) =>
       vault(server(), "POST", "auth/approle/login", { token: null, body: { role_id, secret_id } });
@@ -281,7 +281,7 @@ describe("Tokens for Vault's clients", () => {
     expect((await log(name, token)).status).to.equal(429);
   });
 
-  it("does not count logins with a value that has ended", async () => {
+  it("logins with a revoked or expired value do not count towards the lockout", async () => {
     const [revoked, expired] = [await newToken(), await newToken({ ttlSeconds: 60 })];
     await send(server(), { method: "DELETE", path: `/v1/tokens/${revoked.name}` });
     clock.advance(60_000);
@@ -295,13 +295,13 @@ describe("Tokens for Vault's clients", () => {
     expect((await self(server().token)).status).to.equal(200);
   });
 
-  it("refuses a wrong token with 403, and counts it", async () => {
+  it("a wrong token gets 403, and counts towards the lockout", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 12; i++) statuses.push((await self("wrong")).status);
     expect([statuses[0], statuses.at(-1)]).to.deep.equal([403, 429]);
   });
 
-  it("records who made which child", async () => {
+  it("the audit log records who made a child token", async () => {
     const { name, token } = await newToken();
     const { accessor } = await mustMake(token);
     const { records } = (await send(server(), { path: "/v1/audit?limit=1000" })).json as { records: object[] };
@@ -309,11 +309,11 @@ describe("Tokens for Vault's clients", () => {
   });
 });
 
-describe("A login of a client of Vault", () => {
+describe("logins of Vault's clients", () => {
   const logIn = (server: VaultServer, secret: string) =>
     vault(server, "POST", "auth/approle/login", { token: null, body: { role_id: "ci", secret_id: secret } });
 
-  it("is recorded in the name of the token that logs in, unless it fails", async () => {
+  it("a login is recorded in the name of the token that logs in, unless it fails", async () => {
     const server = await startVaultServer();
     const { token } = await mustCreateToken(server, { name: "ci", can: ["get"] });
     await logIn(server, "wrong");
@@ -326,7 +326,7 @@ describe("A login of a client of Vault", () => {
     ]);
   });
 
-  it("makes no token while the audit log takes no records and must", async () => {
+  it("a login makes no token while the required audit log takes no records", async () => {
     const { files, fail } = failingFiles();
     const clock = new FakeClock();
     const server = await startVaultServer({ clock, files, audit: "all", auditOnFailure: "deny" });
@@ -342,10 +342,10 @@ describe("A login of a client of Vault", () => {
   });
 });
 
-describe("Tokens for Vault's clients, sealed", () => {
+describe("tokens for Vault's clients, sealed", () => {
   const server = shared(() => startVaultServer());
 
-  it("returns 503 for every request for a token", async () => {
+  it("every request for a token returns 503 while sealed", async () => {
     await mustList(server());
     await mustLock(server());
     const requests: [string, string][] = [

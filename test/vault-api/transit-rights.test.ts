@@ -40,7 +40,7 @@ const rows: readonly Row[] = [
   post("random", {}),
 ];
 
-describe("Rights to transit keys on the port for Vault's clients", () => {
+describe("rights to transit keys", () => {
   const server = shared(async () => {
     const started = await startVaultServer();
     for (const name of ["in/aes", "in/ed", "out/aes"]) {
@@ -98,13 +98,13 @@ describe("Rights to transit keys on the port for Vault's clients", () => {
   });
 });
 
-describe("A root token that is replaced while storage reads", () => {
+describe("a replaced root token", () => {
   const requests = {
     "an export": { method: "GET", path: "transit/export/signing-key/held/key" },
     "a key that exists already": { method: "POST", path: "transit/keys/held/key" },
   };
   for (const [name, { method, path }] of Object.entries(requests))
-    it(`is not sent ${name} any more`, async () => {
+    it(`a root token that is replaced while storage reads does not get ${name}`, async () => {
       const { files, hold } = heldFiles();
       const server = await startVaultServer({ files, ...uncached });
       await vault(server, "POST", "transit/keys/held/key", { body: { type: "ed25519", exportable: true } });

@@ -8,7 +8,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const message = base64("attack at dawn");
 const ciphertext = /^vault:v1:[A-Za-z0-9+/]+=*$/;
 
-describe("Transit for Vault's clients", () => {
+describe("transit for Vault's clients", () => {
   const server = shared(() => startVaultServer());
 
   const ask = (method: string, path: string, request: VaultRequest = {}) =>
@@ -57,7 +57,7 @@ describe("Transit for Vault's clients", () => {
     expect([none.status, none.json]).to.deep.equal([404, { errors: [] }]);
   });
 
-  it("takes no operation of Vault for the end of a key's name", async () => {
+  it("an operation of Vault is not taken for the end of a key's name", async () => {
     await must("keys/whole");
     const words = ["trim", "import", "import_version", "soft-delete", "soft-delete-restore", "csr", "set-certificate"];
     const requests = words.flatMap((word) => [
@@ -83,7 +83,7 @@ describe("Transit for Vault's clients", () => {
     expect((await ask("GET", "keys/whole")).json.data.latest_version).to.equal(1);
   });
 
-  describe("encrypts with the version that is named", () => {
+  describe("key_version", () => {
     before(async () => {
       await must("keys/aged");
       for (let version = 2; version <= 4; version++) await must("keys/aged/rotate");
@@ -98,7 +98,7 @@ describe("Transit for Vault's clients", () => {
       ["aged", 4],
       ["rsa-aged", 1],
     ] as const) {
-      it(`${key_version} of ${name}, also a data key and a rewrapped ciphertext`, async () => {
+      it(`version ${key_version} of ${name} encrypts, also a data key and a rewrapped ciphertext`, async () => {
         const made = await must(`encrypt/${name}`, { plaintext: message, key_version });
         const again = await must(`rewrap/${name}`, { ciphertext: made.ciphertext, key_version });
         const wrapped = await must(`datakey/plaintext/${name}`, { key_version });
@@ -112,7 +112,7 @@ describe("Transit for Vault's clients", () => {
       });
     }
 
-    it("within min_decryption_version and the newest alone", async () => {
+    it("key_version is accepted from min_decryption_version to the newest only", async () => {
       const { ciphertext: newest } = await must("encrypt/aged", { plaintext: message });
       const problem = "key_version must be a whole number from 2 to 4";
       for (const key_version of [1, "1", 5, -1, "x", 1.5, true, "9".repeat(30)]) {
@@ -122,7 +122,7 @@ describe("Transit for Vault's clients", () => {
       }
     });
 
-    it("by each input of a batch", async () => {
+    it("each input of a batch has a key_version of its own", async () => {
       const batch_input = [1, 2, 3, 4, 5, 0, "2"].map((key_version) => ({ plaintext: message, key_version }));
       const partial = { batch_input, partial_failure_response_code: 200 };
       const { batch_results } = await must("encrypt/aged", partial);
@@ -131,7 +131,7 @@ describe("Transit for Vault's clients", () => {
     });
   });
 
-  it("keeps a key that is created twice, and says so", async () => {
+  it("a key that is created twice is kept, with a warning", async () => {
     const answer = await ask("POST", "keys/plain", { body: { type: "ed25519", exportable: true } });
     expect(answer.json.warnings).to.deep.equal(["key plain already existed"]);
     expect(answer.json.data).to.include({ type: "aes256-gcm96", exportable: false });
@@ -157,7 +157,7 @@ describe("Transit for Vault's clients", () => {
     expect((await ask("GET", "keys/turning")).json.data.keys).to.have.all.keys("2");
   });
 
-  it("takes key version 0 for the newest one", async () => {
+  it("key version 0 is the newest one", async () => {
     expect(await must("encrypt/plain", { plaintext: message, key_version: 0 })).to.include({ key_version: 1 });
   });
 
@@ -184,7 +184,7 @@ describe("Transit for Vault's clients", () => {
     await mustFail("datakey/other/plain", {}, "Invalid path, must be 'plaintext' or 'wrapped'");
   });
 
-  it("refuses what it does not do, unless the request asks for nothing", async () => {
+  it("unsupported options are refused unless they have their default", async () => {
     const nothing = {
       derived: false,
       convergent_encryption: "false",
@@ -338,7 +338,7 @@ describe("Transit for Vault's clients", () => {
     expect(gone.json.errors).to.deep.equal(["error deleting policy going: could not delete key; not found"]);
   });
 
-  it("has the same keys as the native API: by mount and name, or under the mount secret", async () => {
+  it("transit keys are those of the native API: by mount and name, or under the mount secret", async () => {
     const { ciphertext: made } = await must("encrypt/plain", { plaintext: message });
     const answer = await vault(server(), "POST", "secret/decrypt/transit/plain", { body: { ciphertext: made } });
     expect(answer.json.data).to.deep.equal({ plaintext: message });
