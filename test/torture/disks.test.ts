@@ -50,7 +50,7 @@ describe("a slow disk", function () {
   });
 
   expensively(
-    "that hangs does not keep a server from ending on SIGTERM; a write in progress is whole or absent",
+    "a hanging disk does not keep a server from ending on SIGTERM, and a write in progress is whole or absent",
     async () => {
       const server = await startProcess();
       await mustInit(server);
@@ -74,22 +74,25 @@ describe("a disk over quota (EDQUOT)", function () {
   if (isMissing(whyNoStrace())) return;
 
   for (const call of ["fsync", "/^rename", "/^mkdir"]) {
-    expensively(`in ${call.replace("/^", "")} gets a new secret a 503, and the server recovers`, async () => {
-      const server = await startProcess();
-      await mustInit(server);
-      await mustPut(server, "a/b", "old");
-      const { pid = 0 } = server.child;
-      const { hits } = await withFault(pid, { call, error: "EDQUOT" }, async () => {
-        const added = await change(server, "new/directory", "v");
-        mustRefuse(added, 503, "UNAVAILABLE");
-        mustBeClear(await change(server, "a/b", "new"));
-      });
-      expect(hits).to.be.above(0);
-      expect(await readState(server, "a/b")).to.be.oneOf(["old", "new"]);
-      expect(tempFiles(server)).to.deep.equal([]);
-      await mustPut(server, "a/b", "later");
-      await mustSurviveRestart(server, new Map([["a/b", "later"]]));
-    });
+    expensively(
+      `EDQUOT of ${call.replace("/^", "")} refuses a new secret with 503, and the server recovers`,
+      async () => {
+        const server = await startProcess();
+        await mustInit(server);
+        await mustPut(server, "a/b", "old");
+        const { pid = 0 } = server.child;
+        const { hits } = await withFault(pid, { call, error: "EDQUOT" }, async () => {
+          const added = await change(server, "new/directory", "v");
+          mustRefuse(added, 503, "UNAVAILABLE");
+          mustBeClear(await change(server, "a/b", "new"));
+        });
+        expect(hits).to.be.above(0);
+        expect(await readState(server, "a/b")).to.be.oneOf(["old", "new"]);
+        expect(tempFiles(server)).to.deep.equal([]);
+        await mustPut(server, "a/b", "later");
+        await mustSurviveRestart(server, new Map([["a/b", "later"]]));
+      },
+    );
   }
 });
 

@@ -139,8 +139,8 @@ describe("SIGSTOP across the idle deadline", () => {
   });
 });
 
-describe("values of 1 MiB on 64 connections", () => {
-  expensively("are all stored and returned whole", async function () {
+describe("large values", () => {
+  expensively("values of 1 MiB on 64 connections are all stored and returned whole", async function () {
     this.timeout(180_000);
     const server = await startProcess();
     await mustInit(server);
@@ -151,12 +151,12 @@ describe("values of 1 MiB on 64 connections", () => {
   });
 });
 
-describe("a server that is killed while it derives a key", () => {
+describe("kills while a key is derived", () => {
   for (const [what, path] of [
-    ["unlock", "/v1/unlock"],
-    ["forced init", "/v1/init"],
+    ["an unlock", "/v1/unlock"],
+    ["a forced init", "/v1/init"],
   ] as const) {
-    expensively(`(${what}) starts again with the vault and passphrase it had`, async () => {
+    expensively(`a server killed during ${what} starts again with the vault and passphrase it had`, async () => {
       const server = await startProcess(["--scrypt-log-n", "17"]);
       await mustInit(server);
       await mustPut(server, "a", "v");
@@ -167,14 +167,14 @@ describe("a server that is killed while it derives a key", () => {
       await Promise.all([request, server.ended]);
       const again = await startProcess([], { STRONGROOM_HOME: server.home });
       await mustUnlock(again);
-      if (what === "unlock") await mustGet(again, "a");
+      if (what === "an unlock") await mustGet(again, "a");
     });
   }
 });
 
-describe("a server with too little memory", () => {
+describe("too little memory", () => {
   expensively(
-    "for one large value loses at most its key thread or its process, and no stored secret",
+    "a server with too little memory for a large value loses at most its thread or process, and no secret",
     async function () {
       this.timeout(180_000);
       const server = await startProcess([], {
@@ -198,7 +198,7 @@ describe("a server with too little memory", () => {
   const isPossible = process.getuid?.() === 0 && existsSync(join(groups, "memory.limit_in_bytes"));
   if (isMissing(isPossible ? null : "needs root, and control groups of version 1 that limit memory")) return;
   expensively(
-    "in its control group has every acknowledged secret, even after the kernel has killed it",
+    "a server with too little memory in its control group has every acknowledged secret, also when killed",
     async function () {
       this.timeout(180_000);
       const server = await startProcess();
