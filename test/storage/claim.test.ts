@@ -1,4 +1,5 @@
 /** Finding the server that holds a vault by its pid file. */
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -8,6 +9,22 @@ import { copyTree } from "../../tools/rig/copy-tree.js";
 import { startTestServer } from "../../tools/rig/server.js";
 
 describe("the claim on a vault", () => {
+  it("a server is found with its pid and address while it serves, and not after it has stopped", async () => {
+    const { vaultPath, url, stop } = await startTestServer();
+    expect(await findHolder(vaultPath)).to.deep.equal({ pid: process.pid, url });
+    await stop();
+    expect(await findHolder(vaultPath)).to.equal(null);
+  });
+
+  it("a killed server is not found, though its pid file is still there", async () => {
+    const server = await startTestServer();
+    const entry = ownEntry(server);
+    await server.stop();
+    const { pid } = spawnSync("true");
+    writeFileSync(pidFile(server), JSON.stringify({ ...entry, pid }));
+    expect(await findHolder(server.vaultPath)).to.equal(null);
+  });
+
   it("another process that reuses the pid is not the holder", async () => {
     const server = await startTestServer();
     const entry = earlierEntry(server);
@@ -23,6 +40,15 @@ describe("the claim on a vault", () => {
     copyTree(server.vaultPath, copy);
     expect(await findHolder(server.vaultPath)).to.not.equal(null);
     expect(await findHolder(copy)).to.equal(null);
+  });
+
+  it("a copied home and its original each name their own server", async () => {
+    const server = await startTestServer();
+    const home = join(temporaryDirectory(), "copy");
+    copyTree(server.home, home);
+    const copy = await startTestServer({ home });
+    expect(await findHolder(copy.vaultPath)).to.deep.equal({ pid: process.pid, url: copy.url });
+    expect(await findHolder(server.vaultPath)).to.deep.equal({ pid: process.pid, url: server.url });
   });
 
   it("a holder that does not listen yet has no address", async () => {
