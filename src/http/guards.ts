@@ -114,7 +114,7 @@ export class BearerCheck {
    */
   check(req: Request, res: Response): Promise<void> | void {
     const presented = this.#api.readToken(req);
-    const caller = this.#callerOf(req, presented);
+    const caller = this.#authenticate(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
     const refreshed = presented?.startsWith(prefixes.client) ? this.#tokens.refresh() : undefined;
     if (refreshed === undefined) return this.#admit(req, res, presented, caller);
@@ -125,14 +125,14 @@ export class BearerCheck {
       )
       .then((problem) => {
         this.#lockout.check(req); // others may have failed since
-        const current = this.#callerOf(req, presented);
+        const current = this.#authenticate(req, presented);
         if (problem !== null && current !== "root" && (current === null || !isLock(req)))
           throw unavailableIfDamaged(problem);
         this.#admit(req, res, presented, current);
       });
   }
 
-  #callerOf(req: Request, presented: string | undefined): Caller | null {
+  #authenticate(req: Request, presented: string | undefined): Caller | null {
     try {
       return presented === undefined ? null : this.#credentials.authenticate(presented);
     } catch (error) {

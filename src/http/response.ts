@@ -11,7 +11,7 @@ import { errorStatuses, StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone } from "./body.js";
 import { closeIfUnread, discardBody } from "./connections.js";
-import { type Lines, json as outcomeOf, type Page, type Whole } from "./endpoint.js";
+import { json as jsonOutcome, type Lines, type Page, type Whole } from "./endpoint.js";
 import { isHeadRequest, requestContext } from "./request.js";
 import { sendOwned } from "./sending.js";
 
@@ -219,7 +219,7 @@ export function sendError(req: Request, res: Response, error: unknown, log: Log,
   discardBody(req);
   const requestId = errorStatuses[code] < 500 ? undefined : logFailure(req, refusal, log);
   const { status, body, type } = form(refusal, requestId);
-  sendWhole(res, { ...outcomeOf(body, status), ...(type !== undefined && { type }) });
+  sendWhole(res, { ...jsonOutcome(body, status), ...(type !== undefined && { type }) });
   return status;
 }
 

@@ -29,7 +29,7 @@ async function readAudit(server: TestServer, query = "?limit=1000"): Promise<Pag
 }
 
 /** Returns the records that work has made, without what changes from run to run. */
-async function recordsOf(server: TestServer, work: () => Promise<unknown>): Promise<object[]> {
+async function recordsDuring(server: TestServer, work: () => Promise<unknown>): Promise<object[]> {
   const { seq } = (await readAudit(server, "?limit=1")).head;
   await work();
   const { records } = await readAudit(server, `?after=${seq}&limit=1000`);
@@ -40,12 +40,12 @@ async function recordsOf(server: TestServer, work: () => Promise<unknown>): Prom
   }));
 }
 
-const directoryOf = ({ home }: TestServer) => join(home, "audit");
+const logDirectory = ({ home }: TestServer) => join(home, "audit");
 
 /** The log must be whole, with checkpoints of the vault's key; returns the last record that one covers. */
 async function mustVerify(server: TestServer): Promise<number> {
   await readAudit(server);
-  const verified = await verifyLog(directoryOf(server));
+  const verified = await verifyLog(logDirectory(server));
   const { problems, covered } = await judgeCheckpoints(verified, async (checkpoints) => {
     const body = { checkpoints };
     return mustSucceed(await send(server, { method: "POST", path: "/v1/audit/verify", body }))["verdicts"] as "valid"[];
@@ -66,7 +66,7 @@ describe("the audit log of a server", () => {
   it("records id, kind and label of a key that is created or deleted", async () => {
     let id: unknown;
     const body = { passphrase, label: 'my "laptop"' };
-    const records = await recordsOf(server(), async () => {
+    const records = await recordsDuring(server(), async () => {
       ({ id } = mustSucceed(await send(server(), { method: "POST", path: "/v1/keys", body })));
       mustSucceed(await send(server(), { method: "DELETE", path: `/v1/keys/${String(id)}` }));
       await send(server(), { method: "DELETE", path: "/v1/keys/passphrase" });
@@ -80,7 +80,7 @@ describe("the audit log of a server", () => {
   });
 
   it("writes a checkpoint before a lock, after an unlock, and after a rotation of the master key", async () => {
-    const records = await recordsOf(server(), async () => {
+    const records = await recordsDuring(server(), async () => {
       await mustLock(server());
       await mustUnlock(server());
       mustSucceed(await send(server(), { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } }));
@@ -151,7 +151,7 @@ describe("the audit log of a server", () => {
     await mustPut(server(), "app/a", "a value that must not be seen");
     await send(server(), { ...get("app/a"), token });
     await readAudit(server());
-    const text = [...readLog(directoryOf(server())).values()].join("");
+    const text = [...readLog(logDirectory(server())).values()].join("");
     for (const secret of ["a value that", passphrase, server().token, token, token.slice(4, 40)])
       expect(text).to.not.include(secret);
     expect(text).to.include('"token":"seen"');
@@ -225,13 +225,13 @@ describe("the audit log", () => {
     const server = await startTestServer({ audit: "off" });
     await mustInit(server);
     mustRefuse(await send(server, { path: "/v1/audit" }), 404, "NOT_FOUND");
-    expect(existsSync(directoryOf(server))).to.equal(false);
+    expect(existsSync(logDirectory(server))).to.equal(false);
   });
 
   it("only the owner can read the audit log and its directory", async () => {
     const server = await startTestServer();
     await readAudit(server);
-    const modes = [directoryOf(server), join(directoryOf(server), "audit-000001.jsonl")].map(
+    const modes = [logDirectory(server), join(logDirectory(server), "audit-000001.jsonl")].map(
       (path) => statSync(path).mode,
     );
     expect(modes.map((mode) => mode & 0o777)).to.deep.equal([0o700, 0o600]);

@@ -34,7 +34,7 @@ const endpoints: readonly (readonly [string, string])[] = [
   ["GET", "/"],
 ];
 
-/** One server for a `describe`, and its clock, which ends every lockout and every count before each test. */
+/** Shares a server in a `describe`, and its clock, which ends every lockout and every count before each test. */
 function shareServerWithoutFailures(): { readonly server: () => TestServer; readonly clock: FakeClock } {
   const clock = new FakeClock();
   const server = shareTestServer({ clock, idleTimeoutMs: 0 });
@@ -379,7 +379,7 @@ describe("failed authentication", () => {
   });
 });
 
-/** One of them is refused as soon as ten wrong ones are counted or being judged. */
+/** Resolves once a guess is refused: ten wrong ones are then counted or being checked. */
 async function untilRefused(guesses: readonly Promise<ApiResponse>[]): Promise<void> {
   await Promise.any(guesses.map(async (guess) => expect((await guess).status).to.equal(429)));
 }

@@ -32,7 +32,7 @@ async function mustBatch(server: TestServer, operations: readonly Operation[]): 
   return results as Json[];
 }
 
-async function versionsOf(server: TestServer, path: string): Promise<Json[]> {
+async function listVersions(server: TestServer, path: string): Promise<Json[]> {
   return mustSucceed(await send(server, { path: `/v1/versions/${path}` }))["versions"] as Json[];
 }
 
@@ -57,7 +57,7 @@ for (const [memory, options] of [
       return name;
     }
 
-    async function stateOf(name: string): Promise<unknown[]> {
+    async function readFolder(name: string): Promise<unknown[]> {
       const entries = await mustList(server(), `?prefix=${name}/`);
       return Promise.all(entries.map(({ path }) => mustGet(server(), path)));
     }
@@ -119,7 +119,7 @@ for (const [memory, options] of [
       expect(value).to.equal(body.value);
       expect(changed).to.deep.equal({ ok: true, path, bytes: 7, metadata, version, etag });
       expect([version, created?.["version"], same?.["version"]]).to.deep.equal([3, 1, 2]);
-      expect((await versionsOf(server(), path as string)).map((one) => one["version"])).to.deep.equal([3, 2, 1]);
+      expect((await listVersions(server(), path as string)).map((one) => one["version"])).to.deep.equal([3, 2, 1]);
       expect(created).to.include({ path: `${name}/new`, bytes: 0 });
     });
 
@@ -133,7 +133,7 @@ for (const [memory, options] of [
     it("moves a secret with its value, metadata, times, version and history", async () => {
       const name = await folder();
       const { path: _, etag, ...before } = await mustGet(server(), `${name}/a`);
-      const versions = await versionsOf(server(), `${name}/a`);
+      const versions = await listVersions(server(), `${name}/a`);
       clock.advance(1_000);
       const [moved] = await mustBatch(server(), [{ move: `${name}/a`, to: `${name}/deep/c` }]);
       const { path, etag: newTag, ...after } = await mustGet(server(), `${name}/deep/c`);
@@ -143,7 +143,7 @@ for (const [memory, options] of [
       expect(moved).to.deep.equal({ ok: true, path, bytes: 7, metadata, version, etag: newTag });
       mustRefuse(await send(server(), { path: secretTarget(`${name}/a`) }), 404, "NOT_FOUND");
       const untagged = (all: readonly Json[]) => all.map(({ etag: __, ...rest }) => rest);
-      expect(untagged(await versionsOf(server(), `${name}/deep/c`))).to.deep.equal(untagged(versions));
+      expect(untagged(await listVersions(server(), `${name}/deep/c`))).to.deep.equal(untagged(versions));
       const first = await send(server(), { path: `/v1/versions/${name}/deep/c?version=1` });
       expect(mustSucceed(first)["value"]).to.equal("first a");
     });
@@ -159,20 +159,20 @@ for (const [memory, options] of [
       const state = { version: 1, etag: copied?.["etag"] };
       expect(copy).to.deep.equal({ path: `${name}/c`, value, metadata, createdAt: now, updatedAt: now, ...state });
       expect(copied).to.deep.equal({ ok: true, path: `${name}/c`, bytes: 7, metadata, ...state });
-      expect(await versionsOf(server(), `${name}/c`)).to.have.lengthOf(1);
+      expect(await listVersions(server(), `${name}/c`)).to.have.lengthOf(1);
       expect(await mustGet(server(), `${name}/a`)).to.deep.equal(before);
     });
 
     for (const kind of ["move", "copy"]) {
       it(`a ${kind} replaces a secret at its target with its history, unless ifNoneMatch forbids it`, async () => {
         const name = await folder();
-        const before = await stateOf(name);
+        const before = await readFolder(name);
         const refused = await batch(server(), [{ [kind]: `${name}/a`, to: `${name}/b`, ifNoneMatch: "*" }]);
         mustRefuse(refused, 412, "PRECONDITION_FAILED");
-        expect(await stateOf(name)).to.deep.equal(before);
+        expect(await readFolder(name)).to.deep.equal(before);
         await mustBatch(server(), [{ [kind]: `${name}/a`, to: `${name}/b` }]);
         expect((await mustGet(server(), `${name}/b`))["value"]).to.equal("value a");
-        expect(await versionsOf(server(), `${name}/b`)).to.have.lengthOf(kind === "move" ? 2 : 1);
+        expect(await listVersions(server(), `${name}/b`)).to.have.lengthOf(kind === "move" ? 2 : 1);
       });
     }
 
@@ -186,7 +186,7 @@ for (const [memory, options] of [
         { get: `${name}/b` },
       ]);
       expect(read?.["value"]).to.equal("value a");
-      const values = (await stateOf(name)).map((secret) => (secret as Json)["value"]);
+      const values = (await readFolder(name)).map((secret) => (secret as Json)["value"]);
       expect(values).to.deep.equal(["new", "value b", "value a"]);
     });
 
@@ -223,7 +223,7 @@ for (const [memory, options] of [
     for (const [reason, operation, status, code] of options === uncached ? refusals : []) {
       it(`a batch with ${reason} is refused as a whole, with the operation's index`, async () => {
         const name = await folder();
-        const before = await stateOf(name);
+        const before = await readFolder(name);
         const tag = String((await mustGet(server(), `${name}/b`))["etag"]);
         const answer = await batch(server(), [
           { get: `${name}/a` },
@@ -233,7 +233,7 @@ for (const [memory, options] of [
         ]);
         mustRefuse(answer, status, code);
         expect(answer.json["index"]).to.equal(3);
-        expect(await stateOf(name)).to.deep.equal(before);
+        expect(await readFolder(name)).to.deep.equal(before);
       });
     }
 

@@ -40,11 +40,11 @@ describe("POST /v1/check", () => {
   });
   const ask = (body: object, more: object = {}, at: TestServer = server()) =>
     send(at, { method: "POST", path: "/v1/check", body: { key: key.toString("base64"), ...body }, ...more });
-  const entriesOf = async (body: object) =>
+  const checkedEntries = async (body: object) =>
     new Map((mustSucceed(await ask(body))["entries"] as Entry[]).map((entry) => [entry["path"] as string, entry]));
 
   it("scores texts, and gives equal values the same mark", async () => {
-    const entries = await entriesOf({});
+    const entries = await checkedEntries({});
     expect(entries.get("app/db")).to.include({ bytes: 7, score: 0 });
     expect(entries.get("app/api")).to.include({ bytes: 32, score: 4 });
     expect(entries.get("web/cert")).to.include({ bytes: 104 }).and.not.to.have.property("score");
@@ -54,13 +54,13 @@ describe("POST /v1/check", () => {
   });
 
   it("gives equal values another mark for another key", async () => {
-    const other = await entriesOf({ key: randomBytes(32).toString("base64url") });
-    expect(other.get("app/db")?.["reuse"]).not.to.equal((await entriesOf({})).get("app/db")?.["reuse"]);
+    const other = await checkedEntries({ key: randomBytes(32).toString("base64url") });
+    expect(other.get("app/db")?.["reuse"]).not.to.equal((await checkedEntries({})).get("app/db")?.["reuse"]);
     expect(other.get("app/db")?.["reuse"]).to.equal(other.get("web/db")?.["reuse"]);
   });
 
   it("makes the documented digests for searches and breaches", async () => {
-    const entries = await entriesOf({ parts: everything });
+    const entries = await checkedEntries({ parts: everything });
     const digest = (label: string, bytes: Uint8Array) =>
       createHmac("sha256", key).update(label).update(bytes).digest().subarray(0, 16).toString("base64url");
     const search = (bytes: Uint8Array) => {

@@ -66,7 +66,7 @@ function stored(server: TestServer): Stored {
   return JSON.parse(readFileSync(documentFile(server), "utf8"));
 }
 
-/** One server for a `describe`, with a clock that ends every lockout before each test. */
+/** Shares a server in a `describe`, with a clock that ends every lockout before each test. */
 function shareUnlocked(): { readonly server: () => TestServer; readonly clock: FakeClock } {
   const clock = new FakeClock();
   const server = shareTestServer({ clock, idleTimeoutMs: 0 }, (fresh) => mustInit(fresh));

@@ -33,7 +33,7 @@ describe("conditional requests", () => {
     send(server(), { method: "POST", path: `/v1/versions/${path}`, headers, body: { version } });
   const changeMetadata = (path: string, headers: Headers) =>
     send(server(), { method: "PATCH", path: `/v1/metadata/${path}`, headers, body: { description: "d" } });
-  const tagOf = async (path: string) => String((await mustGet(server(), path))["etag"]);
+  const currentTag = async (path: string) => String((await mustGet(server(), path))["etag"]);
 
   async function stored(): Promise<{ readonly path: string; readonly tag: string }> {
     const path = newPath();
@@ -41,7 +41,7 @@ describe("conditional requests", () => {
   }
 
   async function mustBeUnchanged(path: string, tag: string): Promise<void> {
-    expect(await tagOf(path)).to.equal(tag);
+    expect(await currentTag(path)).to.equal(tag);
   }
 
   it("put, get and list return the same tag, and ETag has it in quotes", async () => {

@@ -41,7 +41,7 @@ describe("pipelined requests", () => {
 
   it("carries out a pipelined PUT and DELETE in their order", async () => {
     for (let round = 0; round < 30; round++) {
-      expect(await statusesOf(server(), put("v") + remove(), 2)).to.deep.equal([200, 200]);
+      expect(await exchangeStatuses(server(), put("v") + remove(), 2)).to.deep.equal([200, 200]);
       expect((await send(server(), { path: "/v1/secrets/a" })).status).to.equal(404);
     }
   });
@@ -69,19 +69,19 @@ describe("pipelined requests", () => {
     await mustPut(server(), "a", "v");
     await mustLock(server());
     const unlock = requestTo(server(), "POST /v1/unlock", JSON.stringify({ passphrase }));
-    expect(await statusesOf(server(), unlock + get(), 2)).to.deep.equal([200, 200]);
+    expect(await exchangeStatuses(server(), unlock + get(), 2)).to.deep.equal([200, 200]);
   });
 
   it("500 requests pipelined on one connection all get their responses", async () => {
     const requests = get() + requestTo(server(), "GET /v1/status").repeat(499);
-    expect(await statusesOf(server(), requests, 500)).to.deep.equal(Array(500).fill(200));
+    expect(await exchangeStatuses(server(), requests, 500)).to.deep.equal(Array(500).fill(200));
   });
 
   it("separates pipelined requests with large chunked bodies that contain empty lines", async () => {
     const body = JSON.stringify({ value: "x".repeat(100_000) }, null, "\r\n\r\n");
     const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
     const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-    expect(await statusesOf(server(), chunked + remove() + chunked + get(), 4)).to.deep.equal(Array(4).fill(200));
+    expect(await exchangeStatuses(server(), chunked + remove() + chunked + get(), 4)).to.deep.equal(Array(4).fill(200));
   });
 });
 
@@ -100,7 +100,7 @@ describe("oversized headers", () => {
 
 describe("input that costs more to parse than to send", () => {
   const server = shareTestServer({}, mustInit);
-  const headOf = (line: string, header: string, token = true) => {
+  const requestHead = (line: string, header: string, token = true) => {
     const authorization = token ? `Authorization: Bearer ${server().token}\r\n` : "";
     return `${line} HTTP/1.1\r\nHost: localhost\r\n${authorization}${header}\r\n\r\n`;
   };
@@ -114,14 +114,14 @@ describe("input that costs more to parse than to send", () => {
   });
 
   it("one empty line before a request is accepted, as old clients send it", async () => {
-    expect(await statusesOf(server(), `\r\n${requestTo(server(), "GET /v1/status")}`, 1)).to.deep.equal([200]);
+    expect(await exchangeStatuses(server(), `\r\n${requestTo(server(), "GET /v1/status")}`, 1)).to.deep.equal([200]);
   });
 
   it("a body of empty lines is parsed in large pieces", async () => {
     const body = `${"\r\n\r\n".repeat(64 * 1024)}{"operations":[]}`;
     const pieces = countedPieces();
-    const batch = headOf("POST /v1/batch", `Content-Length: ${body.length}`) + body;
-    expect(await statusesOf(server(), batch, 1)).to.deep.equal([200]);
+    const batch = requestHead("POST /v1/batch", `Content-Length: ${body.length}`) + body;
+    expect(await exchangeStatuses(server(), batch, 1)).to.deep.equal([200]);
     expect(pieces()).to.be.within(1, 2 * (body.length / 1024));
   });
 
@@ -135,17 +135,17 @@ describe("input that costs more to parse than to send", () => {
       const socket = await opened(server());
       const received = collect(socket);
       const pieces = countedPieces();
-      socket.write(headOf(line, chunked, token));
+      socket.write(requestHead(line, chunked, token));
       await untilContains(received, "\r\n\r\n");
       socket.write(tiny.repeat(20_000));
       await closing(socket);
-      expect(parseHeadOf(received())).to.include({ status, closes: true }, line);
+      expect(parseHead(received())).to.include({ status, closes: true }, line);
       expect(pieces()).to.be.below(200, line);
     }
   });
 
   it("a body in chunks of a few bytes is refused", async () => {
-    const batch = headOf("POST /v1/batch", chunked);
+    const batch = requestHead("POST /v1/batch", chunked);
     const socket = await opened(server());
     const received = collect(socket);
     socket.write(batch + tiny.repeat(100_000));
@@ -154,7 +154,7 @@ describe("input that costs more to parse than to send", () => {
       .to.match(/^HTTP\/1\.1 400 /)
       .and.to.contain("send it in larger ones");
     const few = `${batch}${tiny.repeat(1_000)}11\r\n{"operations":[]}\r\n0\r\n\r\n`;
-    expect(await statusesOf(server(), few, 1)).to.deep.equal([200]);
+    expect(await exchangeStatuses(server(), few, 1)).to.deep.equal([200]);
   });
 });
 
@@ -417,7 +417,7 @@ function countedPieces(): () => number {
   return () => count;
 }
 
-function parseHeadOf(received: string): { status: number; closes: boolean } {
+function parseHead(received: string): { status: number; closes: boolean } {
   return { status: statusesIn(received)[0] ?? 0, closes: /^connection: close\r$/im.test(received) };
 }
 
@@ -430,7 +430,7 @@ async function exchange(server: TestServer, text: string, responses: number): Pr
   return received();
 }
 
-async function statusesOf(server: TestServer, text: string, responses: number): Promise<number[]> {
+async function exchangeStatuses(server: TestServer, text: string, responses: number): Promise<number[]> {
   return statusesIn(await exchange(server, text, responses));
 }
 

@@ -20,9 +20,9 @@ import {
   changing,
   creating,
   deleting,
+  formatOutcome,
   mustCreateKey,
   mustListKeys,
-  outcomeOf,
   unlockWith,
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -162,7 +162,7 @@ describe("keys", () => {
   ];
   for (const [what, request, wanted] of refusals) {
     it(`refuses ${what}: ${wanted}`, async () => {
-      expect(outcomeOf(await send(server(), request))).to.equal(wanted);
+      expect(formatOutcome(await send(server(), request))).to.equal(wanted);
     });
   }
 

@@ -30,33 +30,33 @@ describe("chromium", function () {
   const browser = shared(startBrowser);
 
   it("the review page shows the server at work during a storm, without an error or a finding of axe", async () => {
-    const { page, problems } = await openPage(browser(), await urlOf(server()));
+    const { page, problems } = await openPage(browser(), await reviewUrl(server()));
     await waitForState(page, /^Connected/);
     expect(await page.evaluate("location.hash")).to.equal("");
-    expect(await textOf(page, "#holders")).to.match(/^0\s+keys in the front end\s+1\s+key in the key worker/);
-    expect(await textOf(page, "#slots")).to.contain("scrypt, N = 2^16");
-    expect(await textOf(page, "#tokens")).to.contain("app/\\u{202e}\\u{3164}x");
-    expect(await textOf(page, "#audit-verdict")).to.match(
+    expect(await innerText(page, "#holders")).to.match(/^0\s+keys in the front end\s+1\s+key in the key worker/);
+    expect(await innerText(page, "#slots")).to.contain("scrypt, N = 2^16");
+    expect(await innerText(page, "#tokens")).to.contain("app/\\u{202e}\\u{3164}x");
+    expect(await innerText(page, "#audit-verdict")).to.match(
       /has checked all \d+ records from 1 on\. The chain is unbroken/,
     );
     await stormed(page);
-    expect(await textOf(page, "#storm-result")).to.match(
+    expect(await innerText(page, "#storm-result")).to.match(
       /^16 unlocks took .* s\. \d+ gets beside them, p99: get .* ms, bare/,
     );
-    expect(await textOf(page, "#last-prove")).to.match(/^Not proven yet/);
-    expect(await textOf(page, "#slots")).to.match(/\d{4}, (?:now|\d+ minutes? ago)/);
+    expect(await innerText(page, "#last-prove")).to.match(/^Not proven yet/);
+    expect(await innerText(page, "#slots")).to.match(/\d{4}, (?:now|\d+ minutes? ago)/);
     await page.setViewport({ width: 360, height: 740 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).to.be.at.most(360);
     expect(problems).to.deep.equal([]);
     for (const scheme of ["light", "dark"]) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-      expect(await findingsOfAxe(page), scheme).to.deep.equal([]);
+      expect(await axeFindings(page), scheme).to.deep.equal([]);
     }
     await page.close();
   });
 
   it("the review page takes a code once, and its token ends with the page", async () => {
-    const url = await urlOf(server());
+    const url = await reviewUrl(server());
     const { page, token } = await openPage(browser(), url);
     await waitForState(page, /^Connected/);
     const again = await openPage(browser(), url);
@@ -68,25 +68,25 @@ describe("chromium", function () {
   });
 
   it("the review page locks the vault by keyboard, which ends its token", async () => {
-    const { page, token } = await openPage(browser(), await urlOf(server()));
+    const { page, token } = await openPage(browser(), await reviewUrl(server()));
     await waitForState(page, /^Connected/);
     await page.focus("#lock");
     await page.keyboard.press("Enter");
     await waitForState(page, /^The vault is locked/);
-    expect(await textOf(page, "#holders")).to.match(/^0\s+keys in the front end\s+0\s+keys in the key worker/);
-    expect(await textOf(page, "#vitals")).to.match(/^Figures\s+ended at \d\d:\d\d: locked$/);
+    expect(await innerText(page, "#holders")).to.match(/^0\s+keys in the front end\s+0\s+keys in the key worker/);
+    expect(await innerText(page, "#vitals")).to.match(/^Figures\s+ended at \d\d:\d\d: locked$/);
     expect((await mustStatus(server()))["locked"]).to.equal(true);
     expect(await statusWith(server(), token())).to.equal(401);
     await page.close();
   });
 
   it("the review page drops its figures once another client has locked the vault", async () => {
-    const { page, problems } = await openPage(browser(), await urlOf(server()));
+    const { page, problems } = await openPage(browser(), await reviewUrl(server()));
     await waitForState(page, /^Connected/);
     await send(server(), { method: "POST", path: "/v1/lock" });
     await waitForState(page, /^The vault is locked/);
-    expect(await textOf(page, "#holders")).to.match(/^0\s+keys in the front end\s+0\s+keys in the key worker/);
-    expect(await textOf(page, "#vitals")).to.match(/^Figures\s+ended at \d\d:\d\d: locked$/);
+    expect(await innerText(page, "#holders")).to.match(/^0\s+keys in the front end\s+0\s+keys in the key worker/);
+    expect(await innerText(page, "#vitals")).to.match(/^Figures\s+ended at \d\d:\d\d: locked$/);
     expect(problems).to.deep.equal([]);
     await page.close();
   });
@@ -109,7 +109,7 @@ describe("chromium", function () {
   });
 });
 
-async function urlOf(server: ServerProcess): Promise<string> {
+async function reviewUrl(server: ServerProcess): Promise<string> {
   if ((await mustStatus(server))["locked"] === true) {
     await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } });
   }
@@ -118,11 +118,11 @@ async function urlOf(server: ServerProcess): Promise<string> {
   return stdout.trim();
 }
 
-async function textOf(page: Page, selector: string): Promise<string> {
+async function innerText(page: Page, selector: string): Promise<string> {
   return String(await page.evaluate(`document.querySelector(${JSON.stringify(selector)}).innerText`));
 }
 
-async function findingsOfAxe(page: Page): Promise<unknown> {
+async function axeFindings(page: Page): Promise<unknown> {
   await page.evaluate(axe);
   return page.evaluate(
     "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",

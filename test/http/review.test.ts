@@ -29,7 +29,7 @@ async function startWithPage(): Promise<TestServer & { readonly clock: FakeClock
   return { ...server, clock };
 }
 
-async function codeOf(server: TestServer): Promise<string> {
+async function createCode(server: TestServer): Promise<string> {
   return String(mustSucceed(await send(server, { method: "POST", path: "/v1/review" }))["code"]);
 }
 
@@ -37,8 +37,8 @@ function trade(server: TestServer, code: string): Promise<ApiResponse> {
   return send(server, { method: "POST", path: "/v1/review/token", body: { code }, token: null });
 }
 
-async function tokenOf(server: TestServer): Promise<string> {
-  return String(mustSucceed(await trade(server, await codeOf(server)))["token"]);
+async function createToken(server: TestServer): Promise<string> {
+  return String(mustSucceed(await trade(server, await createCode(server)))["token"]);
 }
 
 /** Resolves with the first line of the figures, and what closes the connection. */
@@ -68,10 +68,10 @@ function statusOfPage({ url, certificate: ca, token }: TestServer): Promise<numb
 describe("review codes", () => {
   it("a review code works once, and not after a minute", async () => {
     const server = await startWithPage();
-    const code = await codeOf(server);
+    const code = await createCode(server);
     mustSucceed(await trade(server, code));
     mustRefuse(await trade(server, code), 401, "UNAUTHORIZED");
-    const late = await codeOf(server);
+    const late = await createCode(server);
     server.clock.advance(60_000);
     mustRefuse(await trade(server, late), 401, "UNAUTHORIZED");
     mustRefuse(await trade(server, "x".repeat(43)), 401, "UNAUTHORIZED");
@@ -85,9 +85,9 @@ describe("review codes", () => {
   ] as const) {
     it(`${what} ends a review code and the token of an open page`, async () => {
       const server = await startWithPage();
-      const token = await tokenOf(server);
+      const token = await createToken(server);
       const { close } = await watch(server, token);
-      const code = await codeOf(server);
+      const code = await createCode(server);
       await end(server);
       mustRefuse(await trade(server, code), 401, "UNAUTHORIZED");
       mustRefuse(await send(server, { path: "/v1/metrics", token }), 401, "UNAUTHORIZED");
@@ -101,11 +101,11 @@ describe("review codes", () => {
     await mustInit(server);
     const pageStatus = () => statusOfPage(server);
     expect(await pageStatus()).to.equal(404);
-    const token = await tokenOf(server);
+    const token = await createToken(server);
     expect(await pageStatus()).to.equal(200);
     (await watch(server, token)).close();
     while ((await pageStatus()) === 200) await new Promise((resolve) => setImmediate(resolve));
-    await codeOf(server);
+    await createCode(server);
     expect(await pageStatus()).to.equal(200);
     clock.advance(60_000);
     expect(await pageStatus()).to.equal(404);
@@ -131,7 +131,7 @@ describe("review codes", () => {
 describe("review tokens", () => {
   it("a review token reads metrics, audit and facts, and no secret", async () => {
     const server = await startWithPage();
-    const token = await tokenOf(server);
+    const token = await createToken(server);
     for (const path of ["/v1/metrics", "/v1/audit", "/v1/review"]) {
       expect((await send(server, { path, token })).status, path).to.equal(200);
     }
@@ -152,8 +152,8 @@ describe("review tokens", () => {
   it("a review token ends with its page, a lock, a newer page, or after 15 minutes", async () => {
     const server = await startWithPage();
     const isDead = async (token: string) => (await send(server, { path: "/v1/metrics", token })).status === 401;
-    const first = await tokenOf(server);
-    const second = await tokenOf(server);
+    const first = await createToken(server);
+    const second = await createToken(server);
     expect([await isDead(first), await isDead(second)]).to.deep.equal([true, false]);
     const { line, close } = await watch(server, second);
     expect(Object.keys(JSON.parse(line))).to.deep.equal([
@@ -162,14 +162,14 @@ describe("review tokens", () => {
     ]);
     close();
     while (!(await isDead(second))) await new Promise((resolve) => setImmediate(resolve));
-    const third = await tokenOf(server);
+    const third = await createToken(server);
     await mustLock(server);
     expect(await isDead(third)).to.equal(true);
     mustSucceed(await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } }));
-    const unopened = await tokenOf(server);
+    const unopened = await createToken(server);
     server.clock.advance(10_000);
     expect(await isDead(unopened)).to.equal(true);
-    const fourth = await tokenOf(server);
+    const fourth = await createToken(server);
     await watch(server, fourth);
     server.clock.advance(15 * 60_000);
     expect(await isDead(fourth)).to.equal(true);
@@ -177,7 +177,7 @@ describe("review tokens", () => {
 
   it("GET /v1/review shows the last result of prove, and nothing that prove does not write", async () => {
     const server = await startWithPage();
-    const token = await tokenOf(server);
+    const token = await createToken(server);
     const last = async () => mustSucceed(await send(server, { path: "/v1/review", token }))["lastProve"];
     expect(await last()).to.equal(null);
     const file = join(server.home, "last-prove.json");
@@ -193,7 +193,7 @@ describe("review tokens", () => {
   it("GET /v1/review shows a check of the audit log that is at most 30 seconds old", async () => {
     const server = await startWithPage();
     for (let i = 0; i < 150; i++) await mustPut(server, `app/${i}`, "value");
-    const token = await tokenOf(server);
+    const token = await createToken(server);
     const { close } = await watch(server, token); // otherwise the token ends within 30 seconds
     const check = async () => mustSucceed(await send(server, { path: "/v1/review", token }))["audit"] as Json;
     const before = await check();
@@ -211,7 +211,7 @@ describe("review tokens", () => {
 
   it("a storm runs 16 unlocks, of which a wrong passphrase is checked once", async () => {
     const server = await startWithPage();
-    const token = await tokenOf(server);
+    const token = await createToken(server);
     const storm = (text: string) =>
       send(server, { method: "POST", path: "/v1/review/storm", token, body: { passphrase: text } });
     expect(mustSucceed(await storm(passphrase))["unlocks"]).to.equal(16);
@@ -278,9 +278,9 @@ describe("the stream", () => {
     const socket = join(temporaryDirectory(), "s");
     const server = await startTestServer({ socket });
     const { token } = server;
-    const requestOf = (path: string) =>
+    const getRequest = (path: string) =>
       `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-    const status = requestOf("/v1/status");
+    const status = getRequest("/v1/status");
     const openWith = (text: string): Socket => {
       const client = connect(socket).pause();
       later(() => void client.destroy());
@@ -288,10 +288,10 @@ describe("the stream", () => {
       return client;
     };
     const fitting = await sentUntilFull(server, () => openWith(status.repeat(3000)));
-    // One of these fills what the kernel holds just behind the beginning of a stream, before its last line.
+    // One of these fills what the kernel holds just after the beginning of a stream, before its last line.
     for (let count = fitting - 4; count <= fitting; count++)
-      openWith(status.repeat(count) + requestOf("/v1/vitals?lines=1").repeat(2));
-    const end = (await linesOf(server, 4)).at(-1);
+      openWith(status.repeat(count) + getRequest("/v1/vitals?lines=1").repeat(2));
+    const end = (await readLines(server, 4)).at(-1);
     expect(end).to.include({ derivationsRunning: 0 });
   });
 });
@@ -302,13 +302,13 @@ async function sentUntilFull(server: TestServer, open: () => unknown): Promise<n
   open();
   for (let before = -1; before !== sent() || before === 0; ) {
     before = sent();
-    await linesOf(server, 1);
+    await readLines(server, 1);
   }
   return sent();
 }
 
 /** Returns the next lines of the stream, one a second. */
-async function linesOf(server: TestServer, count: number): Promise<Json[]> {
+async function readLines(server: TestServer, count: number): Promise<Json[]> {
   const { text } = await send(server, { path: `/v1/vitals?lines=${count}` });
   return text
     .trim()

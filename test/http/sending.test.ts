@@ -20,13 +20,13 @@ const owned: Respond = (res, all, length, pieces, etag) => {
   expect(
     sendOwned(
       res,
-      startOf(() => all, length, etag),
+      responseStart(() => all, length, etag),
       pieces,
     ),
   ).to.equal(true);
 };
 
-function startOf(headers: () => string[], length: number, etag: string | undefined): ResponseStart {
+function responseStart(headers: () => string[], length: number, etag: string | undefined): ResponseStart {
   return { status: 200, headers, type: "text/plain", length, etag };
 }
 
@@ -59,7 +59,7 @@ describe("responses in buffers of our own", () => {
           return all;
         };
         noteSecond();
-        sendOwned(res, startOf(headers, length, etag), pieces);
+        sendOwned(res, responseStart(headers, length, etag), pieces);
         noteSecond();
       };
       await received(respond, ["a secret"], etag);

@@ -17,7 +17,7 @@ import {
   type Send,
   send,
 } from "../../tools/rig/test-client.js";
-import { outcomeOf as outcome } from "../support/key-requests.js";
+import { formatOutcome } from "../support/key-requests.js";
 import { contractRequests } from "../support/request-rig.js";
 import { untilDerivationsWait } from "../support/scrape.js";
 
@@ -71,7 +71,7 @@ describe("lock", () => {
     const unlocks = Array.from({ length: 6 }, () => send(server, unlockRequest));
     await untilDerivationsWait(server);
     await mustLock(server);
-    const statuses = (await Promise.all(unlocks)).map(outcome);
+    const statuses = (await Promise.all(unlocks)).map(formatOutcome);
     expect(statuses).to.include("403 VAULT_LOCKED");
     expect(await isLocked(server)).to.equal(true);
   });
@@ -126,7 +126,7 @@ describe("concurrent lifecycle", () => {
     const server = await startTestServer();
     const bodies = ["one", "two"].map((text) => ({ passphrase: text }));
     const answers = await Promise.all(bodies.map((body) => send(server, { ...forced, body })));
-    expect(answers.map(outcome).sort()).to.deep.equal(["200", "409 ALREADY_EXISTS"]);
+    expect(answers.map(formatOutcome).sort()).to.deep.equal(["200", "409 ALREADY_EXISTS"]);
     const winner = bodies[answers.findIndex(({ status }) => status === 200)];
     await mustLock(server);
     mustSucceed(await send(server, { ...unlockRequest, ...(winner && { body: winner }) }));

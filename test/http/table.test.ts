@@ -29,7 +29,7 @@ const whole = {
 type Member = keyof typeof whole;
 
 /** Returns what the compiler says of each row, a line each. */
-async function errorsOf(rows: readonly Partial<Record<Member, string>>[]): Promise<readonly string[]> {
+async function compileErrors(rows: readonly Partial<Record<Member, string>>[]): Promise<readonly string[]> {
   const directory = temporaryDirectory();
   symlinkSync(resolve("node_modules"), join(directory, "node_modules"));
   const from = (file: string) => JSON.stringify(resolve(`dist/src/http/${file}.js`));
@@ -82,7 +82,7 @@ describe("the table", () => {
       { ...whole, handle: "({ res }) => json({ res })" },
       { ...whole, handle: "() => {}" },
     ];
-    const [none, ...errors] = await errorsOf([...rows, ...kept]);
+    const [none, ...errors] = await compileErrors([...rows, ...kept]);
     expect(none).to.equal("");
     for (const [i, name] of [
       "path",

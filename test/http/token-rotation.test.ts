@@ -17,7 +17,7 @@ import {
   send,
 } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
-import { mustRotate, outcomeOf, rotating, untilRotated } from "../support/key-requests.js";
+import { formatOutcome, mustRotate, rotating, untilRotated } from "../support/key-requests.js";
 
 const forgedValue = "src_forged-by-someone-with-the-old-key_AAAA";
 
@@ -126,7 +126,7 @@ describe("rotations of the master key", () => {
     for (let [k, occurred] = [1, true]; occurred; k++) {
       await mustLock(server);
       faults.failOnce(k, "EIO");
-      expect(outcomeOf(await send(server, rotating()))).to.be.oneOf(["200", "503 UNAVAILABLE"]);
+      expect(formatOutcome(await send(server, rotating()))).to.be.oneOf(["200", "503 UNAVAILABLE"]);
       occurred = faults.repair();
       await mustUnlock(server);
       expect((await get(server, token)).status, `step ${k}`).to.equal(200);

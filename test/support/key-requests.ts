@@ -31,8 +31,8 @@ export async function mustListKeys(server: TestServer): Promise<readonly Readonl
   return keys as readonly Readonly<Record<string, unknown>>[];
 }
 
-/** "200", or the status and code of a refusal. */
-export function outcomeOf({ status, json }: ApiResponse): string {
+/** Returns "200", or the status and code of a refusal. */
+export function formatOutcome({ status, json }: ApiResponse): string {
   return status === 200 ? "200" : `${status} ${String(json["code"])}`;
 }
 

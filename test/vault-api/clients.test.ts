@@ -23,7 +23,7 @@ function installs(command: string, args: readonly string[]): boolean {
   return status === 0;
 }
 
-function environmentOf({ certificateFile, vaultPort, token }: VaultServer): NodeJS.ProcessEnv {
+function clientEnvironment({ certificateFile, vaultPort, token }: VaultServer): NodeJS.ProcessEnv {
   const address = { VAULT_ADDR: `https://localhost:${vaultPort}`, VAULT_TOKEN: token, VAULT_CACERT: certificateFile };
   return { PATH: process.env["PATH"], HOME: temporaryDirectory(), ...address, NODE_EXTRA_CA_CERTS: certificateFile };
 }
@@ -181,7 +181,7 @@ describe("unchanged clients on the port for Vault's clients", () => {
     needs(this, installs("python3", pip), "hvac (STRONGROOM_CLIENTS)");
     const server = await startVaultServer();
     await putNatively(server);
-    const env = { ...environmentOf(server), PYTHONPATH: packages };
+    const env = { ...clientEnvironment(server), PYTHONPATH: packages };
     const { stdout } = await run("python3", ["-c", hvacScript, names, passphrase], { env });
     expect(stdout).to.equal("hvac did all of it\n");
     await mustHaveWritten(server);
@@ -205,7 +205,7 @@ describe("unchanged clients on the port for Vault's clients", () => {
     await putNatively(server);
     const script = join(directory, "clients.cjs");
     writeFileSync(script, nodeVaultScript);
-    const { stdout } = await run(process.execPath, [script, names, passphrase], { env: environmentOf(server) });
+    const { stdout } = await run(process.execPath, [script, names, passphrase], { env: clientEnvironment(server) });
     expect(stdout).to.equal("node-vault did all of it\n");
     await mustHaveWritten(server);
   });

@@ -48,8 +48,8 @@ describe("rights in the KV engine", () => {
   });
   const server = (): VaultServer => withPort(shared());
 
-  /** A token, a child of it, and one of a login with its name and value. */
-  async function tokensOf(can: Scope): Promise<readonly string[]> {
+  /** Creates a token, a child of it, and a token of a login with its name and value. */
+  async function createTokens(can: Scope): Promise<readonly string[]> {
     const name = `only-${can}`;
     const { token } = await mustCreateToken(server(), { name, can: [can], paths: ["in/"] });
     const child = await vault(server(), "POST", "auth/token/create", { token, body: {} });
@@ -72,7 +72,7 @@ describe("rights in the KV engine", () => {
   const ofSecrets: readonly Scope[] = ["list", "get", "put", "delete"];
 
   async function mustAgreeOnAll(can: Scope): Promise<void> {
-    const [own = "", ...derived] = await tokensOf(can);
+    const [own = "", ...derived] = await createTokens(can);
     const paths = ofSecrets.includes(can) ? ["in/x", "in/none", "out/x", "out/none"] : ["in/x"];
     const asked = paths.map((path) => [path, own] as const);
     for (const token of derived) asked.push(...paths.slice(0, 3).map((path) => [path, token] as const));

@@ -38,7 +38,7 @@ async function startNoting(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function textOf({ method, path, body, framing }: Sent): string {
+function requestText({ method, path, body, framing }: Sent): string {
   const head = `${method} ${path} HTTP/1.1\r\nHost: x\r\n`;
   if (framing === "none") return `${head}\r\n`;
   if (framing === "length") return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
@@ -100,7 +100,7 @@ describe("the method LIST before the parser", () => {
         const expected = requests.map(({ method, path, body, framing }) => {
           return `${method === "LIST" ? "LINK" : method} ${path} ${framing === "none" ? "" : body}`;
         });
-        const text = requests.map(textOf).join(between);
+        const text = requests.map(requestText).join(between);
         expect(await exchange(port, text, cuts, requests.length)).to.deep.equal(expected);
       }),
       { numRuns: Number(process.env["STRONGROOM_LIST_FUZZ"] ?? 60) },
@@ -113,7 +113,7 @@ describe("the method LIST before the parser", () => {
       { method: "LIST", path: "/a", body: "", framing: "none" },
       { method: "POST", path: "/b", body, framing: "chunks" },
     ]);
-    const text = requests.map(textOf).join("");
+    const text = requests.map(requestText).join("");
     const cuts = Array.from({ length: Math.min(text.length, 900) }, (_, i) => i + 1);
     const found = await exchange(port, text, cuts, requests.length);
     expect(found).to.deep.equal(
@@ -128,7 +128,7 @@ describe("the method LIST before the parser", () => {
         "malformed",
       ]);
     }
-    const flood = textOf({ method: "POST", path: "/a", body: "\r\n\r\n".repeat(5000), framing: "chunks" });
+    const flood = requestText({ method: "POST", path: "/a", body: "\r\n\r\n".repeat(5000), framing: "chunks" });
     const found = await exchange(port, `${flood}LIST /b HTTP/1.1\r\nHost: x\r\n\r\n`, [], 2);
     expect(found.map((one) => one.slice(0, 9))).to.have.members(["POST /a \r", "malformed"]);
   });

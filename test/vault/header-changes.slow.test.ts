@@ -22,9 +22,9 @@ import {
   changing,
   creating,
   deleting,
+  formatOutcome,
   mustCreateKey,
   mustListKeys,
-  outcomeOf,
   rotating,
   unlockWith,
 } from "../support/key-requests.js";
@@ -48,7 +48,7 @@ async function startFailing(): Promise<Failing> {
 /** Which of the texts open the vault. */
 async function opening(server: TestServer, texts: readonly string[]): Promise<string[]> {
   const outcomes: string[] = [];
-  for (const text of texts) outcomes.push(outcomeOf(await send(server, unlockWith(text))));
+  for (const text of texts) outcomes.push(formatOutcome(await send(server, unlockWith(text))));
   for (const outcome of outcomes) expect(outcome).to.be.oneOf(["200", "401 UNAUTHORIZED"]);
   expect((await mustGet(server, "a"))["value"]).to.equal("kept");
   return texts.filter((_, i) => outcomes[i] === "200");
@@ -85,7 +85,7 @@ describe("changes of the header with a fault at the k-th file operation", functi
       for (let k = 1; k <= mostSteps; k++) {
         faults.failOnce(k, fault);
         const next = `passphrase ${k}`;
-        const outcome = outcomeOf(await send(server, changing(current, next)));
+        const outcome = formatOutcome(await send(server, changing(current, next)));
         occurred.push(faults.repair());
         expect(outcome).to.be.oneOf(["200", "503 UNAVAILABLE"]);
         const left = await opening(server, [current, next]);
@@ -170,7 +170,7 @@ describe("a change of the header with a crash of the key worker before the write
     release();
     const answers = await Promise.all([first, second]);
     await put;
-    expect(answers.map(outcomeOf)).to.include("200");
+    expect(answers.map(formatOutcome)).to.include("200");
     const texts = answers.flatMap(({ status, json }) => (status === 200 ? [String(json["key"])] : []));
     expect(await opening(server, texts)).to.deep.equal(texts);
     await sameAfterRestart(server, passphrase);
@@ -186,7 +186,7 @@ describe("a change of the header with a crash of the key worker before the write
     const rotate = send(server, rotating());
     await derived(3);
     release();
-    const outcomes = (await Promise.all([put, init, unlock, rotate])).map(outcomeOf);
+    const outcomes = (await Promise.all([put, init, unlock, rotate])).map(formatOutcome);
     const current = outcomes[1] === "200" ? another : passphrase;
     await mustUnlock(server, current);
     await mustPut(server, "b", "later");

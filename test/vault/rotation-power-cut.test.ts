@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustUnlock, type Send, send } from "../../tools/rig/test-client.js";
 import { blobFile } from "../support/damage.js";
-import { mustRotate, outcomeOf, untilRotated } from "../support/key-requests.js";
+import { formatOutcome, mustRotate, untilRotated } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { WeakDisk } from "../support/weak-disk.js";
 
@@ -46,7 +46,10 @@ async function mustHoldAllOrNone(home: string): Promise<void> {
   const server = await startTestServer({ home });
   await mustUnlock(server);
   for (const path of paths)
-    expect(outcomeOf(await send(server, { path: `/v1/secrets/${path}` })), path).to.be.oneOf(["200", "404 NOT_FOUND"]);
+    expect(formatOutcome(await send(server, { path: `/v1/secrets/${path}` })), path).to.be.oneOf([
+      "200",
+      "404 NOT_FOUND",
+    ]);
 }
 
 describe("a power cut after a rotation of the master key", () => {

@@ -35,10 +35,10 @@ import { heldFiles } from "../support/held-files.js";
 import {
   changing,
   deleting,
+  formatOutcome,
   mustCreateKey,
   mustListKeys,
   mustRotate,
-  outcomeOf,
   rotating,
   unlockWith,
   untilRotated,
@@ -179,7 +179,7 @@ describe("rotations of the master key", () => {
       [body({ keys: [[key]] }), "400 BAD_REQUEST"],
       [body({ keys: Array(16).fill(key) }), "400 BAD_REQUEST"],
     ];
-    for (const [request, wanted] of rows) expect(outcomeOf(await send(server, request))).to.equal(wanted);
+    for (const [request, wanted] of rows) expect(formatOutcome(await send(server, request))).to.equal(wanted);
     expect(headerText(server.home)).to.equal(before);
     expect(await isRotating(server)).to.equal(false);
   });
@@ -379,7 +379,7 @@ describe("rotations on a failing disk", function () {
     let occurred = true;
     for (let k = 1; occurred; k++) {
       faults.failOnce(k, k % 2 ? "EIO" : "SHORT");
-      const outcome = outcomeOf(await send(server, rotating()));
+      const outcome = formatOutcome(await send(server, rotating()));
       expect(outcome).to.be.oneOf(["200", "503 UNAVAILABLE"]);
       await untilRotated(server, () => clock.advance(60_000));
       occurred = faults.repair();

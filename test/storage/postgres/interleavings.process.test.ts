@@ -24,10 +24,10 @@ import type { Held } from "../../support/fragile-proxy.js";
 import {
   changing,
   creating,
+  formatOutcome,
   mustCreateKey,
   mustListKeys,
   mustRotate,
-  outcomeOf,
   unlockWith,
   untilRotated,
 } from "../../support/key-requests.js";
@@ -203,7 +203,7 @@ describe("unlucky orders of several servers", () => {
     await mustUnlock(first);
     await mustLock(second);
     const change = async () => mustSucceed(await send(first, changing(passphrase, "changed")));
-    expect(refusals).to.include(outcomeOf(await besideChange(second, creating("late", key), "createKey", change)));
+    expect(refusals).to.include(formatOutcome(await besideChange(second, creating("late", key), "createKey", change)));
     mustRefuse(await send(second, unlockWith(passphrase)), 401, "UNAUTHORIZED");
     mustSucceed(await send(second, unlockWith("changed")));
     expect(await mustListKeys(first)).to.have.length(2);
@@ -212,7 +212,7 @@ describe("unlucky orders of several servers", () => {
   it("one of two simultaneous inits on two servers stays, and the other is refused", async () => {
     const [first, second = first] = await startSharedServers(database(), 2);
     const init = { method: "POST", path: "/v1/init", body: { passphrase: "another passphrase" } } as const;
-    expect(refusals).to.include(outcomeOf(await besideChange(second, init, "init", () => mustInit(first))));
+    expect(refusals).to.include(formatOutcome(await besideChange(second, init, "init", () => mustInit(first))));
     mustRefuse(await send(second, init), 409, "ALREADY_EXISTS");
     await mustPut(first, "app/key", "value");
   });
