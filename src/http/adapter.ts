@@ -63,9 +63,9 @@ export class Exchange {
   unless: Tags | null = null;
   query: unknown = null;
   body: Uint8Array | null = null;
-  /** Whether a page was sent, which is no endpoint's. */
+  /** True once a file of the review page was sent, for which there is no endpoint. */
   isPage = false;
-  /** Whether it is activity once it has not been refused: see `requireUnlocked`. */
+  /** True if the request counts as activity unless it is refused: see `requireUnlocked`. */
   touchesAtEnd = false;
 
   constructor(port: Port, req: Request, res: Response) {
@@ -405,7 +405,7 @@ function countPassphrase({ endpoint, port, req }: Exchange, error: unknown): unk
   return new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
 }
 
-/** Whether the body's credential is wrong: a wrong token sets `credential`, and an ended one (`reason`) is no guess. */
+/** Returns true for a wrong credential in the body: a wrong token sets `credential`, and an ended one (`reason`) is no guess. */
 function isWrongCredential(error: unknown): error is VaultError {
   if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") return false;
   return error.credential === undefined && error.reason === undefined;

@@ -28,7 +28,7 @@ class CountedBody {
     this.#req = req;
   }
 
-  /** Whether there is memory for so many bytes, which then count. A body that is alone is always taken. */
+  /** Counts so many bytes and returns true if there is memory for them. A body that is alone is always accepted. */
   fits(length: number): boolean {
     const wanted = length - freeBodyBytes;
     if (wanted <= 0) return true;
@@ -157,10 +157,10 @@ function sharedMemory(length: number): SharedBytes {
   return new Uint8Array(new SharedArrayBuffer(length));
 }
 
-/** Most bytes of a body without a value: far more than a passphrase, keys, a description or paths need. */
+/** Size limit for bodies without a value, in bytes: far above what a passphrase, keys, a description or paths need. */
 const maxFieldsBytes = 64 * 1024;
 
-/** Most bytes of a batch without values: 1,000 paths of the longest kind. */
+/** Size limit for batches without values, in bytes: 1,000 paths of the longest kind. */
 const maxPathsBytes = 2 * 2 ** 20;
 
 /** A secret's value with its metadata. The memory is moved to the key worker. */
@@ -169,7 +169,7 @@ export const value: BodyRule<ArrayBuffer> = {
   limit: ({ maxBodyBytes }) => maxBodyBytes,
 };
 
-/** The same, which the vault may read more than once. */
+/** Like `value`, in memory that the vault may read more than once. */
 export const sharedValue: BodyRule<SharedArrayBuffer> = {
   ...{ called: "value", memory: sharedMemory },
   limit: ({ maxBodyBytes }) => maxBodyBytes,

@@ -22,13 +22,13 @@ type Parse = (bytes: Buffer) => void;
 const pipeline = Symbol("pipeline");
 type Piped = Socket & { [pipeline]?: Pipeline };
 
-/** Without a valid token only a few requests make sense, and what strangers send is held in memory for each connection. */
+/** Memory limit for pending bytes of a connection without a valid token, which needs only a few requests. */
 const maxUnauthenticatedBytes = 4_096;
 
 const headEnd = Buffer.from("\r\n\r\n");
 
 /**
- * Bytes of a body that are parsed at once, whatever is in them. DANGER: cut at each line break, a body of empty lines would
+ * Bytes of a body that are parsed in one call, whatever is in them. DANGER: cut at each line break, a body of empty lines would
  * be a call of the parser for each byte, and keep the event loop busy.
  */
 const bodyPiece = 1_024;
@@ -76,7 +76,7 @@ export function unsentResponses(socket: Piped): readonly ServerResponse[] {
   return socket[pipeline]?.unsent ?? [];
 }
 
-/** Whether a request of this connection has started whose response is not sent yet. */
+/** Returns true while a request of this connection has no complete response yet. */
 export function isResponding(socket: Piped): boolean {
   return socket[pipeline]?.current != null;
 }
@@ -329,7 +329,7 @@ const discardableBytes = 64 * 1024;
 /** Connections for which `Connection: close` was sent. */
 const closing = new WeakSet<Socket>();
 
-/** Whether an earlier request closes the connection: this one must not be carried out (RFC 9112, section 9.6). */
+/** Returns true if an earlier request closes the connection: this one must not be carried out (RFC 9112, section 9.6). */
 export function isAfterClose({ socket }: IncomingMessage): boolean {
   return closing.has(socket);
 }
@@ -337,7 +337,7 @@ export function isAfterClose({ socket }: IncomingMessage): boolean {
 /**
  * Makes a response that is about to be sent the last of its connection, when its request has an unread body that is
  * unauthenticated, or too long to be discarded. The rest of such a body is not parsed: in chunks of one byte, that
- * takes far longer than reading it. Nor is the connection destroyed at once, as Node would do: the kernel would reset it
+ * takes far longer than reading it. Nor is the connection destroyed immediately, as Node would do: the kernel would reset it
  * because of the unread body, and the reset can overtake the response.
  */
 export function closeIfUnread(res: ServerResponse): void {
@@ -378,7 +378,7 @@ export function discardBody(req: IncomingMessage): void {
 export const cleansePlaintext = 0x2;
 
 /**
- * Whether a connection keeps up to 15 bytes from the end of each TLS record until its next record or its end. OpenSSL's AES-GCM
+ * Returns true if a connection keeps up to 15 bytes from the end of each TLS record until its next record or its end. OpenSSL's AES-GCM
  * for processors with AVX-512 leaves the last, incomplete block of plaintext in the cipher's state (OpenSSL 3.1 and later, thus
  * Node 22 and 24). Node cannot clear it, but the end of the connection does.
  */

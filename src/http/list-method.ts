@@ -29,10 +29,10 @@ export class MethodSpelling {
   #bodyPieces = 0;
   #latest: IncomingMessage | null = null;
   #announced = 0;
-  /** Whether the piece ends where a head or a body may end. */
+  /** True if the piece ends where a head or a body may end. */
   #isAtEnd = false;
 
-  /** Whether it knows where the parser is. */
+  /** True while this object knows the position of the parser. */
   get isOn(): boolean {
     return this.#state !== "lost";
   }
@@ -79,7 +79,7 @@ export class MethodSpelling {
     else if (!inBody) this.#beginBody(this.#latest);
   }
 
-  /** Whether the parser is where it should be. */
+  /** Returns true if the parser is at the expected position. */
   #agrees({ complete }: IncomingMessage): boolean {
     return complete || this.#state !== "body" ? this.#isAtEnd : this.#left !== 0;
   }

@@ -211,7 +211,7 @@ export async function drain({ server, connections }: Drainable, graceMs: number)
   clearTimeout(cut);
 }
 
-/** Most connections at once: only the owner can take them. */
+/** Connection limit of the Unix socket, to which only the owner can connect. */
 export const maxLocalConnections = 256;
 
 export function createLocalListener(

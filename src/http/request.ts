@@ -66,12 +66,12 @@ export function requestContext(req: WithContext): RequestContext {
   return req[key];
 }
 
-/** Whether the response must have no body. */
+/** Returns true if the response must have no body. */
 export function isHeadRequest(req: WithContext): boolean {
   return req[key]?.isHead === true;
 }
 
-/** Whether the request has presented a valid token. */
+/** Returns true if the request has presented a valid token. */
 export function isAuthenticatedRequest(req: WithContext): boolean {
   return req[key] !== undefined && req[key].caller !== null;
 }

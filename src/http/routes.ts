@@ -123,7 +123,7 @@ export function parseQuery(query: string, names: readonly string[]): ReadonlyMap
   return found;
 }
 
-/** Whether `parseQuery` would return the parameter, or refuse the query because of it. */
+/** Returns true if `parseQuery` would return the parameter, or refuse the query because of it. */
 export function hasParameter(query: string, wanted: string): boolean {
   return query.split("&").some((pair) => {
     try {

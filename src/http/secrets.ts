@@ -23,7 +23,7 @@ import {
 } from "./endpoint.js";
 import { parseQuery } from "./routes.js";
 
-/** Most bytes of a change of metadata: 16 KiB of custom texts, of which each byte may be escaped, and the other members. */
+/** Size limit for a metadata change, in bytes: 16 KiB of custom texts whose bytes may all be escaped, and the other members. */
 const maxMetadataBytes = 128 * 1024;
 
 // biome-ignore format: what is decided for an endpoint stands in lines that can be compared

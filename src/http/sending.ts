@@ -86,7 +86,7 @@ type Sendings = { readonly open: Set<Sending>; memory: Buffer | null };
 
 const socketSendings = new WeakMap<Socket, Sendings>();
 
-/** With its head, most responses have less. */
+/** Size of the buffer that a connection reuses for its responses, in bytes: with their heads, most are smaller. */
 const smallBytes = 1024;
 
 class Sending {
@@ -143,7 +143,7 @@ class Sending {
     return bytes;
   }
 
-  /** A response that is alone on its connection, as nearly all are, is written where the one before it was. */
+  /** Returns memory for a response: the buffer of the connection for one that is alone there, as nearly all are. */
   #takeMemory(length: number): Buffer {
     const { open, memory } = this.#sendings;
     if (length > smallBytes || open.size > 1) return ownMemory(length);

@@ -65,7 +65,7 @@ export const serverRows = [
 
 type Requirement = "unlocked" | null;
 
-/** With `require=unlocked`, the response's status says whether the vault is ready. */
+/** Returns the status, with 503 if `require=unlocked` is not met. */
 async function showStatus({ service, vault, query }: BasicCall & { readonly query: Requirement }): Promise<Whole> {
   const { version, port, vaultPort, broker, stopSignal } = service;
   const found = await vault.report.status();

@@ -73,7 +73,7 @@ export function namesAfter({ after, limit }: Page, names: readonly string[]): re
   return limit === 0 ? following : following.slice(0, limit);
 }
 
-/** Whether a GET is a LIST: its parameter `list` is true. */
+/** Returns true for the `list` parameter of a GET that is a LIST. */
 export function asksForList(text: string | undefined): boolean {
   return text !== undefined && goFlag(text) === true;
 }

@@ -44,7 +44,7 @@ function splitMountPath(path: string): readonly [mount: string | null, path: str
   return systems.has(mount) ? [null, path] : [mount, `/v1/*${path.slice(end)}`];
 }
 
-/** As Vault, takes PUT for POST, and GET with `list` for LIST. */
+/** Returns POST for PUT, and LIST for GET with `list`, as Vault does. */
 function effectiveMethod(method: string, query: string): string {
   if (method === "PUT") return "POST";
   return method === "GET" && query !== "" && isList(query) ? "LIST" : method;
