@@ -1,5 +1,4 @@
 /** Commands that messages advise, executed as printed for a home that is not the default one. */
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { commands } from "../../src/cli/command-table.js";
@@ -7,7 +6,7 @@ import { createHints } from "../../src/cli/kit/hints.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { shareLocalServer, startLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut } from "../../tools/rig/test-client.js";
-import { must, strongroom } from "./command-rows.js";
+import { strongroom } from "./command-rows.js";
 
 const names = commands.map(({ name }) => name);
 
@@ -89,171 +88,5 @@ describe("a command that a message advises", () => {
     const none = home();
     const { stderr } = await strongroom({}, ["ls", "--home", none]);
     expect(stderr).to.contain(`start it with  strongroom --home '${none}' up`);
-  });
-});
-
-/** Words that begin what a message says of a command. */
-const prose = new Set(
-  (
-    "and as brings copies created does for has holds it lists listens lock names needs opens or over path prints reaches " +
-    "redirect saves says shows stops takes that the them this tries to until where which with without writes"
-  ).split(" "),
-);
-
-/** Returns the commands in the messages of the source, cut where prose goes on; `*` stands for a value. */
-function hintsInSource(): string[] {
-  const root = new URL("../../../src/", import.meta.url);
-  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
-    /^(?!cli\/completion).*\.ts$/.test(name),
-  );
-  const found = files.flatMap((file) => {
-    let text = readFileSync(new URL(file, root), "utf8").replaceAll(/\/\*.*?\*\/|(?<=^|\s)\/\/.*?$/gms, "");
-    for (let before = ""; before !== text; ) {
-      before = text;
-      text = text.replaceAll(/\$\{[^{}]*\}/g, "*");
-    }
-    const hints = text
-      .replaceAll(/["`] \+\n\s*["`]/g, "")
-      .matchAll(/(?<![\w/.@-])strongroom ((?:[^\s"`;,)(\\|<]| (?! ))+)/g);
-    return [...hints].map(([, words = ""]) => words.trim().replace(/[.:]$/, "").split(" "));
-  });
-  const commandsOf = found
-    .filter(([name = ""]) => names.includes(name))
-    .map((words) => {
-      const end = words.findIndex((word, i) => i > 0 && (prose.has(word) || /[.:>]$/.test(word)));
-      return words.slice(0, end === -1 ? undefined : end).join(" ");
-    });
-  return [...new Set(commandsOf)].sort();
-}
-
-/** Calls in place of hints in which a message fills in a value, or leaves it to the reader. */
-const calls: Readonly<Record<string, string>> = {
-  "get * --field *": "get app/json --field user",
-  "get * -o FILE": "get app/key -o /FILE",
-  "get *": "get app/key",
-  "age recipient NAME": "age recipient age/me",
-  "allow --revoke *": "allow --revoke /project",
-  "config set * *": "config set audit all",
-  "history *": "history app/key",
-  "key create -o FILE": "key create -o /KEY",
-  "key rm *": "key rm recovery",
-  "ls *": "ls app",
-  "ls */": "ls app/",
-  "mv -f * *": "mv -f app/moved app/there",
-  "put *": "put app/new",
-  "put PATH": "put app/new",
-  "rm *": "rm app/removed",
-  "rm -r *": "rm -r old",
-  "rm -r */": "rm -r older/",
-  "token revoke *": "token revoke ci",
-  "token rotate NAME": "token rotate app",
-  "token rotate --token-file *": "token rotate --token-file /other.token",
-  "transit show NAME --ssh": "transit show ssh/me --ssh",
-  "trust --bundle roots.pem": "trust --bundle /roots.pem",
-  "use add * HOST --oauth URL --client-id ID": "use add app/key a.example --oauth https://a.example/t --client-id b",
-  "use login *": "use login app/json",
-  "undo *": "undo gone",
-  "undo PATH": "undo gone-too",
-};
-
-/** Exit codes of calls that cannot succeed here; a command alone, without its arguments, stands for what it does. */
-const exits: Readonly<Record<number, readonly string[]>> = {
-  2: [
-    ...[
-      "allow",
-      "audit",
-      "backup",
-      "decrypt",
-      "describe",
-      "encrypt",
-      "get",
-      "migrate",
-      "otp",
-      "put",
-      "restore",
-      "undo",
-    ],
-    ...[
-      "verify",
-      "token create",
-      "transit create",
-      "transit import",
-      "use add",
-      "doctor --store URL",
-      "export --format json",
-    ],
-    ...["put --from-file", "put tls/key --from-file key.pem", "import --prefix app .env"], // there is no such file
-    ...["doctor --open", "init --force", "key create", "key create -o FILE", "unlock", "unlock --shares"], // ask at a terminal
-    ...["key create --keyring", "unlock --keyring", "vault-env", "scan --staged"], // there is no keyring, no port for Vault and no repository
-  ],
-  4: ["approve", "credential aws cloud/aws", "key rm *", "use login *"],
-  5: ["token rotate --token-file *"], // there is no such file
-  7: ["init", "transit create age/me --type x25519"],
-  12: ["doctor", "doctor --fix"], // the tests' scrypt cost is too low for it
-};
-
-/** Hints that are not executed, with the reason; that there are such commands with such flags is checked. */
-const notExecuted: readonly (readonly [hint: RegExp, reason: string])[] = [
-  [/^(?:agent|keyring|mcp|run|ssh-agent)\b/, "runs a program"],
-  [/^(?:serve(?! --help)|up|service)\b/, "starts or installs a server"],
-  [/^(?:browse|credentials|inject|review)\b/, "waits for a terminal, a program or a browser"],
-  [/^(?:audit (?:checkpoint )?[12]|token (?:1|changes))$/, "is the name of a format, not a hint"],
-];
-
-/** Hints after which the others would have no open vault, or no server. */
-const last = [
-  "token rotate",
-  "token rotate --token-file *",
-  "lock",
-  "unlock",
-  "unlock --keyring",
-  "unlock --shares",
-  "shutdown",
-];
-
-describe("the commands that messages of the source advise", () => {
-  const server = shareLocalServer({}, async (started) => {
-    await mustInit(started);
-    const paths = ["app/key", "app/moved", "app/removed", "app/db/password", "old/a", "older/a", "gone", "gone-too"];
-    for (const path of paths) await mustPut(started, path, "value");
-    await mustPut(started, "app/json", '{"user":"u"}');
-    for (const call of [
-      "rm gone gone-too",
-      "token create ci -q",
-      "token create app -q",
-      "transit create age/me --type x25519",
-      "transit create ssh/me --type ed25519",
-    ])
-      await must({ STRONGROOM_HOME: started.home }, call.split(" "));
-  });
-  const hints = hintsInSource();
-  const executed = hints.filter((hint) => !notExecuted.some(([pattern]) => pattern.test(hint)));
-
-  it("act on the home of the call that names them, executed as printed", async () => {
-    const { home } = server();
-    const printed = createHints(["--home", home], names);
-    const directory = temporaryDirectory();
-    expect(executed).to.have.length.above(70);
-    const wrong: string[] = [];
-    for (const hint of [...executed.filter((each) => !last.includes(each)), ...last]) {
-      const [, ...words] = printed(`strongroom ${calls[hint] ?? hint}`).split(" ");
-      const args = words.map((word) => word.replace(/^\/(?!.*\/)/, `${directory}/`));
-      const { code, stderr } = await strongroom({}, args, "a value");
-      const [exit = "0"] = Object.entries(exits).find(([, each]) => each.includes(hint)) ?? [];
-      const isWrong = String(code) !== exit || /no server|unknown|Did you mean/.test(stderr);
-      if (isWrong) wrong.push(`strongroom ${words.join(" ")}: exit ${code}, not ${exit}: ${stderr}`);
-    }
-    expect(wrong).to.deep.equal([]);
-  });
-
-  it("exist with their flags where they are not executed", async () => {
-    for (const hint of hints.filter((each) => !executed.includes(each))) {
-      const [name = "", ...rest] = hint.split(" ");
-      const { stdout } = await strongroom({ STRONGROOM_HOME: temporaryDirectory() }, [name, "--help"]);
-      const known = [...stdout.matchAll(/--?[\w-]+/g)].flat();
-      const own = rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined);
-      for (const flag of own.filter((word) => word.startsWith("-") && word !== "--help"))
-        expect(known, hint).to.include(flag.replace(/\*$/, ""));
-    }
   });
 });
