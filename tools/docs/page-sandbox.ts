@@ -40,6 +40,9 @@ const shownBrokerPort = "13200";
 /** Programs that documents call, and that this machine need not have: here they do nothing. */
 const inert = ["systemctl", "systemd-creds", "loginctl", "psql"];
 
+/** An agent that a script leaves in the background ends with its shell. */
+const endsAgents = "trap '[[ ! -v SSH_AGENT_PID ]] || kill $SSH_AGENT_PID' EXIT";
+
 type Shown = { readonly code: number; readonly output: string };
 
 export type Sandbox = {
@@ -83,7 +86,7 @@ export async function openSandbox(text: string, setup: Setup = {}): Promise<Sand
   const sandbox: Sandbox = {
     async run(script) {
       const here = script.replaceAll(shownPort, String(server.port)).replaceAll(shownBrokerPort, String(brokerPort));
-      const { code, output } = await onTerminal(here, directory, env);
+      const { code, output } = await onTerminal(`${endsAgents}\n${here}`, directory, env);
       return { code, output: asShown(output) };
     },
   };

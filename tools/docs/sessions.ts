@@ -8,6 +8,9 @@ const server =
 const talkingServer = `console.log("the database accepted the password");\n${server}`;
 const dotenv = "API_KEY=k-1234\nDATABASE_URL=postgres://localhost/app\n";
 const template = "password: {{ strongroom://app/db/password }}\n";
+/** A repository with a change, and an editor for its commit's message. */
+const repository = `git init -q && git add .ssh/id_ed25519.pub
+git config user.name me && git config user.email me@example.com && git config core.editor "echo message >"`;
 const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
 
 /** Setup by document; a document without a row needs nothing. */
@@ -17,7 +20,10 @@ const setups: Readonly<Record<string, Setup>> = {
     files: { "server.js": talkingServer, "config.template.yaml": template, ".env": dotenv },
   },
   "docs/broker.md": { stopped: true, secrets: { "ai/anthropic": "sk-1", "work/gitlab": "glpat-1" } },
-  "docs/extras/ssh-agent.md": { prepare: "mkdir .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519" },
+  "docs/extras/ssh-agent.md": {
+    prepare: `mkdir .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519\n${repository}`,
+  },
+  "docs/upgrade.md": { prepare: "mkdir -p .local/share/strongroom" },
   "docs/which.md": { secrets },
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/reference/cli.md": { secrets },

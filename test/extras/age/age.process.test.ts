@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { blocksIn } from "../../../tools/docs/document-files.js";
 import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
@@ -21,8 +22,10 @@ describe("age with age-plugin-strongroom", function () {
   before(async function () {
     needs(this, spawnSync("age", ["--version"]).status === 0, "age");
     await mustInit(server());
-    await must(here(), ["transit", "create", "age/me", "--type", "x25519"]);
-    writeFileSync(file("me.txt"), await must(here(), ["age", "identity", "age/me"]));
+    writeFileSync(file("notes.txt"), "notes\n");
+    const page = blocksIn(readFileSync("docs/extras/age.md", "utf8")).find(({ language }) => language === "sh");
+    const shown = await execute("sh", ["-ec", `cd ${directory}\n${page?.code}`], "");
+    expect(shown, shown.stderr).to.include({ code: 0, stdout: "created the x25519 key age/me\nnotes\nnotes\n" });
     const first = (await must(here(), ["age", "recipient", "age/me"])).trim();
     await must(here(), ["transit", "rotate", "age/me"]);
     recipients = [first, (await must(here(), ["age", "recipient", "age/me"])).trim()];
