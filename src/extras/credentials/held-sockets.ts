@@ -111,9 +111,13 @@ export class HeldSockets {
     this.#notify();
   }
 
+  /** Removes the sockets: what waits there is reset. */
   async end(): Promise<void> {
     for (const socket of this.#sockets.values()) removeOwn(socket);
-    await this.#thread.terminate();
+    const ended = once(this.#thread, "exit");
+    this.#post({ order: "end" });
+    this.#notify();
+    await ended;
   }
 
   #post(order: Order, moved: readonly ArrayBuffer[] = []): void {

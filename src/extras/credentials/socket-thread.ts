@@ -14,10 +14,14 @@ export type ThreadStart = {
   readonly sockets: readonly { readonly name: string; readonly path: string }[];
 };
 
-/** `serve`: accepts and sends the value; the thread wipes it. `look`: accepts what waits, and reports it. */
+/**
+ * `serve`: accepts and sends the value; the thread wipes it. `look`: accepts what waits, and reports it. `end`: resets what
+ * waits and ends the thread. DANGER: a thread that is terminated instead may poll once more, and accept what waits.
+ */
 export type Order =
   | { readonly order: "serve"; readonly name: string; readonly value: Uint8Array<ArrayBuffer> }
   | { readonly order: "look" }
+  | { readonly order: "end" }
   | { readonly order: "close"; readonly name: string };
 
 /** Names of sockets with connections that were accepted without a value. */
@@ -64,6 +68,10 @@ function wipeUnused(value: Uint8Array): void {
 
 function obey(order: Order): void {
   if (order.order === "look") return;
+  if (order.order === "end") {
+    for (const server of servers.values()) server.close();
+    process.exit();
+  }
   if (order.order === "close") {
     servers.get(order.name)?.close();
     for (const socket of held.get(order.name) ?? []) socket.destroy();

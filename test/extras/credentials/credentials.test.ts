@@ -11,7 +11,7 @@ import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { isRoot, needs } from "../../../tools/rig/needs.js";
 import { environment, mainArguments, node } from "../../../tools/rig/process.js";
 import { shareTestServer } from "../../../tools/rig/server.js";
-import { type StringIo, stringIo } from "../../../tools/rig/string-io.js";
+import { type StringIo, type StringIoOptions, stringIo } from "../../../tools/rig/string-io.js";
 import {
   mustCreateToken,
   mustInit,
@@ -39,6 +39,9 @@ async function read(path: string): Promise<Read> {
   return { text: Buffer.concat(chunks).toString("latin1"), error };
 }
 
+/** The command asks for the vault's state each second, and rounds are 200 ms apart. */
+const roundsToStatus = 6;
+
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(20);
 }
@@ -60,8 +63,9 @@ describe("strongroom credentials", function () {
     args: readonly string[],
     directory = join(temporaryDirectory(), "c"),
     more = {},
+    options: StringIoOptions = {},
   ): Promise<Running> {
-    const io = stringIo({ env: environment({ ...here(), ...more }), kill: () => {} });
+    const io = stringIo({ env: environment({ ...here(), ...more }), kill: () => {}, ...options });
     let isEnded = false;
     const running = runCommandLine(["credentials", "--dir", directory, ...args], io).finally(() => {
       isEnded = true;
@@ -184,9 +188,14 @@ describe("strongroom credentials", function () {
     expect(missing.io.exitCode).to.equal(4);
   });
 
-  it("resets connections that wait when it ends, and leaves no socket", async () => {
-    await mustLock(server()); // first: what is accepted in a round of an open vault ends without a reset
-    const { directory, end } = await start(["app/password", "mail/smtp"]);
+  it("resets connections that wait when it ends after an unlocked time, and leaves no socket", async () => {
+    let rounds = 0;
+    const wait = (ms: number, signal?: AbortSignal) => sleep(ms, undefined, { signal }).then(() => void rounds++);
+    const { directory, end } = await start(["app/password", "mail/smtp"], undefined, {}, { sleep: wait });
+    expect((await read(join(directory, "password"))).text).to.equal("s3cret");
+    await mustLock(server());
+    rounds = 0;
+    await until(() => rounds > roundsToStatus); // what is accepted in a round of an open vault ends without a reset
     const waiting = [read(join(directory, "password")), read(join(directory, "smtp"))];
     await sleep(100);
     await end();
