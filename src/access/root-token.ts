@@ -12,7 +12,7 @@ import { isDamagedValue, newTokenValue } from "./token-value.js";
 
 export type Token = {
   readonly text: string;
-  /** Where to find it, for messages. */
+  /** Description of its source, for messages. */
   readonly source: string;
   /** Null: it is in no file. */
   readonly file: string | null;

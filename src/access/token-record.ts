@@ -67,7 +67,7 @@ export type TokenDocument = {
   readonly ended: readonly EndedToken[];
   /** Entries of `tokens` that are not valid records. */
   readonly refused: readonly unknown[];
-  /** By name. */
+  /** Times of the last use by token name. */
   readonly lastUsed: ReadonlyMap<string, number>;
 };
 

@@ -56,7 +56,7 @@ export class TokenLedger {
   readonly #log: Log;
   #state = noTokens;
   readonly #stored: StoredTokens;
-  /** By name. */
+  /** Times of the last use by token name. */
   readonly #lastUsed = new Map<string, number>();
   readonly #genuine: GenuineRecords;
   readonly #inTurn = new Mutex();
@@ -289,7 +289,7 @@ export class TokenLedger {
     this.#credentials.forgetEnded(ended.gone.map(({ digest }) => digest));
     this.#credentials.changeClients(tokens.gone.flatMap(recordDigests), [
       ...tokens.added.flatMap(entriesOfToken),
-      ...ended.added.map(entryOfEnded),
+      ...ended.added.map(({ digest, at, reason }) => ({ digest, owner: null, until: at, ending: reason })),
     ]);
     for (const name of revokedNames(tokens.gone, this.#state)) {
       if (!this.#state.tokens.some((record) => record.name === name)) this.#lastUsed.delete(name);
@@ -577,10 +577,6 @@ function rangesFor(paths: readonly string[]): readonly NameRange[] {
   const ranges = knownRanges.get(paths) ?? scopeRanges(paths);
   knownRanges.set(paths, ranges);
   return ranges;
-}
-
-function entryOfEnded({ digest, at, reason }: EndedToken): ClientEntry {
-  return { digest, owner: null, until: at, ending: reason };
 }
 
 /**

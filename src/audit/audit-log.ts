@@ -106,7 +106,7 @@ export class AuditLog {
     this.#options.writer.checkpoint(reason);
   }
 
-  /** The first lockout has a record at once, the others one for each minute: their number is the attacker's choice. */
+  /** The first lockout gets a record immediately, the others one for each minute: their number is the attacker's choice. */
   lockedOut(credential: Credential, address: string): void {
     const others = this.#lockouts.get(credential);
     if (others !== undefined) {

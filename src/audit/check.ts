@@ -14,7 +14,7 @@ export type AuditVerdict = {
 /** Only `strongroom audit verify` checks all of a longer log: reading it would keep the main thread busy. */
 const mostBytes = 16 * 2 ** 20;
 const mostProblems = 10;
-/** For how long a verdict is returned again, in milliseconds. */
+/** Lifetime of a cached verdict, in milliseconds. */
 const keptMs = 30_000;
 
 /** Returns a check of the log in `directory` that several callers share. `now`: in milliseconds. */

@@ -145,7 +145,7 @@ export type Group = {
   /** Number of its last record. */
   readonly seq: number;
   readonly chain: string;
-  /** Whether it is synced to the disk at once. */
+  /** Whether it is synced to the disk immediately. */
   readonly durable: boolean;
 };
 

@@ -397,9 +397,9 @@ export async function judgeCheckpoints(
   const found = checkpoints.map((checkpoint, i) => ({ ...checkpoint, verdict: verdicts[i] ?? "wrong" }));
   const problems = found.flatMap((checkpoint, i) => {
     const message = problemIn(checkpoint, found.slice(0, i), found.slice(i + 1));
-    return message === null
-      ? []
-      : [checkpointProblem(checkpoint.file, `the checkpoint in record ${checkpoint.seq} ${message}`)];
+    if (message === null) return [];
+    const problem = { file: checkpoint.file, message: `the checkpoint in record ${checkpoint.seq} ${message}` };
+    return [{ code: "checkpoint" as const, ...problem }];
   });
   const covering = found.filter((one, i) => one.verdict === "valid" || isBridged(one, found.slice(i + 1), ["key"]));
   const covered = found.findLast(({ verdict }) => verdict === "valid")?.seq ?? 0;
@@ -452,8 +452,4 @@ function gapsBetween(covering: readonly FoundCheckpoint[], first: number, last: 
     next = Math.max(next, seq + 1);
   }
   return gaps;
-}
-
-function checkpointProblem(file: string, message: string): AuditProblem {
-  return { code: "checkpoint", file, message };
 }

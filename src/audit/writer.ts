@@ -59,7 +59,7 @@ export class AuditWriter {
   readonly #queue = new RecordQueue();
   readonly #signing = new CheckpointSigning();
   #maker: GroupMaker | null = null;
-  /** Where this server continued the log. */
+  /** Position at which this server continued the log. */
   #opened: LogPosition | null = null;
   /** Whether the log that an earlier server left is checked: no checkpoint is made before. */
   #isChecked = false;
@@ -100,7 +100,7 @@ export class AuditWriter {
     return this.#queue.losses;
   }
 
-  /** From now on checkpoints are made; with null, none is. `verify` checks the checkpoints of an earlier server. */
+  /** Starts making checkpoints, or stops with null. `verify` checks the checkpoints of an earlier server. */
   setSigner(signer: Signer | null, verify = this.#verify): void {
     this.#signing.signer = signer;
     this.#verify = verify;
@@ -326,7 +326,7 @@ export class AuditWriter {
     const hint = "requests continue, records wait, and are lost when there are too many: free space on the disk";
     if (!this.#isRetrying) this.#options.log.error({ event: "audit-failing", error, hint });
     this.#isRetrying = true;
-    this.#stopTimer(); // a record that came in between would start a retry at once
+    this.#stopTimer(); // a record that came in between would start a retry immediately
     this.#writeSoon(retryMs);
   }
 

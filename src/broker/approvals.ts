@@ -8,7 +8,7 @@ import type { Program } from "./peer-program.js";
 /** How long a request waits, in milliseconds. */
 const waitMs = 60_000;
 
-/** At most so many of a token and its child tokens wait at once: a program must not fill the memory or the terminal. */
+/** Limit of waiting requests of a token and its child tokens: a program must not fill the memory or the terminal. */
 const mostWaiting = 16;
 
 /** Longest query that is shown, in characters. */
@@ -63,7 +63,7 @@ export class Approvals {
     return [...this.#waiting.values()].flatMap(({ shown }) => shown ?? []);
   }
 
-  /** Resolves to whether the request may continue: at once where it was approved before. */
+  /** Resolves to whether the request may continue, immediately where it was approved before. */
   async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<ApprovalOutcome> {
     const key = [asked.token, asked.path, asked.host, asked.port].join("\n");
     if (this.#isRemembered(key, ask)) return "approved";

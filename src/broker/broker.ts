@@ -50,7 +50,7 @@ export type BrokerDependencies = {
 /** Hosts that a session may reach besides those of its bindings. */
 export type SessionRules = { readonly allowed: readonly string[]; readonly egress: "any" | "listed" };
 
-/** Where the broker listens: a port of loopback, and perhaps the path of a Unix socket. */
+/** Addresses of the broker: a port of loopback, and perhaps the path of a Unix socket. */
 type BrokerPlace = Pick<BrokerStart, "port" | "socket">;
 
 /** Access that a program needs to use the broker. */

@@ -21,7 +21,7 @@ export type BodyLength = number | "chunked" | "until-close";
 
 export type RequestHead = {
   readonly method: string;
-  /** As it was sent: origin form, absolute form, or an authority for CONNECT. */
+  /** Target as it was sent: origin form, absolute form, or an authority for CONNECT. */
   readonly target: string;
   /** Value of the Host header; null where a CONNECT has none. */
   readonly host: string | null;

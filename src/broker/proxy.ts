@@ -38,7 +38,7 @@ const reuseMs = 3_000;
 /** How long a client may take for its handshake, in milliseconds. */
 const handshakeMs = 10_000;
 
-/** Where a request goes with a credential, under which rights, and which of its headers carried the broker's token. */
+/** Destination and rights of a request with a credential, and its headers that carried the broker's token. */
 type BoundRoute = {
   readonly session: Session;
   readonly bound: BoundHost;
@@ -49,7 +49,7 @@ type BoundRoute = {
   readonly clientPort: number | null;
 };
 
-/** Where a request for `http://` goes, without a credential. */
+/** Destination of a request for `http://`, which gets no credential. */
 type PlainRoute = { readonly host: string; readonly port: number; readonly target: string };
 
 type Route = BoundRoute | PlainRoute;
@@ -60,7 +60,7 @@ type Route = BoundRoute | PlainRoute;
  */
 const atSocket = "broker-socket";
 
-/** Where a connection comes from. `only`: fingerprint of the only token that counts there, where it comes through a relay. */
+/** Source of a connection. `only`: fingerprint of the only token that counts there, where it comes through a relay. */
 type Origin = { readonly address: string; readonly only: Buffer | null };
 
 type First = Pick<Origin, "only"> & { readonly raw: Uint8Array; readonly head: RequestHead };

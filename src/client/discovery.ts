@@ -39,7 +39,7 @@ type FoundToken = {
 
 type FoundCertificate = {
   readonly certificate: string;
-  /** Where the certificate was found, for messages. */
+  /** Source of the certificate, for messages. */
   readonly certificateSource: string;
 };
 
@@ -109,7 +109,7 @@ function findHome({ home }: PlaceOptions, environment: Environment): ServerHome 
   return new ServerHome(resolve(home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment))));
 }
 
-/** Where a server would listen that is started with the same environment. With port 0 it would announce its address. */
+/** Returns the address of a server that starts with the same environment. With port 0 it would announce its address. */
 function defaultAddress({ STRONGROOM_PORT: port = "" }: Environment): string {
   const isPort = /^\d{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536;
   return `https://localhost:${isPort ? port : defaultPort}`;

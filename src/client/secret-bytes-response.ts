@@ -65,7 +65,7 @@ function unescaped(escaped: Uint8Array): Bytes {
 
 const letterU = 0x75;
 
-/** By their numbers, the server escapes control characters and no others. `escaped`: after its backslash. */
+/** Returns the code of an escaped character. The server escapes only control characters by number. `escaped`: after its backslash. */
 function meaning(escaped: Uint8Array): number {
   const [letter = 0, , , high = 0, low = 0] = escaped;
   return letter === letterU ? 16 * hexDigit(high) + hexDigit(low) : (shortEscapes.get(letter) ?? letter);

@@ -4,6 +4,7 @@ import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { Random, runSeed } from "../support/random.js";
 import {
+  isSame,
   judge,
   type LogBytes,
   newWriter,
@@ -160,10 +161,6 @@ describe(`the attacker's game with an audit log (${rounds} rounds, seed ${runSee
     expect(await verdictOn(directory)).to.deep.equal({ problems: [], uncovered: [crashed] });
   });
 });
-
-function isSame(log: LogBytes, other: LogBytes): boolean {
-  return log.size === other.size && [...log].every(([file, bytes]) => other.get(file)?.equals(bytes) === true);
-}
 
 function pickEntry<T>(choices: Readonly<Record<string, T>>, random: Random): readonly [name: string, choice: T] {
   const [first, ...others] = Object.entries(choices);

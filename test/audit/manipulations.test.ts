@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { LogHead } from "../../src/audit/format.js";
 import { type AuditProblem, judgeCheckpoints, LogVerifier } from "../../src/audit/verify.js";
 import { Random, runSeed } from "../support/random.js";
-import { judge, type LogBytes, type ParsedGroup, parseLog, rebuilt, sampleLog } from "./sample-log.js";
+import { isSame, judge, type LogBytes, type ParsedGroup, parseLog, rebuilt, sampleLog } from "./sample-log.js";
 
 /** Short in the normal suite; 10,000 in the long form. */
 const manipulations = Number(process.env["STRONGROOM_AUDIT_MANIPULATIONS"] ?? 200);
@@ -194,8 +194,4 @@ function anyFile(log: LogBytes, random: Random): number {
 
 function at(log: LogBytes, file: number): Buffer {
   return log.get(file) ?? Buffer.alloc(0);
-}
-
-function isSame(log: LogBytes, other: LogBytes): boolean {
-  return log.size === other.size && [...log].every(([file, bytes]) => at(other, file).equals(bytes));
 }

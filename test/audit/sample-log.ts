@@ -28,6 +28,10 @@ import { FakeClock } from "../support/manual-clock.js";
 /** By number. */
 export type LogBytes = ReadonlyMap<number, Buffer>;
 
+export function isSame(log: LogBytes, other: LogBytes): boolean {
+  return log.size === other.size && [...log].every(([file, bytes]) => other.get(file)?.equals(bytes) === true);
+}
+
 const keyName = "AAAAAAAAAAAA";
 
 export const sign: Signer = async (text) => ({ key: keyName, mac: computeMac(text) });

@@ -56,10 +56,6 @@ describe("attacks on the broker", () => {
     return { server, bound, other, agent, free };
   });
 
-  function seenBy({ bound, other }: Rig) {
-    return [...bound.seen, ...other.seen];
-  }
-
   function clear({ bound, other }: Rig): void {
     bound.seen.length = 0;
     other.seen.length = 0;
@@ -67,7 +63,8 @@ describe("attacks on the broker", () => {
 
   /** Nothing with the credential has arrived anywhere, and what did arrive went where it was meant to. */
   function mustHaveSent(sent: readonly string[]): void {
-    const found = seenBy(rig());
+    const { bound, other } = rig();
+    const found = [...bound.seen, ...other.seen];
     expect(found.map(({ url }) => url)).to.deep.equal(sent);
     expect(JSON.stringify(found)).not.to.contain(value);
   }

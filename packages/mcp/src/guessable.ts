@@ -33,7 +33,7 @@ function isMixed(length: number, { upper, lower, digits, changes }: Shape): bool
   return length >= 26 && digits > 2 && changes >= (length < 32 ? 0.3 : 0.25);
 }
 
-/** As password managers generate them. An address with a password in it changes less between kinds of characters. */
+/** Returns whether a word looks like one of a password manager. An address with a password in it changes less between kinds of characters. */
 function isRandomWithSymbols(word: string): boolean {
   const { distinct, changes, upper, lower, digits } = textShape(word.slice(-examined));
   const kinds = [upper, lower, digits].filter((count) => count > 1).length;

@@ -30,9 +30,9 @@ type BrowserDependencies = {
   readonly client: StrongroomClient;
   readonly commands: OwnCommands;
   readonly paint: Paint;
-  /** Where the list begins: nothing, or a folder with its slash. */
+  /** Prefix of the listed paths: nothing, or a folder with its slash. */
   readonly prefix: string;
-  /** The first page of the list, which is shown at once. */
+  /** The first page of the list, which is shown immediately. */
   readonly first: SecretList;
   /** The terminal's mode, as `terminalMode` returns it. */
   readonly mode: string;

@@ -13,7 +13,7 @@ export class VaultKeys implements AgentKeys {
   readonly #client: StrongroomClient;
   readonly #approve: ((question: string) => Promise<boolean>) | null;
   readonly #failed: (error: unknown) => void;
-  /** One question at a time: two at once would take each other's answers from the terminal. */
+  /** One question at a time: two concurrent ones would take each other's answers from the terminal. */
   #question: Promise<unknown> = Promise.resolve();
   /** Offered keys by name. */
   #offered = new Map<string, Offered>();
