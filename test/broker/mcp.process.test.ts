@@ -118,7 +118,7 @@ describe("strongroom mcp", function () {
     return isError === true ? `failed: ${text}` : text;
   }
 
-  it("lists its four tools, each with a description and a schema", async () => {
+  it("mcp lists its four tools, each with a description and a schema", async () => {
     const { tools } = await rig().client.listTools();
     expect(tools.map(({ name }) => name)).to.deep.equal(["list", "generate", "request", "run"]);
     for (const { description, inputSchema } of tools) {
@@ -127,7 +127,7 @@ describe("strongroom mcp", function () {
     }
   });
 
-  it("lists the secrets of its scope with their hosts", async () => {
+  it("the tool list returns the secrets of the scope with their hosts", async () => {
     const { secrets } = JSON.parse(await call("list"));
     expect(secrets.map((one: { path: string; host: string }) => [one.path, one.host])).to.deep.equal([
       ["app/basic", "localhost"],
@@ -137,7 +137,7 @@ describe("strongroom mcp", function () {
     expect(JSON.parse(await call("list", { prefix: "other/" })).secrets).to.have.length(0);
   });
 
-  it("generates a new secret in its scope, and replaces none", async () => {
+  it("the tool generate creates a secret in the scope, and replaces none", async () => {
     expect(await call("generate", { path: "app/new", length: 40 })).to.equal("stored app/new, version 1");
     const made = String((await mustGet(rig().server, "app/new"))["value"]);
     expect(made).to.match(/^[A-Za-z0-9]{40}$/);
@@ -146,7 +146,7 @@ describe("strongroom mcp", function () {
     expect(await mustGet(rig().server, "app/new")).to.include({ value: made });
   });
 
-  it("sends requests with the credential, and hides what the host repeats of it", async () => {
+  it("the tool request sends the credential, and hides it in the response", async () => {
     const { upstream } = rig();
     const answer = await call("request", { url: `https://localhost:${upstream.port}/key`, method: "POST", body: "x" });
     expect(answer)
@@ -167,7 +167,7 @@ describe("strongroom mcp", function () {
       .and.not.contain(Buffer.from(`me:${basic}`).toString("base64").replace(/.?=*$/, ""));
   });
 
-  it("shows the same for a right and a wrong guess of a value that can be guessed: nothing", async () => {
+  it("a response to a right guess of a value equals that to a wrong one", async () => {
     const { server, upstream } = rig();
     const at = `https://localhost:${upstream.port}/pin`;
     for (const pin of guessable) {
@@ -183,7 +183,8 @@ describe("strongroom mcp", function () {
         [pin, "another"].map((body) => call("request", { url: at, method: "POST", body })),
       );
       expect(asked[0]).to.match(/^HTTP 200\nThe rest is withheld, whatever it is: the value of app\/pin/);
-      const programs = existsSync("/usr/bin/bwrap") ? ["printf", "false"] : [];
+      const isFirst = pin === guessable[0]; // the tools share the judgement of a value
+      const programs = isFirst && existsSync("/usr/bin/bwrap") ? ["printf", "false"] : [];
       const ran = await Promise.all(programs.map((program) => call("run", { command: [program, pin] })));
       for (const [answers, wanted] of [
         [asked, 1],
@@ -195,7 +196,7 @@ describe("strongroom mcp", function () {
     mustSucceed(await send(server, { method: "DELETE", path: "/v1/secrets/app/pin" }));
   });
 
-  it("says why a request was refused", async () => {
+  it("the tool request says why a request was refused", async () => {
     const { upstream } = rig();
     expect(await call("request", { url: `https://localhost:${upstream.port}/other` })).to.contain(
       "does not allow this path",
@@ -211,7 +212,7 @@ describe("strongroom mcp", function () {
     expect(await call("request", { url, headers: { "X-A": "b\r\nX-C: d" } })).to.match(/^failed: /);
   });
 
-  it("continues with a new session after the revocation of its session", async () => {
+  it("mcp continues with a new session after the revocation of its session", async () => {
     const { server, upstream } = rig();
     const { tokens } = mustSucceed(await send(server, { path: "/v1/tokens" })) as {
       readonly tokens: { name: string }[];
@@ -220,7 +221,7 @@ describe("strongroom mcp", function () {
     expect(await call("request", { url: `https://localhost:${upstream.port}/key` })).to.match(/^HTTP 200\n/);
   });
 
-  it("runs programs in the sandbox, and hides what they print of a credential", async function () {
+  it("the tool run starts programs in the sandbox, and hides credentials in their output", async function () {
     needsSandbox(this);
     const { server, upstream } = rig();
     const script = `curl -sS https://localhost:${upstream.port}/key; cat ${join(server.home, "token")}; env; cat; exit 3`;
@@ -232,7 +233,7 @@ describe("strongroom mcp", function () {
 });
 
 describe("strongroom mcp without its package", () => {
-  it("says how to install it", async () => {
+  it("mcp says how to install its missing package", async () => {
     const { code, stderr } = await run(["mcp"], { PATH: "/usr/bin:/bin" });
     expect({ code, stderr }).to.deep.include({ code: 2 });
     expect(stderr).to.contain("npm pack -w strongroom-mcp");

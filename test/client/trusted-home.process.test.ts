@@ -7,8 +7,9 @@ import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { collect, mainFile, node, run } from "../../tools/rig/process.js";
+import { collect, mainFile, node } from "../../tools/rig/process.js";
 import { startLocalServer, startTestServer, type TestServer } from "../../tools/rig/server.js";
+import { run } from "../support/command-here.js";
 import { needsOtherUser, otherUser } from "../support/needs.js";
 
 function fileWith(text: string): string {
