@@ -104,7 +104,7 @@ describe("the audit log's writer", () => {
   });
 
   for (const fault of faults) {
-    it(`loses nothing when any single step of the disk fails with ${fault}`, async () => {
+    it(`the writer loses nothing when any single step of the disk fails with ${fault}`, async () => {
       for (let k = 1; await survivesFailure(k, fault); k++);
     });
   }
@@ -176,7 +176,7 @@ describe("the audit log's writer", () => {
     for (const bytes of files) expect(bytes.toString().trimEnd().split("\n").at(-2)).to.include('"reason":"file"');
   });
 
-  it("the writer returns the last checkpoint's text for the lock, and writes it once it is signed, whatever the disk does", async () => {
+  it("the last checkpoint's text is returned for the lock, and written once it is signed", async () => {
     const { files, fail, repair } = failingFiles();
     const { writer, directory } = newWriter({ files });
     writer.add(record(0));

@@ -25,7 +25,7 @@ describe("the command line of the broker", () => {
   }
 
   describe("strongroom use", () => {
-    it("adds, lists and removes bindings", async () => {
+    it("use adds, lists and removes bindings", async () => {
       const { server } = rig();
       await mustPut(server, "cli/key", { value });
       const added = await strongroom(
@@ -59,7 +59,7 @@ describe("the command line of the broker", () => {
       });
     });
 
-    it("names the hosts of a secret that is not bound to the given one", async () => {
+    it("use rm names the bound hosts of a secret that is not bound to the given one", async () => {
       await mustPut(rig().server, "cli/two", { value });
       for (const host of ["api.example.com", "example.org"]) await strongroom("use", "add", "cli/two", host);
       const near = await strongroom("use", "rm", "cli/two", "api.example.co");
@@ -73,7 +73,7 @@ describe("the command line of the broker", () => {
       );
     });
 
-    it("binds as each template says, for 20 services and more", async () => {
+    it("use add --template binds for at least 20 services as listed", async () => {
       await mustPut(rig().server, "cli/template", { value });
       const { stdout } = await strongroom("use", "templates", "--json");
       const { templates } = JSON.parse(stdout) as { readonly templates: readonly Record<string, unknown>[] };
@@ -88,7 +88,7 @@ describe("the command line of the broker", () => {
       }
     });
 
-    it("lets a host and flags come before those of a template", async () => {
+    it("a given host and flags override those of a template", async () => {
       await mustPut(rig().server, "cli/own", { value });
       const own = ["git.example.com", "--method", "get", "--ask", "session"];
       expect(await strongroom("use", "add", "cli/own", ...own, "--template", "gitlab")).to.include({
@@ -120,7 +120,7 @@ describe("the command line of the broker", () => {
       ],
     ];
     for (const [flags, shown, binding] of computed) {
-      it(`binds with  ${flags.join(" ")}`, async () => {
+      it(`use add binds with  ${flags.join(" ")}`, async () => {
         await mustPut(rig().server, "cli/computed", { value });
         const added = await strongroom("use", "add", "cli/computed", "api.example.com", ...flags, "--json");
         expect(JSON.parse(added.stdout)).to.deep.include(binding);
@@ -164,13 +164,13 @@ describe("the command line of the broker", () => {
   });
 
   describe("strongroom agent run", () => {
-    it("refuses a session that never ends", async () => {
+    it("agent run refuses a session that never ends", async () => {
       const { code, stderr } = await agent("--ttl", "0", "--", "true");
       expect(stderr).to.match(/--ttl must be a duration with its unit, .*of more than 0 and at most 30d/);
       expect(code).to.equal(2);
     });
 
-    it("gives the program the broker, and no secret and no setting of its own", async () => {
+    it("agent run gives the program the broker, and no secret or setting of the vault", async () => {
       const { upstream } = rig();
       const seen = upstream.seen.length;
       const { code, stdout, stderr } = await agent(
@@ -188,7 +188,7 @@ describe("the command line of the broker", () => {
       expect(upstream.seen[seen]?.headers).to.include({ authorization: `Bearer ${value}` });
     });
 
-    it("leaves out a variable that is not UTF-8, and says so", async function () {
+    it("agent run omits a variable that is not UTF-8, with a warning", async function () {
       needs(this, process.platform === "linux", "Linux");
       const { server } = rig();
       const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, Y: "caf\u00e9 \ufffd" });
@@ -199,7 +199,7 @@ describe("the command line of the broker", () => {
       expect(stderr).to.equal("strongroom: warning: not UTF-8, and so not passed on to the command: X\n");
     });
 
-    it("returns the program's status, and revokes its token at the end", async () => {
+    it("agent run returns the program's status, and revokes its token", async () => {
       const { server } = rig();
       const { code, stdout } = await agent("-q", "--", "sh", "-c", "echo $AGENT_TOKEN; exit 7");
       expect(code).to.equal(7);
@@ -207,7 +207,7 @@ describe("the command line of the broker", () => {
       expect(answer.json).to.include({ code: "UNAUTHORIZED", reason: "revoked" });
     });
 
-    it("returns 127 without a session when the program is not found", async () => {
+    it("agent run returns 127 without a session when the program is not found", async () => {
       const { code, stderr } = await agent("--", "no-such-program");
       expect({ code, stderr }).to.deep.equal({
         code: 127,
@@ -215,7 +215,7 @@ describe("the command line of the broker", () => {
       });
     });
 
-    it("says that no secret is bound to a host, and refuses a URL as host", async () => {
+    it("agent run reports secrets without a bound host, and refuses a URL as host", async () => {
       const { code, stderr } = await strongroom("agent", "run", "--no-sandbox", "--use", "none/", "--", "true");
       expect(stderr).to.contain("--use none/: no secret there is bound to a host: bind one with  strongroom use add");
       expect(code).to.equal(4);
@@ -224,7 +224,7 @@ describe("the command line of the broker", () => {
       expect(refused.stderr).to.contain("--allow-host must be a host name, without scheme or port\n");
     });
 
-    it("works with Python, wget and Perl, which know the proxy and the authority by different variables", async () => {
+    it("agent run works with Python, wget and Perl, which use different variables", async () => {
       const { upstream } = rig();
       const url = `https://localhost:${upstream.port}`;
       const python = `import urllib.request; print(urllib.request.urlopen("${url}/py").read().decode(), end="")`;
@@ -235,7 +235,7 @@ describe("the command line of the broker", () => {
       expect(stdout, stderr).to.equal(`GET /py 0\nPERL_LWP_ENV_PROXY=1\nhas CA\n${wget}`);
     });
 
-    it("adds its authority to what the environment trusts already, for each variable by itself", async () => {
+    it("agent run adds its authority to each variable's trusted certificates", async () => {
       const { server } = rig();
       const directory = temporaryDirectory();
       const ca = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n`;

@@ -44,7 +44,7 @@ function constraints(certificate: string): readonly (readonly string[])[] {
 describe("the certificate authority of a session", function () {
   this.timeout(60_000);
   for (const count of [0, 1, 2, 3, 5, 9, 10, 20, 1_000]) {
-    it(`names ${count} hosts with the shortest lengths`, async () => {
+    it(`the authority names ${count} hosts with the shortest lengths`, async () => {
       const hosts = Array.from({ length: count }, (_, i) => `api-${i}.example.com`);
       const { certificate } = await SessionAuthority.make(hosts, Date.now());
       const [permitted = [], excluded = []] = constraints(certificate);
@@ -74,7 +74,7 @@ describe("the certificate authority of a session", function () {
 
   const nested = ["github.com", "api.github.com", "v3.api.github.com", "a.b.github.com", "notgithub.com"];
 
-  it("signs for a host and for those below it, and for no others below it", async () => {
+  it("the authority signs for its hosts and those below them, and for no others", async () => {
     const authority = await SessionAuthority.make(nested, Date.now());
     for (const host of nested) expect(await acceptedFor(authority, host)).to.equal(`DNS:${host}`);
     const other = await acceptedFor(authority, "b.github.com").catch((error: Error) => error.message);
@@ -99,7 +99,7 @@ describe("the certificate authority of a session", function () {
       return startAgent(server);
     });
 
-    it("names the hosts of several bindings with the shortest lengths", () => {
+    it("the certificate names the hosts of several bindings with the shortest lengths", () => {
       const [permitted] = constraints(agent().certificate);
       expect(permitted).to.include.members(["localhost", "api.github.com", "api.openai.com"]);
     });
@@ -137,7 +137,7 @@ describe("the certificate authority of a session", function () {
       }
     });
 
-    it("names at most 1,000 hosts, and a session that would reach more leaves no token", async () => {
+    it("a session with more than 1,000 hosts is refused and leaves no token", async () => {
       const { server, upstream } = rig();
       for (let at = 0; at < 1_001; at++) {
         const path = `many/${at >> 6}`;

@@ -60,19 +60,19 @@ describe("the broker's head reader", () => {
     ["more than 16 KiB without an end", `GET / HTTP/1.1\r\nX: ${"y".repeat(17 * 1024)}`],
   ];
   for (const [rule, text] of refused) {
-    it(`refuses ${rule}`, () => {
+    it(`a head with ${rule} is refused`, () => {
       expect(read(text)).to.be.a("string").and.not.equal("incomplete");
     });
   }
 
-  it("waits for the end of a head, in pieces of any size", () => {
+  it("the reader waits for the end of a head, in pieces of any size", () => {
     const text = request("Content-Length: 3");
     for (let length = 0; length < text.length; length++)
       expect(headLength(bytes(text.slice(0, length)))).to.equal(null);
     expect(headLength(bytes(`${text}abc`))).to.equal(text.length);
   });
 
-  it("reads what a client asks for", () => {
+  it("the reader returns method, target, host, length, upgrade and close of a head", () => {
     const head = read(
       request("Content-Length: 0", "Connection: keep-alive, Upgrade", "Upgrade: websocket", "Expect: 100-Continue"),
     );
@@ -87,7 +87,7 @@ describe("the broker's head reader", () => {
     });
   });
 
-  it("accepts a CONNECT of HTTP/1.0 without a Host", () => {
+  it("a CONNECT of HTTP/1.0 without a Host is accepted", () => {
     expect(read("CONNECT a.test:443 HTTP/1.0\r\n\r\n")).to.include({ method: "CONNECT", host: null });
   });
 
@@ -100,12 +100,12 @@ describe("the broker's head reader", () => {
     ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n", "GET", "chunked", true],
   ];
   for (const [text, method, body, closes] of responses) {
-    it(`reads the response ${JSON.stringify(text)} to ${method}`, () => {
+    it(`the response ${JSON.stringify(text)} to ${method} is read`, () => {
       expect(readResponseHead(bytes(text), method)).to.include({ body, closes });
     });
   }
 
-  it("agrees with Node's parser on every head that it accepts", async () => {
+  it("Node's parser agrees with every head that the reader accepts", async () => {
     const runs = Number(process.env["STRONGROOM_HEAD_RUNS"] ?? 100);
     const piece = oneof(
       constantFrom(
@@ -201,7 +201,7 @@ describe("the broker's reader of bodies", () => {
       expect(consume(`${body}HTTP/1.1 200 OK`, size, "response")).to.deep.equal(whole);
     });
 
-    it(`drops the trailers of a response, and refuses those of a request, read ${size} bytes at a time`, () => {
+    it(`trailers of a response are dropped, and those of a request refused, read ${size} bytes at a time`, () => {
       const [chunks, trailers] = ["5\r\nhello\r\n0\r\n", "Server-Timing: a;dur=1\r\nSet-Cookie: a=b\r\n\r\n"];
       const body = chunks + trailers;
       const passed = `${chunks}\r\n`;
@@ -220,13 +220,13 @@ describe("the broker's reader of bodies", () => {
     `${"0".repeat(16)}5\r\nhello\r\n0\r\n\r\n`,
   ];
   for (const text of readable) {
-    it(`passes on a response's chunks ${JSON.stringify(text).slice(0, 30)}, which clients read, but not a request's`, () => {
+    it(`chunks ${JSON.stringify(text).slice(0, 30)} pass in a response, and not in a request`, () => {
       expect(consume(text, 7, "response")).to.deep.equal({ taken: text.length, ended: true, passed: text });
       expect(consume(text, 7)).to.be.a("string");
     });
   }
 
-  it("refuses a response's trailers that do not end", () => {
+  it("endless trailers of a response are refused", () => {
     expect(consume(`0\r\n${"X: y\r\n".repeat(20_000)}`, 100, "response")).to.equal("the trailers are too long");
     expect(consume(`0\r\nX: ${"y".repeat(20_000)}`, 100, "response")).to.equal(
       "a line of the chunked body is too long",
@@ -246,7 +246,7 @@ describe("the broker's reader of bodies", () => {
     "\r\n",
   ];
   for (const text of invalid) {
-    it(`refuses the chunks ${JSON.stringify(text)}`, () => {
+    it(`the chunks ${JSON.stringify(text)} are refused`, () => {
       expect(consume(`${text}\r\n`, 1)).to.be.a("string");
     });
   }

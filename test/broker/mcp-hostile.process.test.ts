@@ -153,7 +153,7 @@ describe("strongroom mcp with a hostile client", function () {
   const call = (session: Session, name: unknown, args: unknown) => session.ask("tools/call", { name, arguments: args });
   const tokens = async () => mustSucceed(await send(rig().server, { path: "/v1/tokens" }))["tokens"] as object[];
 
-  it("keeps serving after lines that are no message, or nest deeply", async () => {
+  it("mcp continues after malformed and deeply nested lines", async () => {
     const session = await new Session(rig().server).begin();
     const deep = (id: number, params: string) =>
       `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`;
@@ -174,7 +174,7 @@ describe("strongroom mcp with a hostile client", function () {
     expect(session.shown).not.to.contain(value);
   });
 
-  it("responds to each line that is no valid message with a JSON-RPC error", async () => {
+  it("mcp responds to each invalid message with a JSON-RPC error", async () => {
     const session = await new Session(rig().server).begin();
     for (const [line, id, code] of invalidLines) {
       const { jsonrpc, error, ...rest } = (await session.next(line)) as Message & { readonly jsonrpc: string };
@@ -184,7 +184,7 @@ describe("strongroom mcp with a hostile client", function () {
     expect(await session.next(JSON.stringify(ping("last")))).to.deep.equal({ jsonrpc: "2.0", id: "last", result: {} });
   });
 
-  it("responds to a batch with one list, only in the version of the protocol that has batches", async () => {
+  it("mcp responds to a batch with one list, only in the protocol version with batches", async () => {
     const session = await new Session(rig().server).begin();
     const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 4 } };
     const list = { jsonrpc: "2.0", id: 3, method: "tools/call", params: { name: "list", arguments: {} } };
@@ -214,7 +214,7 @@ describe("strongroom mcp with a hostile client", function () {
     expect(await later.next(JSON.stringify([ping(1)]))).to.deep.include({ jsonrpc: "2.0", id: null });
   });
 
-  it("responds to each call, whatever its name and arguments are, and shows no value", async () => {
+  it("mcp responds to a call with any name and arguments, and shows no value", async () => {
     const session = await new Session(rig().server).begin();
     const url = `https://localhost:${rig().upstream.port}/`;
     const calls: readonly (readonly [unknown, unknown, RegExp])[] = [
@@ -240,7 +240,7 @@ describe("strongroom mcp with a hostile client", function () {
     expect(session.shown).not.to.contain(value);
   });
 
-  it("lists a path with what is not seen in it as JSON escapes", async () => {
+  it("mcp lists invisible characters of a path as JSON escapes", async () => {
     const path = "app/\u{e0041}\u202e\u3164";
     await mustPut(rig().server, path, { value });
     await bind(rig().server, encodeURIComponent(path), { host: "hidden.test" });
@@ -251,7 +251,7 @@ describe("strongroom mcp with a hostile client", function () {
     expect((JSON.parse(text) as { secrets: { path: string }[] }).secrets.map((each) => each.path)).to.contain(path);
   });
 
-  it("hides a value that was replaced while the request ran", async () => {
+  it("mcp hides a value that was replaced while the request ran", async () => {
     const session = await new Session(rig().server).begin();
     const asked = call(session, "request", { url: `https://localhost:${rig().upstream.port}/slow` });
     await rig().arrived();
@@ -267,7 +267,7 @@ describe("strongroom mcp with a hostile client", function () {
     ["reads no more", (session: Session) => void session.child.stdout.destroy()],
     ["sends a line of 11 MiB", (session: Session) => session.write("x".repeat(11 * 2 ** 20))],
   ] as const) {
-    it(`revokes its session's token and ends without a stack trace when the client ${what}`, async () => {
+    it(`mcp revokes its token and ends without a stack trace when the client ${what}`, async () => {
       const before = (await tokens()).length;
       const session = await new Session(rig().server).begin();
       await call(session, "request", { url: `https://localhost:${rig().upstream.port}/` });
@@ -280,7 +280,7 @@ describe("strongroom mcp with a hostile client", function () {
     });
   }
 
-  it("kills a program that ignores its timeout", async function () {
+  it("mcp kills a program that ignores its timeout", async function () {
     needsSandbox(this);
     const session = await new Session(rig().server).begin();
     const command = ["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done"];

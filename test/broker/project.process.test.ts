@@ -94,7 +94,7 @@ describe("project files", function () {
     ['[agent]\nplaceholders = ["a b"]\n', "placeholders"],
   ];
   for (const [text, says] of invalid) {
-    it(`refuses ${JSON.stringify(text)}`, async () => {
+    it(`the project file ${JSON.stringify(text)} is refused`, async () => {
       mustRefuseWith(await newProject(text).here(["allow"]), 2, says);
     });
   }

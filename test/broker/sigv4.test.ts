@@ -80,7 +80,7 @@ describe("AWS signatures", () => {
     "a presigned request": ["s3", "GET /b/k?X-Amz-Algorithm=x&X-Amz-Credential=placeholder&X-Amz-Signature=y&z=1", []],
   };
   for (const [what, [service, line, headers, body = ""]] of Object.entries(signed)) {
-    it(`signs ${what}`, async () => {
+    it(`the broker signs ${what}`, async () => {
       const { upstream } = rig();
       const response = await request(service, line, headers, body);
       expect(response).to.match(/^HTTP\/1\.1 200 .*signed \d+/s);
@@ -90,7 +90,7 @@ describe("AWS signatures", () => {
     });
   }
 
-  it("lets a client wait for 100 Continue before a body that is hashed", async () => {
+  it("a client can wait for 100 Continue before a body that is hashed", async () => {
     const { upstream, agents } = rig();
     const at = `localhost:${upstream.port}`;
     const agent = agents["dynamodb"];
@@ -141,7 +141,7 @@ describe("AWS signatures", () => {
     ],
   };
   for (const [what, [service, headers, body, says]] of Object.entries(refused)) {
-    it(`refuses ${what}`, async () => {
+    it(`the broker refuses to sign ${what}`, async () => {
       const { upstream } = rig();
       const seen = upstream.seen.length;
       const response = await request(service, "PUT /x", headers, body);
@@ -171,7 +171,7 @@ describe("AWS signatures", () => {
     });
   }
 
-  it("shows its binding, which every new version keeps, and which is removed by its host", async () => {
+  it("new versions keep a binding for AWS, which is listed, and removed by its host", async () => {
     const { server } = rig();
     await mustPut(server, "aws/shown", { value: "{}" });
     const sigv4 = { service: "sts", region: "us-east-1" };

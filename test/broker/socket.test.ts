@@ -31,7 +31,7 @@ async function start(options: TestOptions = {}, limits: object = {}) {
 const get = (at: string, target: string) => `GET ${target} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`;
 
 describe("the broker's Unix socket", () => {
-  it("carries requests with their credential, and refuses as the port does", async () => {
+  it("the socket carries requests with their credential, and refuses as the port does", async () => {
     const { server, upstream, agent, at, socket } = await start();
     expect(statSync(socket).mode & 0o777).to.equal(0o600);
     expect(await announcedFiles(server.home), "hidden in sandboxes").to.include(socket);
@@ -48,7 +48,7 @@ describe("the broker's Unix socket", () => {
     expect(await sendRaw(agent, "GET / HTTP/1.1\nHost: x\n\n")).to.match(/^HTTP\/1.1 400 /);
   });
 
-  it("counts wrong tokens apart from the port's and the owner's commands", async () => {
+  it("wrong tokens at the socket lock out neither the port nor the owner's commands", async () => {
     const { server, agent, at } = await start();
     const wrong = `${proxyAuthorization({ ...agent, token: "x".repeat(43) })}\r\n`;
     const connect = `CONNECT ${at} HTTP/1.1\r\nHost: ${at}\r\n${wrong}\r\n`;
@@ -59,7 +59,7 @@ describe("the broker's Unix socket", () => {
     expect((await send(server, { path: "/v1/uses" })).status).to.equal(200);
   });
 
-  it("shares the port's places for connections without a token", async () => {
+  it("the socket and the port share the places for connections without a token", async () => {
     const { agent } = await start({ brokerLimits: { connections: 4 } });
     const { socket: _, ...atPort } = agent;
     const first = connectTo(agent).resume();
@@ -68,7 +68,7 @@ describe("the broker's Unix socket", () => {
     await once(first, "close");
   });
 
-  it("shows an approval without a program, which cannot be seen there", async () => {
+  it("an approval at the socket shows no program", async () => {
     const { server, agent, at } = await start({}, { ask: "request" });
     const asked = sendThrough(agent, at, get(at, "/asked"));
     let found: readonly Json[] = [];

@@ -18,7 +18,7 @@ describe("limits of paths", () => {
   const covers = (pattern: string, target: string) =>
     whyNot(binding({ paths: [pattern] }), { method: "GET", target }) === null;
 
-  it("covers what its patterns say, as regular expressions would read them", () => {
+  it("patterns cover the same paths as their regular expressions", () => {
     const piece = constantFrom("a", "b", "/", "*", "**", "ab", "/a/", "***", "a".repeat(40));
     const toExpression = (pattern: string) =>
       new RegExp(`^${pattern.replace(/\*+/g, (stars) => (stars.length > 1 ? ".*" : "[^/]*"))}$`, "s");
@@ -35,14 +35,14 @@ describe("limits of paths", () => {
     );
   });
 
-  it("judges a long path by patterns that would make a regular expression backtrack", () => {
+  it("a long path is judged by patterns that would make a regular expression backtrack", () => {
     const paths = Array.from({ length: 64 }, (_, i) => `/**${"a*".repeat(120)}b${String.fromCharCode(97 + (i % 26))}`);
     const judge = (target: string) => whyNot(binding({ paths }), { method: "GET", target });
     expect(judge(`/${"a".repeat(4095)}`)).to.contain("does not allow this path");
     expect(judge(`/${"a".repeat(4093)}bz`)).to.equal(null);
   });
 
-  it("refuses a path for which many long patterns would take too long, and decides any path by short ones", () => {
+  it("a path is refused where many long patterns would take too long, and always judged by short ones", () => {
     const many = (pattern: (i: number) => string) => Array.from({ length: 64 }, (_, i) => pattern(i));
     const long = binding({ paths: many((i) => `/*${"a*".repeat(118)}b${i % 8}*z`) });
     const target = `/${"a".repeat(3900)}/b0/b1/b2/b3/b4/b5/b6/b7/z`; // has every part of every pattern
@@ -174,7 +174,7 @@ describe("headers that override a limit", () => {
     });
   }
 
-  it("covers requests with the headers of usual clients", () => {
+  it("a limited binding covers requests with the headers of usual clients", () => {
     const usual = [
       ...[
         "accept",

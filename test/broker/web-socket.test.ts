@@ -150,7 +150,7 @@ describe("WebSockets", () => {
     return frames;
   }
 
-  it("carries frames of all lengths in both directions", async () => {
+  it("a WebSocket carries frames of all lengths in both directions", async () => {
     const frames = await openWebSocket();
     const payloads = [0, 1, 125, 126, 65_535, 65_536, 300_000].map((length) => randomBytes(length));
     for (const payload of payloads) frames.send(binary, payload, randomBytes(4));
@@ -162,7 +162,7 @@ describe("WebSockets", () => {
     frames.socket.destroy();
   });
 
-  it("keeps carrying frames after a lock, while a new one gets 503", async () => {
+  it("a WebSocket continues after a lock, while a new one gets 503", async () => {
     const { server, agent, at, atUpstream } = rig();
     const frames = await openWebSocket();
     await mustLock(server);
@@ -175,7 +175,7 @@ describe("WebSockets", () => {
     frames.socket.destroy();
   });
 
-  it("delivers the last frames of a side that closes at once, and the other side's reply", async () => {
+  it("the last frames before an immediate close arrive, and the other side's reply", async () => {
     const frames = await openWebSocket();
     frames.send(binary, Buffer.alloc(200_000, "x"), randomBytes(4));
     frames.send(close, Buffer.from([3, 232]), randomBytes(4));

@@ -122,7 +122,7 @@ describe("the client's changes", () => {
     await mustFail(client().put("missing", "v", { ifMatch: "*" }), "PRECONDITION_FAILED");
   });
 
-  it("puts of many writers at once keep what each other has set", async () => {
+  it("concurrent puts of many writers keep what each other has set", async () => {
     const path = "shared";
     await client().put(path, "0", { type: "other", description: "none" });
     const types = ["password", "api-key", "certificate", "oauth-token"] as const;

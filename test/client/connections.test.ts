@@ -36,7 +36,7 @@ describe("the client library's errors", () => {
     await mustFail(clientOf(server()).put("a//b", "v"), "BAD_REQUEST", /./);
   });
 
-  it("rejects what cannot be sent before it sends anything", async () => {
+  it("paths and values that cannot be encoded are rejected before a request", async () => {
     await mustFail(clientOf(server()).get(""), "BAD_REQUEST", /path is empty/);
     const client = clientOf(server());
     const works = [
@@ -133,7 +133,7 @@ describe("the client library's errors", () => {
 describe("the client library's trust", () => {
   const server = shareTestServer();
 
-  it("refuses a server with another certificate, and sends it nothing", async () => {
+  it("a server with another certificate is refused, and receives nothing", async () => {
     const other = await startTestServer({ home: emptyHome() });
     const { url } = await startProxy(other);
     const error = await mustFail(
@@ -145,7 +145,7 @@ describe("the client library's trust", () => {
     expect(other.logged()).not.to.contain('"request"');
   });
 
-  it("refuses another server's certificate also with NODE_TLS_REJECT_UNAUTHORIZED=0, and warns", async () => {
+  it("NODE_TLS_REJECT_UNAUTHORIZED=0 does not make the client accept another certificate", async () => {
     const other = await startTestServer({ home: emptyHome() });
     const { url } = await startProxy(other);
     const warnings: string[] = [];
@@ -163,24 +163,24 @@ describe("the client library's trust", () => {
     expect(warnings.join("\n")).to.match(/StrongroomWarning: NODE_TLS_REJECT_UNAUTHORIZED=0 .*unset it/);
   });
 
-  it("refuses the right certificate under a name that it lacks", async function () {
+  it("the right certificate under another name is refused", async function () {
     needs(this, process.platform === "linux", "Linux");
     const { port } = await startProxy(server(), "127.0.0.9");
     const client = clientOf(server(), { address: `https://127.0.0.9:${port}` });
     await mustFail(client.status(), "UNTRUSTED_CERTIFICATE", /not for that name/);
   });
 
-  it("refuses an expired certificate", async () => {
+  it("an expired certificate is refused", async () => {
     const old = await startTestServer({ clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")) });
     await mustFail(clientOf(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
   });
 
-  it("refuses a certificate that is not valid yet, and names the clock", async () => {
+  it("a certificate that is not valid yet is refused, with a hint at the clock", async () => {
     const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
     await mustFail(clientOf(early).status(), "UNTRUSTED_CERTIFICATE", /not valid yet: correct this machine's clock/);
   });
 
-  it("trusts only the given certificate of two from one authority", async () => {
+  it("the client trusts only the given one of two certificates from one authority", async () => {
     const authority = await generate([{ name: "commonName", value: "authority" }], {
       keyType: "ec",
       algorithm: "sha256",
@@ -206,14 +206,14 @@ describe("the client library's trust", () => {
     await mustFail(clientOf(two, { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /is not the one in/);
   });
 
-  it("names a file that holds no certificate", async () => {
+  it("a file without a certificate is named in the error", async () => {
     const certificateFile = join(temporaryDirectory(), "cert.pem");
     await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /ENOENT/);
     writeFileSync(certificateFile, "none");
     await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /no certificate in PEM/);
   });
 
-  it("finds the server again after it was replaced", async () => {
+  it("the client finds a replaced server again", async () => {
     const first = await startTestServer();
     const client = clientOf(first);
     await client.status();

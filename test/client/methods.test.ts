@@ -215,7 +215,7 @@ describe("the client library", () => {
     expect(failed).to.include({ name: "StrongroomError", code: "BAD_REQUEST" });
   });
 
-  it("documents every method with its errors and an example, an operation with all of its own codes", () => {
+  it("every method is documented with its errors and an example, an operation with all of its codes", () => {
     const source = readFileSync("src/client/client.ts", "utf8");
     for (const method of ["constructor", ...clientMethods()]) {
       const found = new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\n {2}(?:async )?\\*?${method}\\(`).exec(source);
@@ -344,7 +344,7 @@ describe("the client library", () => {
     expect(next).to.equal("after/b");
   });
 
-  it("closes with the method of await using", async () => {
+  it("await using closes the client", async () => {
     const client = clientOf(server());
     await client.status();
     await client[Symbol.asyncDispose]();

@@ -50,8 +50,8 @@ async function startAws(service: string, right?: string) {
   return { server, url: `https://localhost:${upstream.port}` };
 }
 
-describe("an access key of AWS at the broker, as another program signs", () => {
-  it("gives curl --aws-sigv4 a right signature in place of its own", async function () {
+describe("AWS signatures of the broker", () => {
+  it("curl --aws-sigv4 gets a right signature in place of its own", async function () {
     needs(this, has("curl", "--aws-sigv4", "aws:amz", "--version"), "curl 7.75 or later");
     const { server, url } = await startAws("s3");
     const curl = ["curl", "-sS", "--aws-sigv4", "aws:amz:eu-central-1:s3", "--user", "placeholder:placeholder"];
@@ -69,7 +69,7 @@ describe("an access key of AWS at the broker, as another program signs", () => {
     ["dynamodb", '{"TableNames":["t"]}', 'assert client.list_tables()["TableNames"] == ["t"]'],
   ];
   for (const [service, right, call] of calls) {
-    it(`gives botocore a right signature for  ${call}`, async function () {
+    it(`botocore gets a right signature for  ${call}`, async function () {
       needs(this, has("python3", "-c", "import botocore"), "botocore");
       const { server, url } = await startAws(service, right);
       const program = `
@@ -109,8 +109,8 @@ async function startGithub(host: string, serve: Serve, credential: string, bindi
   return { server, upstream, at };
 }
 
-describe("an app of GitHub at the broker, for which jose has verified the JWT", () => {
-  it("lets git clone", async function () {
+describe("GitHub apps at the broker", () => {
+  it("git clones with the token of a GitHub app", async function () {
     needs(this, has("git", "--version"), "git");
     const repository = join(temporaryDirectory(), "r.git");
     const git = (...args: readonly string[]) => execFileSync("git", args, { env: environment({}), stdio: "pipe" });
@@ -133,7 +133,7 @@ describe("an app of GitHub at the broker, for which jose has verified the JWT", 
     expect(git("-C", clone, "rev-parse", "HEAD").toString().trim()).to.equal(commit);
   });
 
-  it("lets gh read, write and query, with one exchange for all", async function () {
+  it("gh reads, writes and queries with one exchange of a GitHub app", async function () {
     needs(this, has("gh", "--version"), "gh");
     const name = hostname().toLowerCase(); // Go uses no proxy for localhost
     const { address = "" } = await lookup(name, { family: 4 }).catch(() => ({ address: "" }));
@@ -239,7 +239,7 @@ async function startProvider(context: Mocha.Context, paths: readonly string[]) {
   return { server, upstream, at, origin };
 }
 
-describe("a login and refreshes at oidc-provider, which rotates refresh tokens", () => {
+describe("logins at oidc-provider", () => {
   const { ca } = globalAgent.options;
   let rig: Awaited<ReturnType<typeof startProvider>>;
   before(async function () {
@@ -286,7 +286,7 @@ describe("a login and refreshes at oidc-provider, which rotates refresh tokens",
       .and.not.equal(first.refreshToken);
   }
 
-  it("stores the refresh token of a login by authorization code, and refreshes once for 50 requests", async () => {
+  it("a login by authorization code stores a refresh token, which is refreshed once for 50 requests", async () => {
     const { found, mustEnd } = await logIn(["oidc/code"], /https:\/\/\S+/);
     const browser = new Browser(rig.origin);
     const page = await browser.fill(await browser.open(found[0]), { login: "me", password: "any" });
@@ -296,7 +296,7 @@ describe("a login and refreshes at oidc-provider, which rotates refresh tokens",
     await mustRefreshOnce("oidc/code");
   });
 
-  it("stores the refresh token of a login by device code, and refreshes once for 50 requests", async () => {
+  it("a login by device code stores a refresh token, which is refreshed once for 50 requests", async () => {
     const before = questions();
     const shown = /(https:\/\/\S+)\s+and enter the code:\s+(\S+)/;
     const { found, mustEnd } = await logIn(["oidc/device", "--device"], shown);

@@ -50,7 +50,7 @@ describe("bao", () => {
     return env;
   }
 
-  it(`prints the same for ${baoCommands.length} commands as with OpenBao's own server`, async () => {
+  it(`bao prints the same for ${baoCommands.length} commands as with OpenBao's server`, async () => {
     const [ours, theirs] = [clientEnvironment(server()), await reference()];
     await mustRun("bao", ["secrets", "enable", "transit"], ours);
     for (const command of baoCommands) {
@@ -70,7 +70,7 @@ describe("sops", () => {
     needs(this, has("sops", "--version"), "sops");
   });
 
-  it("encrypts, decrypts and rotates a file with a transit key", async () => {
+  it("sops encrypts, decrypts and rotates a file with a transit key", async () => {
     await mustMakeKey(server(), "sops");
     const env = clientEnvironment(server());
     const directory = temporaryDirectory();
@@ -98,14 +98,14 @@ describe("Go", () => {
     needs(this, has("sh", "-c", "command -v go-clients"), "go-clients");
   });
 
-  it("encrypts and decrypts with the Go CDK", async () => {
+  it("the Go CDK encrypts and decrypts", async () => {
     await mustMakeKey(server(), "cdk");
     await mustRun("go-clients", ["gocdk", "cdk"], clientEnvironment(server()));
   });
 
   // Not RSA: it signs by PKCS #1 and lets the server verify by PSS, which also fails with OpenBao's own server.
   for (const type of ["ecdsa-p256", "ed25519"]) {
-    it(`signs and verifies with sigstore's hashivault and a key of type ${type}, as cosign does`, async () => {
+    it(`sigstore's hashivault signs and verifies with a key of type ${type}`, async () => {
       await mustMakeKey(server(), type, { type });
       await mustRun("go-clients", ["sigstore", type], clientEnvironment(server()));
     });
@@ -142,7 +142,7 @@ describe("cosign", () => {
     return ["sign-blob", ...options, "--key", `hashivault://${key}`, "blob"];
   };
 
-  it("makes a key, signs a file, verifies it by the server and by the public key", async () => {
+  it("cosign makes a key, signs a file, and verifies it by the server and by the public key", async () => {
     const { directory, env, publicKey, verify } = await prepare("release");
     expect(await mustRun("cosign", ["public-key", "--key", "hashivault://release"], env)).to.equal(publicKey);
     await mustRun("cosign", sign("release"), env, directory);
@@ -156,7 +156,7 @@ describe("cosign", () => {
     }
   });
 
-  it("verifies a signature of an earlier version of the key", async () => {
+  it("cosign verifies a signature of an earlier version of the key", async () => {
     const { directory, env, verify } = await prepare("rotated");
     await mustRun("cosign", sign("rotated"), env, directory);
     expect((await vault(server(), "POST", "transit/keys/rotated/rotate")).status).to.equal(200);
@@ -164,7 +164,7 @@ describe("cosign", () => {
     expect(ran.status, ran.stderr).to.equal(0);
   });
 
-  it("signs with a token that can only sign, which cannot make a key", async () => {
+  it("cosign signs with a token that can only sign, which makes no key", async () => {
     const { directory, env } = await prepare("limited");
     const { token } = await mustCreateToken(server(), { name: "signer", can: ["sign"], paths: ["transit/limited"] });
     const signer = { ...env, VAULT_TOKEN: token };
@@ -187,7 +187,7 @@ describe("Ansible", () => {
     );
   });
 
-  it("looks up and writes secrets with community.hashi_vault", async () => {
+  it("Ansible looks up and writes secrets with community.hashi_vault", async () => {
     const env: NodeJS.ProcessEnv = {
       ...clientEnvironment(server()),
       ANSIBLE_HASHI_VAULT_CA_CERT: server().certificateFile,
@@ -210,7 +210,7 @@ describe("Ansible", () => {
     expect((await vault(server(), "GET", "secret/data/app/new")).json.data.data).to.deep.equal({ a: "1" });
   });
 
-  it("makes a token and logs in with AppRole", async () => {
+  it("Ansible makes a token and logs in with AppRole", async () => {
     const env: NodeJS.ProcessEnv = {
       ...clientEnvironment(server()),
       ANSIBLE_HASHI_VAULT_CA_CERT: server().certificateFile,
@@ -236,7 +236,7 @@ describe("hvac's integration tests", () => {
   /** Features that Strongroom does not have, by the names of the tests: settings of a mount, backups of one key, removal of versions. */
   const expected = [/^test_configure_and_read_configuration/, /^test_(?:backup|restore)_key/, /^test_trim_key/];
 
-  it("pass for KV v2 and transit, but for what there is not here", async () => {
+  it("hvac passes its own tests of KV v2 and transit, but for unsupported features", async () => {
     const directory = temporaryDirectory();
     mkdirSync(join(source ?? "", "tests", "config_files", "generated"), { recursive: true });
     const plugin = join(process.cwd(), "test", "clients", "hvac");

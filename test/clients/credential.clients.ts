@@ -119,19 +119,19 @@ ${recipe(page, "yaml")}`;
     return makeClient(server(), readOnly("k8s/me"), { ".kube/config": config, ".kube/ca.pem": upstream().certificate });
   };
 
-  it("sends a token from the vault", async () => {
+  it("kubectl sends a token from the vault", async () => {
     const made = await client({ token: "kube-token" });
     const ask = () => made.run("kubectl", "get", "--raw", "/version");
     await mustNeedVault(server(), made, ask, (ended) => mustEnd(ended, /^\{"user":"by token"\}/));
   });
 
-  it("shows a certificate from the vault", async () => {
+  it("kubectl shows a certificate from the vault", async () => {
     const pair = await generate([{ name: "commonName", value: "by certificate" }], { keyType: "ec" });
     const made = await client({ clientCertificateData: pair.cert, clientKeyData: pair.private });
     mustEnd(await made.run("kubectl", "get", "--raw", "/version"), /^\{"user":"by certificate"\}/);
   });
 
-  it("shows why an expired credential is none", async () => {
+  it("kubectl shows why an expired credential is refused", async () => {
     const made = await client({ token: "kube-token", expiresAt: "2020-01-01T00:00:00Z" });
     const { code, stderr } = await made.run("kubectl", "get", "--raw", "/version");
     expect([code, /the credential at k8s\/me has expired: store a new one/.test(stderr)], stderr).to.deep.equal([
@@ -180,7 +180,7 @@ describe("cargo", function () {
     }),
   );
 
-  it("publishes and fetches crates of its own registry with a token that it stored in the vault", async () => {
+  it("cargo publishes to and fetches from its registry with a token in the vault", async () => {
     const index = `sparse+https://localhost:${upstream().port}/index/`;
     const provider = /global-credential-providers = \[.*?\]/.exec(readFileSync(page, "utf8"))?.[0];
     const made = await makeClient(server(), login("cargo/"), {

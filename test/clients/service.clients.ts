@@ -55,7 +55,7 @@ wait
     needs(this, spawnSync("unshare", [...inNamespaces, mount], { stdio: "ignore" }).status === 0, "namespaces");
   });
 
-  it("gives a unit its credential, which waits for an unlock, and fails the unit where the secret is gone", async () => {
+  it("systemd gives a unit its credential after an unlock, and fails the unit without the secret", async () => {
     const paths = ["app/db/password", "mail/password"];
     for (const path of paths) await mustPut(server(), path, { value: "s3cret" });
     const unit = (name: string) =>
@@ -133,7 +133,7 @@ describe("podman", () => {
     needs(this, isRoot && has("podman", "--version"), "root and podman");
   });
 
-  it("keeps its secrets in the vault, and gives them to containers", async function () {
+  it("podman stores its secrets in the vault, and gives them to containers", async function () {
     const { made, podman, inContainer } = await client();
     needs(this, (await inContainer([], "true")).code === 0, "a kernel in which podman runs containers");
     expect(await podman("secret", "create", "db-password", "value")).to.include({ code: 0, stderr: "" });
@@ -143,7 +143,7 @@ describe("podman", () => {
     await mustNeedVault(server(), made, show, (ended) => expect(ended).to.include({ code: 0, stdout: "s3cret" }));
   });
 
-  it("moves a secret to the trash when podman deletes it", async () => {
+  it("podman's deletion moves a secret to the trash", async () => {
     const { podman } = await client();
     const before = await mustListPaths(server(), "podman/");
     await podman("secret", "create", "short", "value");

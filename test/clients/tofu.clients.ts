@@ -142,7 +142,7 @@ describe("OpenTofu with the provider for Vault", () => {
     return response.status === 404 ? null : response.json.data.data;
   }
 
-  it("creates, reads, changes and deletes a secret, and then plans no changes", async () => {
+  it("OpenTofu creates, reads, changes and deletes a secret, and then plans no changes", async () => {
     const { apply, plan, output, destroy } = project(server(), providers + secret);
     mustPlan(await plan(), changed);
     await apply();
@@ -163,7 +163,7 @@ describe("OpenTofu with the provider for Vault", () => {
     expect(Object.keys(data.versions)).to.deep.equal(["1", "2"]); // it deletes the newest version only
   });
 
-  it("uses a child of its token, which ends with it", async () => {
+  it("OpenTofu uses a child token, which ends with its own", async () => {
     const rights = { can: ["list", "get", "put", "delete"], paths: ["team/"] };
     const { name, token } = await mustCreateToken(server(), { name: "tofu", ...rights });
     const { apply, tryApply } = project(server(), providers + secret, token);
@@ -190,7 +190,7 @@ describe("OpenTofu with the provider for Vault", () => {
     expect(await children()).to.deep.equal([]);
   });
 
-  it("writes values that its state never has, metadata, and reads them back as ephemeral ones", async () => {
+  it("OpenTofu writes values outside its state, and reads them as ephemeral ones", async () => {
     const { apply, plan, output, destroy } = project(server(), providers + writeOnly);
     await apply();
     const value = { a: "1", text: "ü" };
@@ -206,7 +206,7 @@ describe("OpenTofu with the provider for Vault", () => {
     expect(await stored("wo/copy")).to.equal(null);
   });
 
-  it("makes and deletes a transit key where it uses the root token itself", async () => {
+  it("OpenTofu makes and deletes a transit key with the root token", async () => {
     const { apply, plan, destroy } = project(server(), providers + transitKey);
     await apply();
     expect((await vault(server(), "GET", "transit/keys/orders")).json.data.type).to.equal("aes256-gcm96");

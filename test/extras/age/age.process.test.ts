@@ -42,7 +42,7 @@ describe("age with age-plugin-strongroom", function () {
     expect(code, stderr).to.equal(0);
   };
 
-  it("decrypts files for each version and among other recipients, with an identity file and without one", async () => {
+  it("age decrypts files for each version of a key, with an identity file and without one", async () => {
     const other = (await execute("age-keygen", [], "")).stdout;
     const [stranger = ""] = /age1\w+/.exec(other) ?? [];
     const [first = "", second = ""] = recipients;
@@ -65,7 +65,7 @@ describe("age with age-plugin-strongroom", function () {
     );
   });
 
-  it("says that the vault is locked, and not that no identity matched", async () => {
+  it("age says that the vault is locked, and not that no identity matched", async () => {
     await seal("locked", "text", recipients[1] ?? "");
     await mustLock(server());
     const { code, stdout, stderr } = await age("-d", "-i", file("me.txt"), file("locked"));

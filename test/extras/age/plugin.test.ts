@@ -66,7 +66,7 @@ describe("age-plugin-strongroom", () => {
   });
   const done = { command: "done", text: "" };
 
-  it("unwraps files of a named key, and of any key without a name, among other stanzas", async () => {
+  it("the plugin unwraps files of a named key, and of any key without a name", async () => {
     const [a, b] = [randomBytes(16), randomBytes(16)];
     const grease = stanzaText(["grease-x", "~"], randomBytes(100));
     const foreign = stanzaText(["recipient-stanza", "0", "ssh-ed25519", "abc", "def"], randomBytes(48));
@@ -84,7 +84,7 @@ describe("age-plugin-strongroom", () => {
     expect(both.said.map(({ command }) => command)).to.have.members(["file-key 0", "file-key 1", "done"]);
   });
 
-  it("ignores X25519 stanzas with more or other arguments, or a body of another length", async () => {
+  it("X25519 stanzas with other arguments or a body of another length are ignored", async () => {
     const fileKey = randomBytes(16);
     const good = sealed(0, "age/me", fileKey);
     const [head = "", body = ""] = good.split("\n");
@@ -99,7 +99,7 @@ describe("age-plugin-strongroom", () => {
     expect((await speak([adding(everyKey), ...bad, good])).said).to.deep.equal([opened(0, fileKey), done]);
   });
 
-  it("reports an identity that it cannot use, unless all files open without it", async () => {
+  it("an unusable identity is reported, unless all files open without it", async () => {
     const fileKey = randomBytes(16);
     await makeKey("age/gone");
     const gone = adding(await identity("age/gone"));
@@ -117,7 +117,7 @@ describe("age-plugin-strongroom", () => {
     expect(damaged.said[0]?.command).to.equal("error identity 0");
   });
 
-  it("says why it opens nothing with a token without the scope, and without a server", async () => {
+  it("a token without the scope, and a missing server, are reported", async () => {
     const first = [adding(everyKey), sealed(0, "age/me", randomBytes(16))];
     const { token } = await mustCreateToken(server(), { name: "signer", can: ["sign"] });
     const { said } = await speak(first, () => ["ok"], { STRONGROOM_TOKEN: token });
@@ -129,7 +129,7 @@ describe("age-plugin-strongroom", () => {
     expect(down.said[0]?.text).to.match(/127\.0\.0\.1:9/);
   });
 
-  it("asks to continue while the vault is locked, and opens the file after an unlock", async () => {
+  it("the plugin asks to continue while the vault is locked, and opens the file after an unlock", async () => {
     const fileKey = randomBytes(16);
     const first = [adding(await identity("age/me")), sealed(0, "age/me", fileKey)];
     await mustLock(server());
@@ -166,7 +166,7 @@ describe("age-plugin-strongroom", () => {
     });
   }
 
-  it("refuses other protocols, input that is not the protocol, and a start by hand", async () => {
+  it("other protocols, invalid input and a start by hand are refused", async () => {
     const rows: readonly (readonly [args: readonly string[], says: RegExp])[] = [
       [["--age-plugin=recipient-v1"], /decrypts only: encrypt with -r/],
       [["--age-plugin=identity-v1"], /not age's plugin protocol/],
@@ -178,7 +178,7 @@ describe("age-plugin-strongroom", () => {
     }
   });
 
-  it("prints no identity for a key of another type", async () => {
+  it("age identity refuses a key of another type", async () => {
     const { code, stderr } = await strongroom(here(), ["age", "identity", "age/aes"]);
     expect([code, stderr]).to.deep.equal([
       2,

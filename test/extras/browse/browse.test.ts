@@ -68,7 +68,7 @@ describe("strongroom browse", () => {
     expect({ isAlternate, shows: alternate.includes(canary) }).to.deep.equal({ isAlternate: true, shows: true });
   }
 
-  it("lists the whole vault for a slash, reveals with escapes, and leaves nothing after q", async () => {
+  it("browse / lists the whole vault, reveals with escapes, and clears the screen after q", async () => {
     const ended = await browse(typing(reveal, [revealed, "q"]), {}, ["/"]);
     expect(ended.code, ended.shown).to.equal(0);
     expect(ended.shown).to.contain("Strongroom: 2 secrets").and.contain("second line\\u{1b}[31m");
@@ -77,7 +77,7 @@ describe("strongroom browse", () => {
     expect(ended.echoesAfter).to.equal(true);
   });
 
-  it("takes keys that are typed while a request runs, but not as the reply to a question", async () => {
+  it("keys that are typed during a request count, but not as the reply to a question", async () => {
     const ended = await browse(typing(["> app/key", "vr"], [revealed, "q"]));
     expect(ended.code, ended.shown).to.equal(0);
     mustHaveShown(ended);
@@ -88,7 +88,7 @@ describe("strongroom browse", () => {
     expect((await mustGet(server(), "app/key"))["metadata"]).to.include({ type: "api-key" });
   });
 
-  it("hides a value at the next key, and by itself after its time", async () => {
+  it("a revealed value is hidden at the next key and after its time", async () => {
     const [next, later] = await Promise.all([
       browse(typing(reveal, [revealed, "j"], ["> web/", "q"])),
       browse(typing(reveal, [revealed, ""], ["value        text, hidden", "q"]), {}, ["--reveal", "1s"]),
@@ -106,7 +106,7 @@ describe("strongroom browse", () => {
     ["SIGINT", constants.signals.SIGINT],
     ["SIGQUIT", constants.signals.SIGQUIT],
   ] as const) {
-    it(`leaves nothing after ${name}, and ends by it`, async () => {
+    it(`${name} ends browse and clears the screen`, async () => {
       const ended = await browse([...typing(reveal), { question: revealed, signal }]);
       expect(ended.code).to.equal(-signal);
       mustHaveShown(ended);
@@ -115,7 +115,7 @@ describe("strongroom browse", () => {
     });
   }
 
-  it("leaves nothing after SIGKILL, and the terminal as it was", async () => {
+  it("SIGKILL leaves no value on the screen, and the terminal as it was", async () => {
     const script = `trap 'kill -9 $pid' USR1; "$@" </dev/tty & pid=$!; wait $pid; wait $pid; read -r end </dev/tty; echo END`;
     const command = ["/bin/sh", "-c", script, "sh", node, mainFile, "browse"];
     const kill = { question: revealed, signal: constants.signals.SIGUSR1 };
@@ -129,7 +129,7 @@ describe("strongroom browse", () => {
     expect(ended.echoesAfter).to.equal(true);
   });
 
-  it("leaves nothing after Ctrl-Z, nor after fg, which draws the list again", async () => {
+  it("Ctrl-Z and fg clear the screen and draw the list again", async () => {
     const steps = typing(
       ["bash-", `"${node}" "${mainFile}" browse\r`],
       reveal,
@@ -149,7 +149,7 @@ describe("strongroom browse", () => {
       .and.not.to.contain("canary");
   });
 
-  it("L locks the vault, and leaves nothing", async () => {
+  it("L locks the vault and clears the screen", async () => {
     const other = await startLocalServer();
     await mustInit(other);
     await mustPut(other, "app/key", canary);
@@ -162,7 +162,7 @@ describe("strongroom browse", () => {
     expect((await mustStatus(other))["locked"]).to.equal(true);
   });
 
-  it("asks for the passphrase of a locked vault on the main screen, at its start and later", async () => {
+  it("browse asks for the passphrase of a locked vault on the main screen, at its start and later", async () => {
     const other = await startLocalServer();
     await mustInit(other, { passphrase: "quiet lamp river song" });
     await mustPut(other, "app/key", canary);
@@ -175,7 +175,7 @@ describe("strongroom browse", () => {
     mustHaveShown(ended);
   });
 
-  it("searches paths and descriptions as they are typed, ignoring case, and Esc shows all again", async () => {
+  it("browse searches paths and descriptions during typing, ignoring case, and Esc shows all again", async () => {
     const steps = typing(
       ["2 secrets", "/GRÜN"],
       ["1 of 2 secrets  search: GRÜN", "\r"],
@@ -187,7 +187,7 @@ describe("strongroom browse", () => {
     expect((await browse(steps)).code).to.equal(0);
   });
 
-  it("shows versions with what each changed of the metadata, and restores one after a yes", async () => {
+  it("browse shows the metadata changes of each version, and restores one after a yes", async () => {
     const own = await startLocalServer();
     await mustInit(own);
     await mustPut(own, "app/key", { value: "first", type: "password" });
@@ -211,7 +211,7 @@ describe("strongroom browse", () => {
     expect((await mustGet(own, "app/key"))["value"]).to.equal("first");
   });
 
-  it("generates, edits, deletes and brings back, copies values and codes, and shows a code", async () => {
+  it("browse generates, edits, deletes and restores, copies values and codes, and shows a code", async () => {
     const own = await startLocalServer();
     await mustInit(own);
     await mustPut(own, "app/key", "before");
@@ -259,14 +259,14 @@ describe("strongroom browse", () => {
     return { directory, held };
   }
 
-  it("ignores a paste outside of a question, whatever it says", async () => {
+  it("a paste outside of a question is ignored", async () => {
     const paste = "\u001b[200~dy\ry\r\u001b[201~";
     const steps = typing(["> app/key", paste], ["> app/key", "q"]);
     expect((await browse(steps)).code).to.equal(0);
     expect(await mustListPaths(server(), "app/")).to.include("app/key");
   });
 
-  it("fits 80 x 24 and follows a resize, without colour where NO_COLOR is set", async () => {
+  it("browse fits 80 x 24, follows a resize, and uses no colour with NO_COLOR", async () => {
     const size: TerminalSize = [24, 80];
     const steps: Reaction[] = [
       { question: "q quit", size: [10, 30] },
@@ -281,7 +281,7 @@ describe("strongroom browse", () => {
     for (const line of heldAfter(full).alternate.split("\n")) expect([...line].length).to.be.at.most(80);
   });
 
-  it("shows all of its keys on 80 columns", async () => {
+  it("browse shows all of its keys on 80 columns", async () => {
     const steps = typing(["q quit", "?"], ["lock the vault", "x"], ["> app/key", "q"]);
     const { shown } = await runProgramOnTerminal([node, mainFile, "browse"], steps, here(), [24, 80]);
     const [, keys = ""] = shown.split("─ keys ─");
@@ -292,14 +292,14 @@ describe("strongroom browse", () => {
     ["TERM=dumb", { TERM: "dumb" }, "TERM is dumb"],
     ["no TERM", { TERM: "" }, "TERM is not set"],
   ] as const) {
-    it(`refuses ${what}, and says why`, async () => {
+    it(`browse refuses ${what} with a reason`, async () => {
       const { code, shown } = await browse([], more);
       expect(code).to.equal(2);
       expect(shown).to.contain(says).and.contain("strongroom ls");
     });
   }
 
-  it("refuses to run without a terminal", async () => {
+  it("browse refuses to run without a terminal", async () => {
     const { code, stderr } = await runWithoutTerminal(["browse"], [], here());
     expect(code).to.equal(2);
     expect(stderr).to.contain("this needs a terminal");

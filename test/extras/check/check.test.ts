@@ -39,7 +39,7 @@ describe("strongroom check", () => {
     return Object.fromEntries(found.map(({ path, problems }) => [path, problems.join()]));
   };
 
-  it("finds weak, reused, expired and expiring ones, and exits with 12", async () => {
+  it("check finds weak, reused, expired and expiring secrets, and exits with 12", async () => {
     const { code, stdout, stderr } = await run();
     expect({ code, stderr }).to.deep.equal({ code: 12, stderr: "" });
     expect(stdout.split("\n").map((line) => line.replace(/20\d\d-\d\d-\d\d/, "DATE"))).to.deep.equal([
@@ -54,14 +54,14 @@ describe("strongroom check", () => {
     expect(stdout).not.to.contain("hunter2");
   });
 
-  it("checks a folder, and ends with 0 when nothing is found", async () => {
+  it("check examines a folder, and exits with 0 without findings", async () => {
     expect(await found("web", "--expiring", "1d")).to.deep.equal({ "web/expired": "expired" });
     await mustPut(server(), "good/key", strong());
     expect(mustDo(await run("good")).stdout).to.equal("1 secret checked: no problems found\n");
     mustRefuseWith(await run("nowhere"), 4, "nothing under nowhere/");
   });
 
-  it("judges a URL with a password and a random value whatever they are called", async () => {
+  it("check judges a URL with a password and a random value regardless of their names", async () => {
     const reused = strong();
     await mustPut(server(), "form/DATABASE_URL", "postgres://app:s3cr3t@db.example/app");
     await mustPut(server(), "form/AWS_ACCESS_KEY_ID", reused);
@@ -77,7 +77,7 @@ describe("strongroom check", () => {
       mustSucceed(await send(server(), { method: "DELETE", path: `/v1/secrets/form/${name}` }));
   });
 
-  it("finds old ones, which names and types say are passwords", async () => {
+  it("check finds old passwords by names and types", async () => {
     expect(await found("app", "--old", "0")).to.deep.equal({
       "app/one": "reused,old",
       "app/two": "reused,old",
@@ -86,7 +86,7 @@ describe("strongroom check", () => {
     });
   });
 
-  it("finds breached ones in a list, whole or by binary search", async () => {
+  it("check finds breached passwords in a list, whole or by binary search", async () => {
     const file = join(temporaryDirectory(), "pwned.txt");
     const hashes = Array.from({ length: 3_000 }, () => sha1(strong()));
     for (const lines of [[sha1("hunter2"), ...hashes], [...hashes, `${sha1("hunter2")}:17043`].sort()]) {
@@ -106,14 +106,14 @@ describe("strongroom check", () => {
     expect((await found("app", "--breached", file))["app/weak"]).to.equal("weak,breached");
   });
 
-  it("refuses a list that is none", async () => {
+  it("check refuses an invalid list of breached passwords", async () => {
     const file = join(temporaryDirectory(), "list.txt");
     mustRefuseWith(await run("--breached", file), 2, "cannot be read");
     writeFileSync(file, "hunter2\n");
     mustRefuseWith(await run("--breached", file), 2, "is not a list of breached passwords");
   });
 
-  it("finds unused ones by the audit log, and says when that does not know", async () => {
+  it("check finds unused secrets by the audit log, and says when the log is too short", async () => {
     mustSucceed(await send(server(), { path: "/v1/secrets/app/strong" }));
     mustRefuseWith(await run("--unused", "1d"), 4, "the audit log does not show what is unused", "it begins on");
     expect(await found("app", "--unused", "0")).to.have.property("app/strong", "unused"); // since now
@@ -123,7 +123,7 @@ describe("strongroom check", () => {
     mustRefuseWith(await strongroom(silent, ["check", "--unused", "1d"]), 4, "it has no reads", "--audit all");
   });
 
-  it("fits a terminal of 80 columns", async function () {
+  it("check fits a terminal of 80 columns", async function () {
     needs(this, hasPython(), "Python");
     const { shown } = await runOnTerminal(["check"], { question: "never asked" }, { STRONGROOM_HOME: server().home });
     const lines = stripVTControlCharacters(shown).split(/[\r\n]+/);

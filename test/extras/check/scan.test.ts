@@ -106,7 +106,7 @@ describe("strongroom scan", () => {
     }
   });
 
-  it("names file, line and path of each value, in any form, and exits with 12", async () => {
+  it("scan names file, line and path of each value, in any form, and exits with 12", async () => {
     const directory = temporaryDirectory();
     mkdirSync(join(directory, "deep"));
     writeFileSync(join(directory, "deep", "config.yml"), `user: x\npassword: "${password}"\nagain: ${password}\n`);
@@ -176,7 +176,7 @@ describe("strongroom scan", () => {
 });
 
 /** A value in many encodings and kinds of places: it is found, or the place is named with the reason. */
-describe("strongroom scan of a planted value", () => {
+describe("strongroom scan of planted values", () => {
   const planted = 'Kx7"q&Zr4/Lw8+Tn%m';
   const plain = randomBytes(18).toString("base64url");
   const server = shareLocalServer({}, async (started) => {
@@ -237,7 +237,7 @@ describe("strongroom scan of a planted value", () => {
       `${"x;".repeat(25_000)}${JSON.stringify(value)}${"x;".repeat(25_000)}`,
   };
 
-  it("finds it in each encoding, on its line", async () => {
+  it("scan finds a value in each encoding, on its line", async () => {
     const directory = temporaryDirectory();
     for (const [name, encode] of Object.entries(encodings)) {
       writeFileSync(join(directory, `${name}, plain`), encode(plain));
@@ -250,7 +250,7 @@ describe("strongroom scan of a planted value", () => {
       for (const kind of ["plain", "marked"]) expect([...seen], name).to.include(`${name}, ${kind} app/${kind}`);
   });
 
-  it("searches every kind of repository in a directory, and names what it could not search", async () => {
+  it("scan searches every kind of repository, and names what it skips", async () => {
     const directory = temporaryDirectory();
     const make = (name: string) => {
       const at = join(directory, name);
@@ -363,7 +363,7 @@ describe("strongroom scan of a planted value", () => {
     expect(code).to.equal(12);
   });
 
-  it("searches a bare repository, and git's own directory, by their history", async () => {
+  it("scan searches a bare repository, and git's own directory, by their history", async () => {
     const { directory, git } = repository();
     writeFileSync(join(directory, "a"), plain);
     git("add", ".");
@@ -379,7 +379,7 @@ describe("strongroom scan of a planted value", () => {
       ).to.deep.equal(["a"]);
   });
 
-  it("exits with 13 beside a place that was not searched, and with 0 beside what git ignores", async () => {
+  it("scan exits with 13 for skipped files, and with 0 for those that git ignores", async () => {
     const { directory, git } = repository();
     writeFileSync(join(directory, ".gitignore"), "kept-out\n");
     writeFileSync(join(directory, "kept-out"), plain);
@@ -422,7 +422,7 @@ describe("strongroom scan of a planted value", () => {
     ["PDF", "n.pdf", "%PDF-1.7\n", "compressed"],
   ];
 
-  it("finds a value in what it can open, and names each form that it cannot", async () => {
+  it("scan finds a value in archives, and names each form that it cannot open", async () => {
     const { directory, git } = repository();
     /** A member's name stands after its archive's. */
     const outer = (places: readonly { readonly file: string }[]) => [
@@ -444,7 +444,7 @@ describe("strongroom scan of a planted value", () => {
     expect(outer([...found, ...skipped])).to.have.members(contents.map(([, name]) => name));
   });
 
-  it("names a file above the limit", async () => {
+  it("scan names a file above the limit", async () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "large"), plain);
     truncateSync(join(directory, "large"), 256 * 2 ** 20 + 1);
@@ -459,7 +459,7 @@ describe("strongroom scan of a planted value", () => {
     expect(stderr).to.contain("not searched: large: it is larger than 256 MiB");
   });
 
-  it("searches for secrets by their form, whatever their path is called, also as a hook", async () => {
+  it("scan finds secrets by their form at any path, also as a hook", async () => {
     const { directory, git } = repository();
     for (const [name, value] of Object.entries(urls)) writeFileSync(join(directory, name), `${name}=${value}\n`);
     git("add", ".");

@@ -27,7 +27,7 @@ describe("strongroom credential", () => {
       body: { value: typeof value === "string" ? value : JSON.stringify(value), ...(expiresAt && { expiresAt }) },
     }).then(mustSucceed);
 
-  it("prints what AWS's credential_process asks for, with the expiry of the object or of the secret", async () => {
+  it("credential aws prints the credential_process form, with the expiry of the object or the secret", async () => {
     await put("cloud/aws", { ...aws, expiresAt: later });
     const wanted = { Version: 1, AccessKeyId: "AKIA", SecretAccessKey: "hidden-text" };
     const printed = JSON.parse(await must(here(), ["credential", "aws", "cloud/aws"]));
@@ -37,7 +37,7 @@ describe("strongroom credential", () => {
     expect(second).to.deep.equal({ ...wanted, Expiration: "2099-01-02T03:04:05Z" });
   });
 
-  it("prints an ExecCredential from a token, or from a certificate and its key", async () => {
+  it("credential kubernetes prints an ExecCredential from a token, or a certificate and its key", async () => {
     const head = { apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential" };
     await put("k8s/token", { token: "t" });
     expect(JSON.parse(await must(here(), ["credential", "kubernetes", "k8s/token"]))).to.deep.equal({
@@ -70,7 +70,7 @@ describe("strongroom credential", () => {
     ["a JSON array", "aws", '["hidden-text"]', /must be a JSON object/],
   ];
   for (const [what, form, value, says] of refused) {
-    it(`refuses ${what}, and does not repeat it`, async () => {
+    it(`credential refuses ${what}, and does not repeat it`, async () => {
       await put("cloud/bad", value);
       const { code, stdout, stderr } = await strongroom(here(), ["credential", form, "cloud/bad"]);
       expect([code, stdout, says.test(stderr)], stderr).to.deep.equal([2, "", true]);
@@ -126,7 +126,7 @@ describe("strongroom credential", () => {
   const registry = { "index-url": "sparse+https://crates.example/index/", name: "mine" };
   const cargoPath = "cargo/sparse%2Bhttps:%2F%2Fcrates.example%2Findex%2F";
 
-  it("stores, gives and forgets cargo's tokens", async () => {
+  it("cargo-credential stores, gives and forgets tokens", async () => {
     const get = { registry, kind: "get", operation: "read" };
     const notFound = { Err: { kind: "not-found" } };
     const answers = await cargo(
@@ -147,7 +147,7 @@ describe("strongroom credential", () => {
     ]);
   });
 
-  it("tells cargo when a token expires, and why there is none, in cargo's own form", async () => {
+  it("cargo-credential reports the expiry of a token, and why there is none, in cargo's form", async () => {
     const get = { registry, kind: "get", operation: "read" };
     await put(encodeURIComponent(cargoPath), "t", later);
     const expiration = Math.floor(Date.parse(later) / 1000);
@@ -162,7 +162,7 @@ describe("strongroom credential", () => {
     expect(JSON.stringify(locked)).to.match(/^\{"Err":\{"kind":"other","message":"strongroom: the vault is locked/);
   });
 
-  it("stores, gives and forgets Terraform's tokens", async () => {
+  it("terraform-credentials stores, gives and forgets tokens", async () => {
     const run = (action: string, input = "") =>
       strongroom(here(), ["terraform-credentials", action, "app.example"], input);
     expect(await run("get")).to.include({ code: 0, stdout: "{}\n" });

@@ -97,7 +97,7 @@ describe("strongroom credentials", function () {
     ).length;
   };
 
-  it("sends the value's bytes and the end, in a directory and on sockets for the owner alone", async () => {
+  it("each socket sends the value's bytes and the end, for the owner only", async () => {
     const large = Buffer.alloc(700_000, "0123456789");
     mustSucceed(
       await send(server(), {
@@ -123,7 +123,7 @@ describe("strongroom credentials", function () {
     expect(readdirSync(directory)).to.deep.equal([]);
   });
 
-  it("holds a token for these paths that ends within the hour, and revokes it", async () => {
+  it("credentials makes a token for its paths that ends within the hour, and revokes it", async () => {
     const { directory, end } = await start(["app/password"]);
     const [token, ...others] = await tokens();
     expect(others).to.deep.equal([]);
@@ -136,7 +136,7 @@ describe("strongroom credentials", function () {
     expect(await tokens()).to.deep.equal([]);
   });
 
-  it("uses a given token as it is, and leaves it valid", async () => {
+  it("credentials uses a given token, and leaves it valid", async () => {
     const { token } = await mustCreateToken(server(), { name: "reader", can: ["get"], paths: ["app/"] });
     const { directory, end } = await start(["app/password"], undefined, { STRONGROOM_TOKEN: token });
     expect((await read(join(directory, "password"))).text).to.equal("s3cret");
@@ -147,7 +147,7 @@ describe("strongroom credentials", function () {
     expect(outside.io.exitCode).to.equal(14);
   });
 
-  it("lets connections wait while the vault is locked, also one made as systemd makes it", async function () {
+  it("connections wait while the vault is locked, also one from systemd", async function () {
     needs(this, hasPython(), "Python");
     const { directory } = await start(["app/password"]);
     await mustLock(server());
@@ -161,7 +161,7 @@ describe("strongroom credentials", function () {
     expect(await unit).to.include({ code: 0, stdout: "s3cret", stderr: "" });
   });
 
-  it("serves others while programs do not read their value, or keep their connection open", async () => {
+  it("programs that do not read or do not close their connection block no other program", async () => {
     const value = "0123456789".repeat(70_000);
     await mustPut(server(), "app/large", value);
     const { directory } = await start(["app/large", "mail/smtp"]);
@@ -176,7 +176,7 @@ describe("strongroom credentials", function () {
     expect((await read(join(directory, "large"))).text).to.equal(value);
   });
 
-  it("starts while the vault is locked, and ends with 4 after the unlock where a secret is missing", async () => {
+  it("credentials starts with a locked vault, and exits with 4 after the unlock without the secret", async () => {
     await mustLock(server());
     const { directory, io } = await start(["app/password"]);
     expect(io.printed().stderr).to.equal("the vault is locked: connections wait until it is unlocked\n");
@@ -188,7 +188,7 @@ describe("strongroom credentials", function () {
     expect(missing.io.exitCode).to.equal(4);
   });
 
-  it("resets connections that wait when it ends after an unlocked time, and leaves no socket", async () => {
+  it("waiting connections are reset at exit after an unlocked time, and no socket remains", async () => {
     let rounds = 0;
     const wait = (ms: number, signal?: AbortSignal) => sleep(ms, undefined, { signal }).then(() => void rounds++);
     const { directory, end } = await start(["app/password", "mail/smtp"], undefined, {}, { sleep: wait });
@@ -203,7 +203,7 @@ describe("strongroom credentials", function () {
     expect(readdirSync(directory)).to.deep.equal([]);
   });
 
-  it("removes the socket of a secret that is deleted; no connection ends without data", async () => {
+  it("a deleted secret loses its socket, and no connection ends without data", async () => {
     const { directory } = await start(["app/password", "mail/smtp"]);
     const path = join(directory, "password");
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/app/password" }));
@@ -215,7 +215,7 @@ describe("strongroom credentials", function () {
     expect((await read(join(directory, "smtp"))).text).not.to.equal("");
   });
 
-  it("removes the socket of a deleted secret that no program asks for", async () => {
+  it("a deleted secret that no program requests loses its socket", async () => {
     const { directory, io } = await start(["app/password", "mail/smtp"]);
     mustSucceed(await send(server(), { method: "POST", path: "/v1/trash/app/password" }));
     await until(() => !existsSync(join(directory, "password")));
@@ -225,7 +225,7 @@ describe("strongroom credentials", function () {
     expect([io.exitCode, /none of the secrets is left/.test(io.printed().stderr)]).to.deep.equal([4, true]);
   });
 
-  it("resets what waits when it is killed, and takes the place of its old sockets at the next start", async () => {
+  it("waiting connections are reset by SIGKILL, and the next start replaces the old sockets", async () => {
     const directory = join(temporaryDirectory(), "c");
     const path = join(directory, "password");
     const args = [...mainArguments, "credentials", "--dir", directory, "app/password"];
@@ -272,13 +272,13 @@ describe("strongroom credentials", function () {
     ["a group that is missing", ["--group", "no-such-group", "app/password"], 2, /no group/],
   ];
   for (const [what, args, code, says] of refused) {
-    it(`refuses ${what}`, async () => {
+    it(`credentials refuses ${what}`, async () => {
       const ended = await strongroom(here(), ["credentials", "--dir", join(temporaryDirectory(), "c"), ...args]);
       expect([ended.code, says.test(ended.stderr)], ended.stderr).to.deep.equal([code, true]);
     });
   }
 
-  it("refuses a directory of another user", async function () {
+  it("credentials refuses a directory of another user", async function () {
     needs(this, isRoot, "root");
     const directory = temporaryDirectory();
     chownSync(directory, 65_534, 65_534);
@@ -286,7 +286,7 @@ describe("strongroom credentials", function () {
     expect([code, /must be your own directory/.test(stderr)], stderr).to.deep.equal([7, true]);
   });
 
-  it("lets a group connect, and refuses a directory that others may write", async () => {
+  it("credentials admits a group, and refuses a directory that others can write", async () => {
     const { directory, end } = await start(["app/password", "--group", String(process.getgid?.() ?? 0)]);
     const modes = [directory, join(directory, "password")].map((path) => (statSync(path).mode & 0o777).toString(8));
     expect(modes).to.deep.equal(["750", "660"]);

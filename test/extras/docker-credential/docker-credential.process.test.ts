@@ -25,22 +25,22 @@ describe("docker-credential-strongroom", function () {
     strongroom(server(), ["docker-credential", action], { input });
   const hub = "https://index.docker.io/v1/";
 
-  it("stores, gives, lists and erases logins", async () => {
+  it("the helper stores, gives, lists and erases logins", async () => {
     const login = { ServerURL: hub, Username: "me", Secret: 'a "token"\\ of é' };
     expect(await docker("store", JSON.stringify(login))).to.include({ code: 0, stdout: "", stderr: "" });
     expect(
-      await docker("store", JSON.stringify({ ServerURL: "ghcr.io", Username: "other", Secret: "x".repeat(20) })),
+      await here("store", JSON.stringify({ ServerURL: "ghcr.io", Username: "other", Secret: "x".repeat(20) })),
     ).to.include({ code: 0 });
     expect(JSON.parse((await docker("get", hub)).stdout)).to.deep.equal(login);
     expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ [hub]: "me", "ghcr.io": "other" });
-    expect(await docker("store", JSON.stringify({ ...login, Username: "new" }))).to.include({ code: 0 });
-    expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ [hub]: "new", "ghcr.io": "other" });
-    expect(await docker("erase", `${hub}\n`)).to.include({ code: 0, stdout: "" });
-    expect(await docker("get", hub)).to.include({ code: 1, stdout: "credentials not found in native keychain\n" });
-    expect(JSON.parse((await docker("list")).stdout)).to.deep.equal({ "ghcr.io": "other" });
+    expect(await here("store", JSON.stringify({ ...login, Username: "new" }))).to.include({ code: 0 });
+    expect(JSON.parse((await here("list")).stdout)).to.deep.equal({ [hub]: "new", "ghcr.io": "other" });
+    expect(await here("erase", `${hub}\n`)).to.include({ code: 0, stdout: "" });
+    expect(await here("get", hub)).to.include({ code: 1, stdout: "credentials not found in native keychain\n" });
+    expect(JSON.parse((await here("list")).stdout)).to.deep.equal({ "ghcr.io": "other" });
   });
 
-  it("writes the reason of a failure to standard output, which is all that docker shows", async () => {
+  it("the helper writes the reason of a failure to standard output, the only text that docker shows", async () => {
     const args = ["--address", "https://127.0.0.1:9", "get"];
     const failed = await execute("docker-credential-strongroom", args, "r.example\n");
     expect(failed.stdout.trim()).not.to.equal("");
@@ -81,14 +81,14 @@ describe("docker-credential-strongroom", function () {
     });
   }
 
-  it("names a missing registry as docker expects it, and unknown actions", async () => {
+  it("the helper reports a missing registry in docker's words, and unknown actions", async () => {
     for (const action of ["get", "erase"])
       expect(await here(action, " \n")).to.include({ code: 2, stdout: "no credentials server URL\n" });
     expect(await here("erase", "unknown.test")).to.include({ code: 0, stdout: "" });
     expect(await here("version")).to.include({ code: 2 });
   });
 
-  it("guesses no user where a registry has several", async () => {
+  it("a registry with several users gets no guessed login", async () => {
     for (const user of ["a", "b"]) await mustPut(server(), `docker/several.test/${user}`, user);
     const { code, stdout } = await here("get", "several.test");
     expect(code).to.equal(7);
@@ -96,7 +96,7 @@ describe("docker-credential-strongroom", function () {
     await here("erase", "several.test");
   });
 
-  it("refuses invalid input without repeating it", async () => {
+  it("invalid input is refused and not repeated", async () => {
     for (const input of [
       "",
       "{",

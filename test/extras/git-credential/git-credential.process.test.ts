@@ -46,7 +46,7 @@ describe("git-credential-strongroom", function () {
     password: "pass=word with spaces: é",
   };
 
-  it("stores what git approves, gives it back, and moves it to the trash when git rejects it", async () => {
+  it("a login that git approves is stored and returned, and moves to the trash when git rejects it", async () => {
     expect(await git("approve", known)).to.include({ code: 0, stderr: "" });
     const secret = await mustGet(server(), "git/git.test:8443/me@example.com");
     expect(secret).to.include({ value: known.password, version: 1 });
@@ -86,7 +86,7 @@ describe("git-credential-strongroom", function () {
     ["an empty name", "\n", ["=x"], []],
   ];
   for (const [index, [what, end, more, want]] of attributes.entries()) {
-    it(`keeps or ignores ${what}, as git's protocol says`, async () => {
+    it(`the helper keeps or ignores ${what}, as git's protocol says`, async () => {
       const asked = ["protocol=https", `host=attributes-${index}.test`];
       const stored = [...asked, "username=u", "password=pw", ...more];
       expect(await runHelper("store", stored, end)).to.include({ code: 0, stderr: "" });
@@ -108,7 +108,7 @@ describe("git-credential-strongroom", function () {
     ["username="],
     ["password=", "authtype=Bearer", "credential=abc"],
   ]) {
-    it(`stores nothing with ${more.join(" and ")}`, async () => {
+    it(`the helper stores nothing with ${more.join(" and ")}`, async () => {
       const asked = ["protocol=https", "host=nothing.test"];
       expect(await runHelper("store", [...asked, "username=u", "password=pw", ...more])).to.include({
         code: 0,
@@ -126,7 +126,7 @@ describe("git-credential-strongroom", function () {
     ["a path that is not UTF-8", Buffer.from("path=\xe9\nusername=u\npassword=p\n", "latin1"), "path is not UTF-8"],
   ];
   for (const [what, lines, says] of refused) {
-    it(`refuses to store ${what}`, async () => {
+    it(`the helper refuses to store ${what}`, async () => {
       const start = Buffer.from("protocol=https\nhost=refused.test\n");
       const { code, stderr } = await direct("store", Buffer.concat([start, Buffer.from(lines)]));
       expect({ code, stderr }).to.include({ code: 2 });
@@ -135,7 +135,7 @@ describe("git-credential-strongroom", function () {
     });
   }
 
-  it("gives no line longer than git's protocol allows, and takes one that is as long", async () => {
+  it("the longest line of git's protocol is stored, and no longer one is returned", async () => {
     const asked = ["protocol=https", "host=length.test"];
     const password = "x".repeat(65_535 - "password=\n".length);
     expect(await runHelper("store", [...asked, "username=u", `password=${password}`])).to.include({ code: 0 });
@@ -146,12 +146,12 @@ describe("git-credential-strongroom", function () {
     expect(stderr).to.contain("65,535 bytes");
   });
 
-  it("ignores operations of later versions of git", async () => {
+  it("operations of later versions of git are ignored", async () => {
     for (const action of ["capability", "list"])
       expect(await direct(action, "version 0\n")).to.include({ code: 0, stdout: "", stderr: "" });
   });
 
-  it("responds at the blank line while the pipe stays open", async () => {
+  it("the helper responds at the blank line while the pipe stays open", async () => {
     const lines = ["protocol=https", "host=open.test"];
     await runHelper("store", [...lines, "username=u", "password=pw"]);
     const child = spawn("git-credential-strongroom", ["get"], {
@@ -162,7 +162,7 @@ describe("git-credential-strongroom", function () {
     expect((await collect(child).ended).stdout).to.equal("username=u\npassword=pw\n");
   });
 
-  it("keeps repositories apart with credential.useHttpPath", async () => {
+  it("credential.useHttpPath separates repositories", async () => {
     const config = ["-c", "credential.useHttpPath=true"];
     const at = (path: string) => ({ protocol: "https", host: "h.test", path, username: "u" });
     for (const path of ["a/b.git", "c.git"]) await git("approve", { ...at(path), password: `of ${path}` }, ...config);
@@ -172,7 +172,7 @@ describe("git-credential-strongroom", function () {
     expect((await git("fill", { protocol: "https", host: "h.test", username: "u" })).code).not.to.equal(0);
   });
 
-  it("gives nothing in cleartext, to another host, or where it cannot tell the user", async () => {
+  it("no login is given in cleartext, to another host, or for an unclear user", async () => {
     await mustPut(server(), "git/two.test/a", "1");
     await mustPut(server(), "git/two.test/b", "2");
     for (const lines of [
@@ -188,7 +188,7 @@ describe("git-credential-strongroom", function () {
     }
   });
 
-  it("lets git fetch behind Basic authentication", async () => {
+  it("git fetches with Basic authentication from the vault", async () => {
     const { cert, private: key } = await generate([{ name: "commonName", value: "localhost" }], {
       keyType: "ec",
       extensions: [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }],
@@ -208,7 +208,7 @@ describe("git-credential-strongroom", function () {
     expect(seen).to.deep.equal([undefined, `Basic ${Buffer.from("alice:token-of-alice").toString("base64")}`]);
   });
 
-  it("gives no user or password that would add lines to its response", async () => {
+  it("a user or password that would add lines to the response is not returned", async () => {
     const odd: readonly (readonly [string, string, string])[] = [
       ["lines.test", "me%0Ahost%3Devil.test", "p"],
       ["returns.test", "me%0Dhost%3Devil.test", "p"],
@@ -225,7 +225,7 @@ describe("git-credential-strongroom", function () {
     }
   });
 
-  it("refuses what is too long instead of storing a part of it, and ignores what it does not know", async () => {
+  it("input that is too long is refused instead of stored in part, and unknown fields are ignored", async () => {
     const start = "protocol=https\nhost=long.test\nusername=me\n";
     const long = await direct("store", `${start}password=${"x".repeat(600_000)}\n`);
     expect(long).to.include({ code: 2, stdout: "" });
@@ -242,7 +242,7 @@ describe("git-credential-strongroom", function () {
       expect((await direct("get", `${start}path=${path}\n`)).stdout, path).to.equal("");
   });
 
-  it("says that the vault is locked, and lets git ask", async () => {
+  it("the helper reports a locked vault, and git asks the user", async () => {
     await mustLock(server());
     const { stderr, code } = await git("fill", { protocol: "https", host: "two.test", username: "a" });
     await mustUnlock(server());

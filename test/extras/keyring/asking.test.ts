@@ -60,7 +60,7 @@ describe("the keyring that asks", () => {
     expect(asked()).to.deep.equal(Array(3).fill("Allow a program to read a label from the keyring?"));
   });
 
-  it("unlocks with the passphrase that is typed, asks again for a wrong one, and completes the prompt", async () => {
+  it("a typed passphrase unlocks the vault and completes the prompt, and a wrong one is asked for again", async () => {
     const script = `test -e "$0.wrong" && echo '${passphrase}' || { touch "$0.wrong"; echo 'wrong passphrase'; }`;
     const { session, asked } = await startAsking(script);
     const path = await session.create({ n: "1" }, Buffer.from("one"));
@@ -70,7 +70,7 @@ describe("the keyring that asks", () => {
     expect((await session.get(path)).toString()).to.equal("one");
   });
 
-  it("asks on its terminal without SSH_ASKPASS, again for a wrong passphrase, and shows neither", async function () {
+  it("the keyring asks on its terminal without SSH_ASKPASS, and shows no passphrase", async function () {
     needs(this, hasPython(), "Python");
     const directory = temporaryDirectory();
     const [socket, running] = [join(directory, "bus"), join(directory, "running")] as const;
@@ -95,7 +95,7 @@ describe("the keyring that asks", () => {
     expect(shown).not.to.contain(passphrase);
   });
 
-  it("dismisses the prompt when the user declines, and leaves the vault locked", async () => {
+  it("a declined question dismisses the prompt and leaves the vault locked", async () => {
     const { session, asked } = await startAsking("exit 1");
     await mustLock(server());
     expect(await prompt(session)).to.deep.equal([true, new Variant("ao", [])]);
@@ -110,7 +110,7 @@ describe("the keyring that asks", () => {
     expect(stderr).to.contain("--confirm has nothing to ask with");
   });
 
-  it("serves clients from a server that it reaches by TLS alone", async () => {
+  it("the keyring serves clients from a server over TLS only", async () => {
     const { url, certificateFile, home } = server();
     const connection = ["--address", url, "--cacert", certificateFile, "--token-file", join(home, "token")];
     const { socket } = await startKeyringIn(server(), { STRONGROOM_HOME: temporaryDirectory() }, ...connection);

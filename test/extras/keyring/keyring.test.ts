@@ -46,7 +46,7 @@ describe("the keyring", () => {
   const vaultPath = (path: string) => path.replace(`${root}/collection/`, "keyring/");
 
   for (const kind of ["plain", "encrypted"] as const) {
-    it(`keeps an item in the vault, and returns its secret byte for byte, in a session that is ${kind}`, async () => {
+    it(`the ${kind} session stores an item in the vault and returns it byte for byte`, async () => {
       const session = await TestSession.open(await client(), kind);
       for (const value of [
         Buffer.from("pässword"),
@@ -66,7 +66,7 @@ describe("the keyring", () => {
     });
   }
 
-  it("replaces the item with equal attributes, whose earlier value is a version", async () => {
+  it("a new item replaces the one with equal attributes, whose value becomes an earlier version", async () => {
     const session = await TestSession.open(await client(), "plain");
     const attributes = fresh();
     const path = await session.create(attributes, Buffer.from("one"));
@@ -77,7 +77,7 @@ describe("the keyring", () => {
     expect((await session.search(attributes))[0]).to.have.members([path, other]);
   });
 
-  it("makes one item of equal attributes that two keyrings create", async () => {
+  it("two keyrings that create items of equal attributes make one", async () => {
     const another = await startKeyring(server());
     const sessions = [
       await TestSession.open(await client(), "plain"),
@@ -93,7 +93,7 @@ describe("the keyring", () => {
     }
   });
 
-  it("shows what put stores there with its path as label, and what another program changes and deletes", async () => {
+  it("a secret of another program is an item with its path as label, which follows its changes", async () => {
     const session = await TestSession.open(await client(), "plain");
     await mustPut(server(), "keyring/login/by hand/ä", "typed");
     const path = `${loginPath}/by_20hand_2f_c3_a4`;
@@ -105,7 +105,7 @@ describe("the keyring", () => {
     await mustFail(session.get(path), "NoSuchObject");
   });
 
-  it("changes label, attributes and secret of an item, tells of it, and moves it to the trash", async () => {
+  it("changes of an item are signalled, and its deletion moves it to the trash", async () => {
     const session = await TestSession.open(await client(), "encrypted");
     const rule = "type='signal',sender='org.freedesktop.secrets',path_namespace='/org/freedesktop/secrets'";
     await session.client.call("/org/freedesktop/DBus", "org.freedesktop.DBus.AddMatch", "s", [rule]);
@@ -148,7 +148,7 @@ describe("the keyring", () => {
     await mustFail(session.client.call(loginPath, `${collection}.Delete`, "", []), "NotSupported");
   });
 
-  it("keeps the collection of the session in memory", async () => {
+  it("the session's collection stays in memory", async () => {
     const session = await TestSession.open(await client(), "plain");
     const before = await mustListPaths(server(), "");
     const attributes = fresh();
@@ -160,7 +160,7 @@ describe("the keyring", () => {
     expect(await mustListPaths(server(), "")).to.deep.equal(before);
   });
 
-  it("lists the items of a locked collection as locked, and unlocks it without a prompt", async () => {
+  it("items of a locked collection are listed as locked, and unlocked without a prompt", async () => {
     const session = await TestSession.open(await client(), "plain");
     const attributes = fresh();
     const path = await session.create(attributes, Buffer.from("v"));
@@ -174,7 +174,7 @@ describe("the keyring", () => {
     expect((await session.get(path)).toString()).to.equal("v");
   });
 
-  it("lets a search, a read and a store wait while the vault is locked, and a prompt end with its unlock", async () => {
+  it("a search, a read and a store wait while the vault is locked, and a prompt completes at the unlock", async () => {
     const session = await TestSession.open(await client(), "encrypted");
     const attributes = fresh();
     const path = await session.create(attributes, Buffer.from("v"));
@@ -198,7 +198,7 @@ describe("the keyring", () => {
     expect(completed?.body).to.deep.equal([false, new Variant("ao", [loginPath])]);
   });
 
-  it("dismisses a prompt that its client dismisses, and lets no other client use it", async () => {
+  it("a prompt is dismissed by its client, and not usable by another", async () => {
     const [one, other] = [await client(), await client()];
     await mustLock(server());
     const [, prompt] = await one.call(root, `${service}.Unlock`, "ao", [[loginPath]]);
@@ -210,7 +210,7 @@ describe("the keyring", () => {
     await mustUnlock(server());
   });
 
-  it("refuses unknown algorithms, foreign sessions, changed ciphertext and paths outside", async () => {
+  it("unknown algorithms, foreign sessions, changed ciphertext and outside paths are refused", async () => {
     const [one, other] = [await client(), await client()];
     const open = (algorithm: string) =>
       one.call(root, `${service}.OpenSession`, "sv", [algorithm, new Variant("ay", Buffer.of(1))]);

@@ -13,7 +13,7 @@ describe("the keyring on a session bus", function () {
     needs(this, hasProgram("dbus-daemon"), "dbus-daemon");
   });
 
-  it("serves clients of the bus, and returns their sessions' secrets byte for byte", async () => {
+  it("clients of the session bus get their secrets byte for byte", async () => {
     const { path, address } = await startSessionBus();
     const { io, stop } = await startOnSessionBus(server(), address);
     expect(io.printed().stderr).to.equal("strongroom: serving org.freedesktop.secrets on the session bus\n");
@@ -28,7 +28,7 @@ describe("the keyring on a session bus", function () {
     expect(io.exitCode).to.equal(0);
   });
 
-  it("exits with 7 and the pid where another program has the name, which it takes with --replace", async () => {
+  it("keyring exits with 7 and the pid where another program has the name, and takes it with --replace", async () => {
     const { address } = await startSessionBus();
     const first = await startOnSessionBus(server(), address);
     const refused = await startOnSessionBus(server(), address);
@@ -44,7 +44,7 @@ describe("the keyring on a session bus", function () {
     expect(io.exitCode).to.equal(0);
   });
 
-  it("exits with the reason where there is no session bus", async () => {
+  it("keyring exits with the reason where there is no session bus", async () => {
     const { io, ended } = await startOnSessionBus(server(), "unix:path=/nonexistent/bus");
     await ended;
     expect(io.printed().stderr).to.contain("there is no session bus: /nonexistent/bus cannot be used (ENOENT)");

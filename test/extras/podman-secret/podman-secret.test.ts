@@ -13,7 +13,7 @@ describe("strongroom podman-secret", () => {
   const podman = (action: string, input: string | Uint8Array = "", more: Record<string, string> = { SECRET_ID: id }) =>
     strongroom({ ...here(), ...more }, ["podman-secret", action], input);
 
-  it("stores, looks up, lists and deletes values byte for byte", async () => {
+  it("podman-secret stores, looks up, lists and deletes values byte for byte", async () => {
     const value = randomBytes(512_000); // podman's limit
     expect(await podman("list", "", {})).to.include({ code: 0, stdout: "" });
     expect(await podman("store", value)).to.include({ code: 0, stdout: "", stderr: "" });
@@ -33,7 +33,7 @@ describe("strongroom podman-secret", () => {
     expect(config.match(/^(\w+) = "strongroom podman-secret \1"$/gm)).to.have.length(4);
   });
 
-  it("works with a token for podman/ alone, and gives nothing while the vault is locked", async () => {
+  it("podman-secret works with a token for podman/ only, and gives nothing while the vault is locked", async () => {
     const { token } = await mustCreateToken(server(), {
       ...{ name: "podman", can: ["get", "list", "put", "delete"], paths: ["podman/"] },
     });

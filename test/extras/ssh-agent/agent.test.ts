@@ -44,8 +44,8 @@ async function startAgent(): Promise<string> {
   return socket;
 }
 
-describe("the agent's protocol", () => {
-  it("lists its keys to ssh-add", async () => {
+describe("the protocol of the SSH agent", () => {
+  it("ssh-add lists the agent's keys", async () => {
     const socket = await startAgent();
     const { stdout } = await run("ssh-add", ["-L"], { env: { ...process.env, SSH_AUTH_SOCK: socket } });
     const wanted = keys.map(({ blob, name }) => `${blob.toString("base64")} ${name}`);
@@ -58,7 +58,7 @@ describe("the agent's protocol", () => {
   });
 
   for (const { type, blob } of keys) {
-    it(`signs with ${type} so that ssh-keygen verifies it`, async () => {
+    it(`ssh-keygen verifies a signature with ${type}`, async () => {
       const directory = temporaryDirectory();
       const env = { ...process.env, SSH_AUTH_SOCK: await startAgent() };
       const file = (name: string, text: string) => {
@@ -80,7 +80,7 @@ describe("the agent's protocol", () => {
     });
   }
 
-  it("closes a connection on a message that is too long, and answers what it does not know with a failure", async () => {
+  it("a message that is too long closes the connection, and an unknown one fails", async () => {
     const socket = await startAgent();
     const exchange = async (bytes: Buffer) => {
       const connection = connect(socket);
@@ -95,7 +95,7 @@ describe("the agent's protocol", () => {
     expect(await exchange(Buffer.from("000000060d7fffffff00", "hex"))).to.equal("0000000105");
   });
 
-  it("stops responding to a client that does not read", async () => {
+  it("a client that does not read gets no further responses", async () => {
     let lists = 0;
     const server = agentServer({
       list: async () => {
