@@ -69,8 +69,12 @@ function pairAt(bytes: Uint8Array, at: number): number {
 
 const zeros = Buffer.alloc(4096);
 
+/** Most runs of zeros are so short that comparing them with a page of zeros costs more than reading them. */
+const shortRun = 64;
+
 function endOfZeros(bytes: Uint8Array, from: number): number {
   let at = from;
+  for (; at < from + shortRun; at++) if (bytes[at] !== 0) return at;
   while (at + zeros.length <= bytes.length && zeros.compare(bytes, at, at + zeros.length) === 0) at += zeros.length;
   while (bytes[at] === 0) at++;
   return at;

@@ -39,13 +39,13 @@ export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array
   const count = (pattern: Pattern) => void counts.set(pattern, (counts.get(pattern) ?? 0) + 1);
   const overlap = Math.max(...patterns.map(({ bytes }) => bytes.length));
   process.kill(pid, "SIGSTOP");
-  const memory = openSync(`/proc/${pid}/mem`, "r");
+  const [memory, pagemap] = [openSync(`/proc/${pid}/mem`, "r"), openSync(`/proc/${pid}/pagemap`, "r")];
   try {
-    for (const region of readableRegions(pid)) {
+    for (const region of readableRegions(pid, pagemap)) {
       scanRegion(memory, region, overlap, (window, limit) => search.search(window, count, limit));
     }
   } finally {
-    closeSync(memory);
+    for (const file of [memory, pagemap]) closeSync(file);
     process.kill(pid, "SIGCONT");
   }
   return sums(secrets.keys(), counts);
@@ -90,15 +90,35 @@ function unpadded(base64: string): string {
   return base64.replace(/.?=*$/, "");
 }
 
-/** All readable memory, except the program's read-only files and the kernel's pages. */
-function readableRegions(pid: number): Region[] {
+/**
+ * All readable memory, except the program's read-only files, the kernel's pages, and pages without a file that were never
+ * written to: two thirds of what a server could read.
+ */
+function readableRegions(pid: number, pagemap: number): Region[] {
   const lines = readFileSync(`/proc/${pid}/maps`, "latin1").trimEnd().split("\n");
   return lines.flatMap((line) => {
     const [, start = "", end = "", mode = "", file = ""] = /^(\w+)-(\w+) (\S+) \S+ \S+ \S+ *(.*)$/.exec(line) ?? [];
     const readable = mode.startsWith("r") && (mode[1] === "w" || !file.startsWith("/"));
     if (!readable || file.startsWith("[v")) return [];
-    return [{ start: Number.parseInt(start, 16), end: Number.parseInt(end, 16) }];
+    const region = { start: Number.parseInt(start, 16), end: Number.parseInt(end, 16) };
+    return file.startsWith("/") ? [region] : presentRegions(region, pagemap);
   });
+}
+
+const pageBytes = 4096;
+
+/** Pages in memory or swapped out: bits 63 and 62 of the 8 bytes that the page map has for each (proc(5)). */
+function presentRegions({ start, end }: Region, pagemap: number): Region[] {
+  const entries = Buffer.alloc(((end - start) / pageBytes) * 8);
+  readSync(pagemap, entries, 0, entries.length, (start / pageBytes) * 8);
+  const regions: { start: number; end: number }[] = [];
+  for (let at = start, i = 7; at < end; at += pageBytes, i += 8) {
+    if (((entries[i] ?? 0) & 0xc0) === 0) continue;
+    const last = regions.at(-1);
+    if (last?.end === at) last.end += pageBytes;
+    else regions.push({ start: at, end: at + pageBytes });
+  }
+  return regions;
 }
 
 const chunk = Buffer.alloc(chunkBytes);
