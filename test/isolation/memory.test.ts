@@ -196,8 +196,8 @@ async function* lockDuringDerivation(way: Way): AsyncGenerator<Look, void> {
   const refused = send(server, unlockWith(passphrase));
   await sleep(150);
   await mustLock(server);
+  mustRefuse(await refused, 403, "VAULT_LOCKED"); // before the search, which closes the connections
   yield { when: "while it is derived", server, gone: { masterKey } };
-  mustRefuse(await refused, 403, "VAULT_LOCKED");
   mustRefuse(await send(server, unlockWith("wrong")), 401, "UNAUTHORIZED"); // waits for the first derivation
   yield look.locked("once that has ended");
 }
