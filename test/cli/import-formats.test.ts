@@ -239,7 +239,6 @@ const dotenv: Readonly<Record<string, Case>> = {
   },
   "a quoted value of 10 MB": {
     input: `A='${"x".repeat(10e6)}'\nB=b\n`,
-    flags: ["--format", "dotenv"],
     stored: { B: "b" },
     says: ["line 1", "the limit is 1,048,576", "1 created", "1 not imported"],
     code: 2,

@@ -10,10 +10,15 @@ import { joinSources, type ParsedSource } from "./entry.js";
 import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
 import { referenceProblem } from "./keepass-references.js";
 
-/** Returns the columns of a text's first line that is not empty. */
+/** Upper bound for a header, in characters: a longer line, such as a key's in dotenv, would be parsed for minutes. */
+const maxHeaderLength = 65_536;
+
+/** Returns the columns of a text's first line that is not empty, none for a line that is too long for a header. */
 export function readHeader(text: string): string[] {
   try {
-    return parse(headerLine(text), { bom: true, delimiter: findDelimiter(text), relax_quotes: true })[0] ?? [];
+    const line = headerLine(text);
+    if (line.length > maxHeaderLength) return [];
+    return parse(line, { bom: true, delimiter: findDelimiter(text), relax_quotes: true })[0] ?? [];
   } catch (error) {
     if (error instanceof CsvError) return [];
     throw error;
