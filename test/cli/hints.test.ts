@@ -21,14 +21,14 @@ function advisedIn(text: string): string[][] {
   );
 }
 
-describe("a command that a message advises", () => {
+describe("hints of messages", () => {
   const home = () => join(temporaryDirectory(), "my home");
   const unlocked = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/key", "value");
   });
 
-  it("carries --home, --address and files of this call, where it takes them", () => {
+  it("a hint carries --home, --address and files of its call, where its command takes them", () => {
     const hints = createHints(["ls", "--home=/srv/my vault", "--address", "https://a:1", "--", "--cacert", "x"], names);
     expect(hints("unlock it with  strongroom unlock")).to.equal(
       "unlock it with  strongroom --home '/srv/my vault' --address 'https://a:1' unlock",
@@ -55,7 +55,7 @@ describe("a command that a message advises", () => {
       ["a moved secret", ["mv", "missing", "there"], 4, [0]],
     ];
   for (const [what, args, exit, wanted] of rows) {
-    it(`acts on the home of the call that names it: ${what}`, async () => {
+    it(`a hint acts on the home of the call that names it: ${what}`, async () => {
       const own = ["--home", unlocked().home];
       const { code, stdout, stderr } = await strongroom({}, [...own, ...args]);
       expect(code, stdout + stderr).to.equal(exit);
@@ -69,7 +69,7 @@ describe("a command that a message advises", () => {
     });
   }
 
-  it("acts on the home of the call that names it: a locked vault, no vault, and no server", async () => {
+  it("a hint acts on the home of the call that names it: a locked vault, no vault, and no server", async () => {
     const server = await startLocalServer();
     const own = ["--home", server.home];
     const advise = async (args: readonly string[]) => {

@@ -39,7 +39,7 @@ describe("strongroom run, isolation", () => {
       needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
     });
 
-    it("holds neither value nor token while the command runs", async () => {
+    it("run holds neither value nor token while the command runs", async () => {
       const marker = randomBytes(48).toString("base64");
       const sleeping = node1("console.log(process.env.canary); setInterval(() => {}, 1000)");
       const { child, finished } = start(server(), ["run", "--prefix", "app/", "--", ...sleeping], {
@@ -58,7 +58,7 @@ describe("strongroom run, isolation", () => {
       expect(found.get("token")).to.deep.equal({ full: 0, half: 0 });
     });
 
-    it("keeps its memory out of core dumps in every command, and gives the command its own setting back", async () => {
+    it("every command keeps its memory out of core dumps, and run gives its command the own setting back", async () => {
       const filter = readFileSync("/proc/self/coredump_filter", "utf8");
       const show = node1(
         "for (const id of [process.ppid, 'self']) process.stdout.write(fs.readFileSync('/proc/' + id + '/coredump_filter'))",
@@ -68,7 +68,7 @@ describe("strongroom run, isolation", () => {
     });
   });
 
-  it("survives SIGUSR1 without opening the debugger, while a command waits for its input", async () => {
+  it("a command that waits for its input survives SIGUSR1 without opening the debugger", async () => {
     const { child, finished } = startWaiting();
     const more = "v".repeat(1_000_000); // than the channel holds: once it is written, the command reads
     await new Promise((resolve) => child.stdin.write(more, resolve));
@@ -92,7 +92,7 @@ describe("strongroom run, isolation", () => {
   }
 
   describe("the environment", () => {
-    it("is ours with the secrets added, byte by byte", async () => {
+    it("the command's environment is that of run with the secrets added, byte by byte", async () => {
       const ambient = { PLAIN: "a b", QUOTES: `it's "so" $HOME`, EMPTY: "" };
       const args = ["run", "--prefix", "app/", "--set", "ODD_TOO=app/odd", "--"];
       const { stdout } = mustDo(await strongroom(server(), [...args, ...printEnvironment], { environment: ambient }));
@@ -102,14 +102,14 @@ describe("strongroom run, isolation", () => {
       expect(Object.keys(found)).to.have.members(own);
     });
 
-    it("keeps names that shells cannot set", async () => {
+    it("names that shells cannot set stay in the environment", async () => {
       const ambient = { "dotted.name": "1", "BASH_FUNC_f%%": "() {  :\n}", "with-dash": "a'b" };
       const args = ["run", "--set", "A=app/canary", "--", ...printEnvironment];
       const { stdout } = mustDo(await strongroom(server(), args, { environment: ambient }));
       expect(JSON.parse(stdout)).to.include({ ...ambient, A: value });
     });
 
-    it("prints no value when the caller traces shells", async () => {
+    it("run prints no value when the caller traces shells", async () => {
       const ambient = { SHELLOPTS: "xtrace:verbose", PS4: "+ " };
       const { code, stdout, stderr } = await strongroom(server(), ["run", "--prefix", "app", "--", "true"], {
         environment: ambient,
@@ -118,7 +118,7 @@ describe("strongroom run, isolation", () => {
       expect(stdout + stderr).not.to.contain(value);
     });
 
-    it("rejects names in env files that are not variable names", async () => {
+    it("names in env files that are not variable names are rejected", async () => {
       const file = join(temporaryDirectory(), "env");
       writeFileSync(file, "A.B=1\n");
       mustRefuseWith(
@@ -130,12 +130,12 @@ describe("strongroom run, isolation", () => {
   });
 
   describe("names that steer programs", () => {
-    it("are rejected from --prefix, each with its path", async () => {
+    it("--prefix rejects names that steer programs, each with its path", async () => {
       const said = steering.map((name) => `${name.replaceAll("_", " ")} would set ${name}`);
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "steer/", "--", "true"]), 2, ...said, "--set");
     });
 
-    it("runs no foreign code through an imported name, and accepts the name from --set", async () => {
+    it("an imported name runs no foreign code, and --set accepts the name", async () => {
       const directory = temporaryDirectory();
       mkdirSync(join(directory, "in"));
       const marker = join(directory, "executed");
@@ -147,7 +147,7 @@ describe("strongroom run, isolation", () => {
       expect(existsSync(marker)).to.equal(true);
     });
 
-    it("rejects a reference in an env file for such a name, and accepts text there", async () => {
+    it("an env file's reference for a name that steers programs is rejected, and its text is accepted", async () => {
       const file = join(temporaryDirectory(), "env");
       writeFileSync(file, "PYTHONPATH=strongroom://app/canary\n");
       mustRefuseWith(await strongroom(server(), ["run", "-e", file, "--", "true"]), 2, "line 1: PYTHONPATH", "--set");
@@ -172,7 +172,7 @@ describe("strongroom run, isolation", () => {
 
     afterEach(() => expect(existsSync(marker), "no code was run").to.equal(false));
 
-    it("are refused under the names that shells use themselves, by every way to name a variable", async () => {
+    it("values for names that shells use themselves are refused, by every way to name a variable", async () => {
       for (const name of names.split(" ")) {
         expect(await usageRefusal(["run", "--set", `${name}=a`, "--", "true"])).to.contain(`${name} has a meaning`);
       }
@@ -187,14 +187,14 @@ describe("strongroom run, isolation", () => {
     });
 
     for (const text of ["1", "strongroom://evaluated/RANDOM"]) {
-      it(`are refused for RANDOM=${text} in an env file`, async () => {
+      it(`RANDOM=${text} in an env file is refused`, async () => {
         const env = join(directory, "env");
         writeFileSync(env, `RANDOM=${text}\n`);
         mustRefuseWith(await strongroom(server(), ["run", "-e", env, "--", "true"]), 2, "line 1: RANDOM has a meaning");
       });
     }
 
-    it("reach the command of run as they are: no shell, which the caller could have steered, starts it", async () => {
+    it("values reach the command of run as they are: no shell, which the caller could have steered, starts it", async () => {
       const ambient = { "BASH_FUNC_echo%%": `() {  touch ${marker};\n}` };
       const args = ["run", "--prefix", "counter/", "--", "printenv", "COUNT"];
       const { stdout } = mustDo(await strongroom(server(), args, { environment: ambient }));
@@ -202,7 +202,7 @@ describe("strongroom run, isolation", () => {
     });
 
     for (const shell of shells) {
-      it(`are not evaluated by ${shell} when it reads an export, not even for an integer`, async () => {
+      it(`${shell} evaluates no value of an export that it reads, not even for an integer`, async () => {
         const file = join(directory, `export-${shell.replaceAll("/", "-")}`);
         const args = ["export", "--prefix", "counter/", "--format", "shell", "--plaintext", "-o", file];
         mustDo(await strongroom(server(), args));
@@ -228,14 +228,14 @@ describe("strongroom run, isolation", () => {
       return collect(spawn("strongroom", args, { env, cwd: directory, stdio: ["ignore", "pipe", "pipe"] })).ended;
     }
 
-    it("reports a missing env file itself: Node does not read the flag", async () => {
+    it("the installed command reports a missing env file itself: Node does not read the flag", async () => {
       const { code, stdout, stderr } = await runInstalled(["run", "--env-file", "nosuch", "--", "true"]);
       expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
       expect(stderr).to.match(/^strongroom: the env file nosuch cannot be read \(ENOENT\)/);
     });
 
     for (const spelled of [["--env-file"], ["--env-file="]]) {
-      it(`gives NODE_OPTIONS in a file of ${spelled} to the command alone`, async () => {
+      it(`NODE_OPTIONS in a file of ${spelled} reaches the command alone`, async () => {
         const directory = temporaryDirectory();
         const [file, marker] = [join(directory, "env"), join(directory, "by")];
         const code = `require("fs").appendFileSync(${JSON.stringify(marker)}, process.argv[1] + "\\n")`;
@@ -251,7 +251,7 @@ describe("strongroom run, isolation", () => {
   });
 
   describe("run --mask", () => {
-    it("masks each line of at least 8 bytes of a multi-line value, whatever is around it", async () => {
+    it("--mask masks each line of at least 8 bytes of a multi-line value, whatever is around it", async () => {
       const script = `printf '%s\\n' "$pem"; echo "  > ${"a".repeat(20)} < "; echo "${"b".repeat(20)}"; echo short`;
       const args = ["run", "--mask", "--prefix", "lines/", "--", "sh", "-c", script];
       const { stdout } = mustDo(await strongroom(server(), args));

@@ -43,7 +43,7 @@ describe("strongroom run, through the real command", () => {
 
   describe("run: exit status", () => {
     for (const status of [0, 1, 42, 126, 127, 255]) {
-      it(`returns exit status ${status}`, async () => {
+      it(`run returns exit status ${status}`, async () => {
         const { code, stderr } = await strongroom(server(), [...app, "sh", "-c", `exit ${status}`]);
         expect({ code, stderr }).to.deep.equal({ code: status, stderr: "" });
       });
@@ -56,13 +56,13 @@ describe("strongroom run, through the real command", () => {
       ["HUP", 1],
       ["QUIT", 3],
     ] as const) {
-      it(`returns 128 + ${number} when SIG${signal} ends the command`, async () => {
+      it(`run returns 128 + ${number} when SIG${signal} ends the command`, async () => {
         const { code } = await strongroom(server(), [...app, "sh", "-c", `kill -${signal} $$`]);
         expect(code).to.equal(128 + number);
       });
     }
 
-    it("returns 127 when the command is not found, and 126 when it cannot be executed, with a message", async () => {
+    it("run returns 127 for a missing command, and 126 for one that cannot be executed, with a message", async () => {
       const closed = temporaryDirectory();
       chmodSync(closed, 0);
       const environment = { PATH: `${closed}:${process.env["PATH"]}` };
@@ -77,7 +77,7 @@ describe("strongroom run, through the real command", () => {
 
   describe("run: signals", () => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const) {
-      it(`forwards ${signal}, and waits for the command to handle it`, async () => {
+      it(`run forwards ${signal}, and waits for the command to handle it`, async () => {
         const name = signal.slice(3);
         const script = `trap 'echo got ${name}; exit 9' ${name}; echo ready; while :; do sleep 0.05; done`;
         const { child, finished } = start(server(), [...app, "sh", "-c", script]);
@@ -87,7 +87,7 @@ describe("strongroom run, through the real command", () => {
       });
     }
 
-    it("delivers Ctrl-C on a terminal once", async function () {
+    it("Ctrl-C on a terminal reaches the command once", async function () {
       needs(this, spawnSync("script", ["--version"]).status === 0, "script(1)");
       const directory = temporaryDirectory();
       const program = join(directory, "count.mjs");
@@ -111,7 +111,7 @@ describe("strongroom run, through the real command", () => {
   });
 
   describe("run: streams and arguments", () => {
-    it("passes standard input, output and error through unchanged", async () => {
+    it("run passes standard input, output and error through unchanged", async () => {
       const input = randomBytes(3_000_000);
       const out = await strongroom(server(), [...app, "cat"], { input });
       expect(out.bytes.equals(input)).to.equal(true);
@@ -119,7 +119,7 @@ describe("strongroom run, through the real command", () => {
       expect(stderr).to.equal("to the other\r\n\0");
     });
 
-    it("uses no shell, and does not read the command's own flags", async () => {
+    it("run uses no shell, and does not read the command's own flags", async () => {
       const args = ["printf", "%s|", "$HOME; ls", "*", "--prefix", "-q", "--version", "a b", ""];
       const { stdout } = mustDo(await strongroom(server(), [...app, ...args]));
       expect(stdout).to.equal("$HOME; ls|*|--prefix|-q|--version|a b||");
@@ -142,7 +142,7 @@ describe("strongroom run, through the real command", () => {
       needs(this, process.platform === "linux", "Linux");
     });
 
-    it("passes on descriptors under their numbers, also with --mask, and holds none of them", async () => {
+    it("run passes on descriptors under their numbers, also with --mask, and holds none of them", async () => {
       const three = `"$@" sh -c 'cat <&3; cat <&7; echo nine >&9' 3<"$1.3" 7<"$1.7" 9>&1`;
       const directory = temporaryDirectory();
       for (const number of [3, 7]) writeFileSync(join(directory, `in.${number}`), `${number}\n`);
@@ -154,7 +154,7 @@ describe("strongroom run, through the real command", () => {
       expect(early.out).to.equal("late\n");
     });
 
-    it("passes on signals that are ignored, and no other", async function () {
+    it("run passes on signals that are ignored, and no other", async function () {
       needs(this, spawnSync("env", ["--ignore-signal=HUP", "true"]).status === 0, "env --ignore-signal");
       for (const [ignored, mask] of [
         ["", "0000000000000000"],
@@ -168,13 +168,13 @@ describe("strongroom run, through the real command", () => {
       }
     });
 
-    it("survives a hang-up under nohup, with its command, from its start on", async function () {
+    it("run and its command survive a hang-up under nohup, from the start on", async function () {
       needs(this, spawnSync("env", ["--block-signal=HUP", "true"]).status === 0, "env --block-signal");
       const script = `trap '' HUP; "$@" sh -c 'kill -HUP $PPID $$; echo survived' & kill -HUP $!; wait $!`;
       expect(await shell(script)).to.deep.equal({ out: "survived\n", errors: "", code: 0 });
     });
 
-    it("refuses an argument that is not UTF-8, and leaves out such a variable with a warning", async () => {
+    it("run refuses an argument that is not UTF-8, and leaves out such a variable with a warning", async () => {
       for (const argument of ["'\\351'", "'ab\\377cd'", "'\\300\\200'"]) {
         const { out, errors, code } = await shell(`"$@" printf %s a "$(printf ${argument})"`);
         expect({ out, code }, argument).to.deep.equal({ out: "", code: 2 });
@@ -187,7 +187,7 @@ describe("strongroom run, through the real command", () => {
       expect((await shell(`"$@" printf %s 'caf\u00e9 \ufffd'`)).out).to.equal("caf\u00e9 \ufffd");
     });
 
-    it("leaves out a variable that is not UTF-8 for every other program of the user, with the same warning", async () => {
+    it("a variable that is not UTF-8 is left out for every other program of the user, with the same warning", async () => {
       const seen = join(temporaryDirectory(), "seen");
       const show = join(temporaryDirectory(), "show");
       writeFileSync(show, `#!/bin/sh\necho "\${X-none} $Y" >'${seen}'\n`, { mode: 0o755 });
@@ -207,7 +207,7 @@ describe("strongroom run, through the real command", () => {
       expect(errors).to.contain("passed on to the command: X\n");
     });
 
-    it("gives the command the variables that the program's own shell uses for itself", async () => {
+    it("the command gets the variables that the program's own shell uses for itself", async () => {
       const names = { hup: "1", k: "2", v: "3", f: "4", block: "5" };
       const { out } = await shell(`exec "$@" sh -c 'echo "$hup$k$v$f$block\${STRONGROOM_INHERITED-}"'`, names);
       expect(out).to.equal("12345\n");
@@ -222,14 +222,14 @@ describe("strongroom run, through the real command", () => {
       `printf '%s|' ${names.map((name) => `"$${name}"`).join(" ")}`,
     ];
 
-    it("names secrets by their last segment, in capitals with _ only where that is not a valid name", async () => {
+    it("run names variables by the last segment, in capitals with _ only where that is not a valid name", async () => {
       const { stdout } = mustDo(
         await strongroom(server(), ["run", "--prefix", "app/", ...show("password", "API_KEY")]),
       );
       expect(stdout).to.equal(`hunter2|${secrets["app/api-key"]}|`);
     });
 
-    it("prints with --print-names each variable with its source, and runs nothing", async () => {
+    it("run --print-names prints each variable with its source, and runs nothing", async () => {
       const directory = temporaryDirectory();
       writeFileSync(join(directory, "env"), "PLAIN=text\npin=text\nURL=strongroom://app/pin\n");
       const args = ["run", "-e", "env", "--prefix", "app/", "--set", "OTHER=app/db/password", "--print-names"];
@@ -247,7 +247,7 @@ describe("strongroom run, through the real command", () => {
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "app/"]), 2, "no command given");
     });
 
-    it("rejects conflicting names, with both paths and the remedy", async () => {
+    it("conflicting names are rejected with both paths and the remedy", async () => {
       const clash = ["run", "--prefix", "clash/"];
       const words = ["clash/a/token", "clash/b/token", "token", "--set NAME=path"];
       mustRefuseWith(await strongroom(server(), [...clash, ...show("token")]), 7, ...words);
@@ -257,7 +257,7 @@ describe("strongroom run, through the real command", () => {
       expect(mustDo(await strongroom(server(), own)).stdout).to.equal(`${secrets["app/pin"]}|`);
     });
 
-    it("rejects an invalid variable name, with its path and the remedy", async () => {
+    it("an invalid variable name is rejected with its path and the remedy", async () => {
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "digit/", ...show("X")]), 2, "digit/1st", "--set");
       const set = ["run", "--prefix", "digit/", "--set", "FIRST=digit/1st", ...show("FIRST")];
       expect(mustDo(await strongroom(server(), set)).stdout).to.equal("x|");
@@ -269,12 +269,12 @@ describe("strongroom run, through the real command", () => {
       ["=app/pin", "--set must be NAME=path"],
       ["A=app//pin", "empty segment"],
     ] as const) {
-      it(`rejects --set ${wrong}`, async () => {
+      it(`run rejects --set ${wrong}`, async () => {
         mustRefuseWith(await strongroom(server(), ["run", "--set", wrong, "--", "true"]), 2, word);
       });
     }
 
-    it("rejects a value that no variable can hold, with its path and the remedy", async () => {
+    it("a value that no variable can hold is rejected with its path and the remedy", async () => {
       expect(mustDo(await strongroom(server(), ["run", "--set", "A=big/fits", ...show("A")])).stdout).to.have.length(
         100_001,
       );
@@ -283,7 +283,7 @@ describe("strongroom run, through the real command", () => {
       mustRefuseWith(await strongroom(server(), ["run", "--set", "A=nul/value", "--", "true"]), 2, "nul/value", "NUL");
     });
 
-    it("removes the token from the environment, unless a flag sets it by name", async () => {
+    it("run removes the token from the environment, unless a flag sets it by name", async () => {
       const token = { STRONGROOM_TOKEN: server().token };
       const shown = await strongroom(server(), ["run", "--prefix", "app/", ...show("STRONGROOM_TOKEN")], {
         environment: token,
@@ -299,7 +299,7 @@ describe("strongroom run, through the real command", () => {
       expect(mustDo(asked).stdout).to.equal("123|");
     });
 
-    it("fills references in env files, and keeps everything else unchanged", async () => {
+    it("run fills references in env files, and keeps everything else unchanged", async () => {
       const file = join(temporaryDirectory(), "env");
       const c = `{{ .Values.c }} $HOME \${A} strongroom://app/pin`;
       const lines = [
@@ -318,7 +318,7 @@ describe("strongroom run, through the real command", () => {
       expect(stdout).to.equal(`hunter2|postgres://u:hunter2@123/x|${c}|two\nlines\nand a third|spaced|`);
     });
 
-    it("gives --set precedence over --prefix, then later and earlier env files, then the environment", async () => {
+    it("--set takes precedence over --prefix, then later and earlier env files, then the environment", async () => {
       const directory = temporaryDirectory();
       writeFileSync(join(directory, "one"), "pin=one\npassword=one\nONE=one\nTWO=one\n");
       writeFileSync(join(directory, "two"), "TWO=two\n");
@@ -329,7 +329,7 @@ describe("strongroom run, through the real command", () => {
       expect(stdout).to.equal("sesame-open|123|one|two|kept|");
     });
 
-    it("needs no server when an env file has no references", async () => {
+    it("an env file without references needs no server", async () => {
       const home = temporaryDirectory();
       writeFileSync(join(home, "env"), "A=plain\n");
       expect(
@@ -337,12 +337,12 @@ describe("strongroom run, through the real command", () => {
       ).to.equal("plain|");
     });
 
-    it("says how to set a variable where one is given to -e in the place of a file", async () => {
+    it("run says how to set a variable where one is given to -e in the place of a file", async () => {
       const ended = await strongroom(server(), ["run", "-e", "API_KEY=strongroom://app/pin", ...show("API_KEY")]);
       mustRefuseWith(ended, 2, "--env-file takes a file", "--set API_KEY=path");
     });
 
-    it("does not start the command when secrets are missing, flags are wrong or the vault is locked", async () => {
+    it("missing secrets, wrong flags or a locked vault prevent the command's start", async () => {
       const marker = join(temporaryDirectory(), "started");
       const touch = ["--", "touch", marker];
       const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
@@ -379,7 +379,7 @@ describe("strongroom run, through the real command", () => {
       ['A="{{ strongroom://app//pin }}"', "env, line 1: the reference"],
       [Buffer.from("A=\xe9", "latin1"), "is not UTF-8 text: name a text file"],
     ] as const) {
-      it(`rejects the env file ${JSON.stringify(line.toString())} with its line`, async () => {
+      it(`run rejects the env file ${JSON.stringify(line.toString())} with its line`, async () => {
         const file = join(temporaryDirectory(), "env");
         writeFileSync(file, line);
         mustRefuseWith(await strongroom(server(), ["run", "--env-file", file, "--", "true"]), 2, word);
@@ -390,39 +390,39 @@ describe("strongroom run, through the real command", () => {
   describe("run --mask", () => {
     const mask = ["run", "--mask", "--prefix", "mask/", "--"];
 
-    it("masks values that are written in pieces, on both streams, the longest first", async () => {
+    it("--mask masks values that are written in pieces, on both streams, the longest first", async () => {
       const script = `printf 'a sesa'; sleep 0.1; printf 'me-op'; sleep 0.1; printf 'en b sesame-open-wide c\\n'
       printf 'err sesame-' >&2; sleep 0.1; echo 'open!' >&2`;
       const { code, stdout, stderr } = await strongroom(server(), [...mask, "sh", "-c", script]);
       expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: "a *** b *** c\n", stderr: "err ***!\n" });
     });
 
-    it("shows the start of a value that does not continue, and returns status and signal", async () => {
+    it("--mask shows the start of a value that does not continue, and returns status and signal", async () => {
       const { code, stdout } = await strongroom(server(), [...mask, "sh", "-c", "printf 'sesame-op'; exit 42"]);
       expect({ code, stdout }).to.deep.equal({ code: 42, stdout: "sesame-op" });
       expect((await strongroom(server(), [...mask, "sh", "-c", "kill -TERM $$"])).code).to.equal(143);
     });
 
-    it("changes no other byte, UTF-8 or not", async () => {
+    it("--mask changes no other byte, UTF-8 or not", async () => {
       const input = randomBytes(3_000_000);
       const { bytes } = await strongroom(server(), [...mask, "cat"], { input });
       expect(bytes.equals(input)).to.equal(true);
     });
 
-    it("warns about values too short to mask, unless -q is given", async () => {
+    it("--mask warns about values too short to mask, unless -q is given", async () => {
       const { stdout, stderr } = await strongroom(server(), ["run", "--mask", "--prefix", "app/", "--", "echo", "123"]);
       expect(stdout).to.equal("123\n");
       expect(stderr).to.match(/shorter than 4 bytes: pin\n$/);
       mustDo(await strongroom(server(), ["run", "-q", "--mask", "--prefix", "app/", "--", "true"]));
     });
 
-    it("ends the command when its output no longer has a reader", async () => {
+    it("the command ends when its output no longer has a reader", async () => {
       const { child, finished } = start(server(), [...mask, "yes"]);
       child.stdout.once("data", () => child.stdout.destroy());
-      expect((await finished.catch(() => null)) ?? (await exitOf(child))).to.not.equal(null);
+      expect((await finished.catch(() => null)) ?? (await waitForExit(child))).to.not.equal(null);
     });
 
-    it("masks exactly the values, independent of chunk boundaries", () => {
+    it("--mask masks exactly the values, independent of chunk boundaries", () => {
       const printed = fc.string({ unit: fc.constantFrom("a", "b", "é"), maxLength: 40 });
       const value = fc.string({ unit: fc.constantFrom("a", "b", "é"), minLength: 1, maxLength: 9 });
       fc.assert(
@@ -438,7 +438,7 @@ describe("strongroom run, through the real command", () => {
     });
   });
 
-  async function exitOf(child: { exitCode: number | null; once(event: "exit", listener: () => void): unknown }) {
+  async function waitForExit(child: { exitCode: number | null; once(event: "exit", listener: () => void): unknown }) {
     if (child.exitCode === null) await new Promise<void>((resolve) => child.once("exit", resolve));
     return child.exitCode;
   }

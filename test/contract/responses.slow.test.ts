@@ -153,7 +153,7 @@ type Cause = (request: Send, operation: string) => Promise<unknown>;
 
 function have(responses: readonly string[], causes: Readonly<Record<string, Cause>>): void {
   for (const response of responses) {
-    it(response, async () => {
+    it(`a documented response is sent: ${response}`, async () => {
       const [operation = "", , code = ""] = response.split(" ");
       const request = requests[operation];
       if (request === undefined) return expect.fail(`there is no request for ${operation}`);
@@ -236,7 +236,7 @@ const neededByMetrics = new Set(["metrics", "vitals"]);
 
 const crashes = documented.filter((response) => response.endsWith("INTERNAL"));
 
-describe("the documented response", () => {
+describe("documented responses", () => {
   const clock = new FakeClock();
   const fresh = shareTestServer({ clock, brokerPort: 0, reviewPage: true });
   const unlocked = shareTestServer({ brokerPort: 0, reviewPage: true }, unlock);
@@ -313,7 +313,7 @@ describe("the documented response", () => {
   );
 });
 
-describe("the documented response to a crash of the key worker", () => {
+describe("documented responses to a crash of the key worker", () => {
   const server = shareTestServer({ brokerPort: 0, reviewPage: true }, unlock);
 
   async function sendInCrash(request: Send): Promise<void> {
@@ -329,7 +329,7 @@ describe("the documented response to a crash of the key worker", () => {
   });
 
   // The judge fails this file for any other response.
-  it("is one of those documented where INTERNAL is not", async () => {
+  it("a crash is answered as documented where INTERNAL is not documented", async () => {
     for (const [operation, request] of Object.entries(requests)) {
       if (operation !== "shutdown" && !crashes.includes(`${operation} 500 INTERNAL`)) await sendInCrash(request);
     }

@@ -14,7 +14,7 @@ import { hasPython } from "../support/pseudo-terminal.js";
 
 const execute = promisify(execFile);
 
-describe("the commands", () => {
+describe("commands in the documents", () => {
   before(async function () {
     const hasCurl = await execute("curl", ["--version"]).then(
       () => true,
@@ -26,19 +26,19 @@ describe("the commands", () => {
   for (const file of documentFiles) {
     const text = readFileSync(file, "utf8");
     if (!hasCommands(text)) continue;
-    it(`of ${file} run as printed, and print what it shows (npm run docs)`, async () => {
+    it(`the commands of ${file} run as printed, and print what it shows (npm run docs)`, async () => {
       expect(await withSessions(file, text)).to.equal(text);
     });
   }
 
-  it("trust the server's certificate, and never every one", () => {
+  it("the commands trust the server's certificate, and never every one", () => {
     const all = documentFiles.map((file) => readFileSync(file, "utf8")).join("\n");
     expect(all)
       .to.contain("curl -sS --cacert")
       .and.not.to.match(/curl [^\n]*(?:\s-k\b|--insecure)/);
   });
 
-  it("begin with a session, and with an installation for this user alone that is no link into the clone", () => {
+  it("README begins with a session, and with an installation for this user alone that is no link into the clone", () => {
     const [session, start, tests] = blocksIn(readFileSync("README.md", "utf8"));
     expect(session?.code.match(/^\$ strongroom \w+/gm)?.slice(0, 3)).to.deep.equal(
       ["init", "put", "get"].map((name) => `$ strongroom ${name}`),
@@ -48,7 +48,7 @@ describe("the commands", () => {
     expect(tests?.code).to.equal("npm ci && npm test\n");
   });
 
-  it("name npm start as a start without installation, which serves", async () => {
+  it("npm start serves without an installation, as CONTRIBUTING says", async () => {
     expect(readFileSync("CONTRIBUTING.md", "utf8")).to.contain("`npm ci && npm start`");
     const env = environment({ STRONGROOM_HOME: join(temporaryDirectory(), "home") });
     const npm = spawn("npm", ["--ignore-scripts", "start", "--", "--port", "0"], { env, detached: true });
@@ -65,14 +65,14 @@ describe("the commands", () => {
     expect(shown).to.contain("https://localhost:");
   });
 
-  it("of README that install and test are what CI runs", () => {
+  it("CI runs README's commands that install and test", () => {
     expect(readFileSync(".ci/run", "utf8")).to.match(/\bnpm ci\b[\s\S]*\bnpm test\b[\s\S]*\.ci\/fresh-users\b/m);
   });
 });
 
-describe("the Node programs", () => {
+describe("Node programs in the documents", () => {
   for (const file of ["README.md", "docs/node-client.md"]) {
-    it(`of ${file} run as printed, and show the value only where they say so`, async () => {
+    it(`the Node program of ${file} runs as printed, and shows the value only where it says so`, async () => {
       const server = await startProcess();
       await mustInit(server);
       const program = blocksIn(readFileSync(file, "utf8")).find(({ language }) => language === "js")?.code ?? "";
