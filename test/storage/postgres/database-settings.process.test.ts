@@ -45,9 +45,10 @@ describe("vaults in databases with unusual settings", () => {
     return { server, url };
   }
 
-  for (const setting of settings) {
-    it(`a database with ${setting} serves a vault as any other one`, async () => {
-      const { server } = await startWith(setting);
+  for (const half of [0, 1]) {
+    const some = settings.filter((_, n) => n % 2 === half);
+    it(`a database with ${some[0]} and ${some.length - 1} more settings serves a vault as any other one`, async () => {
+      const { server } = await startWith(...some);
       const post = async (path: string, body?: object) =>
         mustSucceed(await send(server, { method: "POST", path, ...(body && { body }) }));
       for (const value of ["one", "two"]) await mustPut(server, "a", value);
