@@ -42,9 +42,10 @@ const titles: Readonly<Record<Step, string>> = {
 /** Returns the report's sections, from the verdict's three numbers to what goes with a ticket. */
 export function evidence(report: Report): Evidence {
   const { verdict, reason, checks, weaknesses, notShown } = report;
-  const failed = checks.filter(({ holds }) => !holds).map(checkRow);
+  const all = checks.map((check, i) => ({ ...checkRow(check, checks.slice(0, i)), step: check.step }));
+  const failed = all.filter(({ holds }) => !holds);
   const looked = (Object.keys(titles) as Step[]).map((step) => {
-    const rows = checks.filter((check) => check.step === step).map(checkRow);
+    const rows = all.filter((row) => row.step === step);
     return { kind: "checks", title: titles[step], rows } as const;
   });
   const sections: readonly Section[] = [
@@ -63,8 +64,10 @@ function hasContent(section: Section): boolean {
   return section.kind === "checks" ? section.rows.length > 0 : section.texts.length > 0;
 }
 
-function checkRow({ state, what, expected, found, holds, detail }: Check): Row {
-  const named = state === null ? what : `${state}: ${what}`;
+/** @param earlier checks, of which one may be the same, made before the vault was locked and unlocked */
+function checkRow({ step, state, what, expected, found, holds, detail }: Check, earlier: readonly Check[]): Row {
+  const isAgain = earlier.some((each) => each.step === step && each.state === state && each.what === what);
+  const named = state === null ? what : `${state}${isAgain ? " again" : ""}: ${what}`;
   return { what: named, expected, found: detail === undefined ? found : `${found}: ${detail}`, holds };
 }
 

@@ -61,7 +61,8 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem
 .verdict { border-left: 0.4rem solid; font-size: 1.25rem; font-weight: 600; padding-left: 0.8rem; }
 .holds { color: var(--good); } .fails { color: var(--bad); }
 h2 { font-size: 1.05rem; margin: 2rem 0 0.4rem; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; table-layout: fixed; width: 100%; }
+th:nth-child(1) { width: 10%; } th:nth-child(3), th:nth-child(4) { width: 19%; }
 th, td { border-top: 1px solid var(--line); padding: 0.25rem 0.8rem 0.25rem 0; text-align: left; vertical-align: top; font-weight: normal; }
 thead th { border: 0; font-size: 0.85rem; opacity: 0.8; }
 td, dd { font-variant-numeric: tabular-nums; }

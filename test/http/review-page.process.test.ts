@@ -15,6 +15,13 @@ import { run } from "../support/command-here.js";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** Whether the chart's labels are as high as on a wide page, and none covers another. */
+const chartIsLegible = `(() => {
+  const boxes = [...document.querySelectorAll("#chart text")].map((label) => label.getBoundingClientRect());
+  const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  return boxes.every((a, i) => a.height > 12 && !boxes.slice(0, i).some((b) => meets(a, b)));
+})()`;
+
 describe("chromium", function () {
   this.timeout(300_000);
   before(function () {
@@ -47,6 +54,7 @@ describe("chromium", function () {
     expect(await innerText(page, "#slots")).to.match(/\d{4}, (?:now|\d+ minutes? ago)/);
     await page.setViewport({ width: 360, height: 740 });
     expect(await page.evaluate("document.documentElement.scrollWidth")).to.be.at.most(360);
+    await page.waitForFunction(chartIsLegible, { timeout: 60_000 }); // it is drawn again for the width
     expect(problems).to.deep.equal([]);
     for (const scheme of ["light", "dark"]) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);

@@ -122,6 +122,13 @@ describe("reports", () => {
     expect(text).to.match(/^ {2}FAILS {2}files \| <b> +no file +<script>: a_b$/m);
   });
 
+  it("a report tells the look after an unlock from the one before the lock", () => {
+    const text = asText(evidence(reportWith(held)), plain, 80);
+    expect(text).to.match(
+      /unlocked: places .*\n.* locked: places .*\n.* unlocked again: places that open the vault +1 +1$/m,
+    );
+  });
+
   it("a report has expected and found below the check on a narrow terminal", () => {
     const text = asText(evidence(reportWith(held)), plain, 40);
     expect(text).to.match(/^ {2}holds {2}locked: places that open the\n {9}vault\n {9}expected 0, found 0$/m);

@@ -89,7 +89,8 @@ export async function startNaive() {
   const [line] = (await once(child.stdout, "data")) as [Buffer];
   const base = `http://127.0.0.1:${line.toString().trim()}`;
   const call = async (method: string, path: string, body?: object): Promise<unknown> => {
-    const headers = { "content-type": "application/json" };
+    // A connection that is kept may have been closed while memory was searched, which takes seconds.
+    const headers = { "content-type": "application/json", connection: "close" };
     const response = await fetch(base + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
     return response.json();
   };

@@ -176,7 +176,7 @@ function showSigns(latest) {
 
 const stormText = (get, bare) => `get ${ms(get)}, bare server ${ms(bare)}`;
 
-/** Sides of the chart's area, in the units of its view box. */
+/** Sides of the chart's area, in pixels of the page: the right one follows its width. */
 const area = { left: 56, right: 856, top: 40, bottom: 240 };
 const most = 17; // of derivations: a storm has 16
 
@@ -210,6 +210,9 @@ const ago = (i) => signs.length - 1 - i;
 
 /** Axes in milliseconds, derivations and minutes; lines have a gap where nothing was measured. */
 function draw() {
+  const width = element("chart").clientWidth || 900;
+  element("chart").setAttribute("viewBox", `0 0 ${width} 280`);
+  area.right = width - 44;
   const values = signs.flatMap((each) => series.map(([, read]) => read(each) ?? 0));
   const scale = scaleFor(Math.max(0, ...values));
   const y = (value, highest) => area.bottom - (value / highest) * (area.bottom - area.top);
@@ -220,9 +223,10 @@ function draw() {
     const right = drawn("text", { x: area.right + 8, y: at + 4 }, String(Math.round(part * 16)));
     return [drawn("line", line), left, ...(part === 0 ? [left] : [right])];
   });
-  const { ticks, label } = timeSpan();
-  const times = ticks.map((seconds, i) => {
-    const anchor = i === 0 ? "start" : seconds === 0 ? "end" : "middle";
+  const { ticks, label, seconds: longest } = timeSpan();
+  const shown = ticks.filter((_, i) => width > 480 || (ticks.length - 1 - i) % 2 === 0);
+  const times = shown.map((seconds) => {
+    const anchor = seconds === longest ? "start" : seconds === 0 ? "end" : "middle";
     const at = { x: x(seconds), y: area.bottom + 28, "text-anchor": anchor };
     return drawn("text", at, seconds === 0 ? "now" : label(seconds));
   });
@@ -238,7 +242,19 @@ function draw() {
   const paths = series.map(([name, read]) =>
     drawn("path", { d: pathThrough(read, (value) => y(value, scale)), class: name }),
   );
-  element("chart").replaceChildren(element("chart-name"), ...grid, ...times, ...titles, ...bars, ...paths);
+  const parts = [...grid, ...times, ...titles, ...bars, ...paths, ...(ended === null ? [] : endMark(ended))];
+  element("chart").replaceChildren(element("chart-name"), ...parts);
+}
+
+addEventListener("resize", draw);
+
+/** Why no more figures come; null while they do. */
+let ended = null;
+
+function endMark(why) {
+  const line = { x1: area.right, x2: area.right, y1: area.top, y2: area.bottom, class: "ended" };
+  const text = drawn("text", { x: area.right - 8, y: area.top + 24, "text-anchor": "end", class: "ended" }, why);
+  return [drawn("line", line), text];
 }
 
 /** A value alone between two gaps is a dot. */
@@ -258,9 +274,8 @@ function pathThrough(read, y) {
 
 /** The figures end here: what was true before is not known any more, or is known to be over. */
 function endFigures(why) {
-  const line = { x1: area.right, x2: area.right, y1: area.top, y2: area.bottom, class: "ended" };
-  const text = drawn("text", { x: area.right - 8, y: area.top + 24, "text-anchor": "end", class: "ended" }, why);
-  element("chart").append(drawn("line", line), text);
+  ended = why;
+  draw();
   showList("vitals", [["Figures", `ended at ${clockTime(Date.now())}: ${why}`]]);
 }
 
