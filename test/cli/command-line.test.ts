@@ -58,7 +58,7 @@ describe("the command line", () => {
     }
   });
 
-  it("prints the same for help serve and serve --help", async () => {
+  it("help serve and serve --help print the same", async () => {
     expect(await strongroom({}, ["help", "serve"])).to.deep.equal(await strongroom({}, ["serve", "--help"]));
   });
 

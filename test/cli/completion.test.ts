@@ -207,7 +207,7 @@ describe("completion", () => {
     expect(typed.map(([what], i) => [what, ran[i]])).to.deep.equal(want);
   });
 
-  it("names every command of the help, and no hidden one", async () => {
+  it("completion names every command of the help, and no hidden one", async () => {
     const { stdout: help } = await run(["--help"]);
     const { stdout: script } = await run(["completion", "bash"]);
     const [, list = ""] = help.split("\nflags:\n");
@@ -220,7 +220,7 @@ describe("completion", () => {
     expect(help).not.to.contain("complete-paths");
   });
 
-  it("exits 2 on an unknown shell and names the known ones", async () => {
+  it("completion exits 2 on an unknown shell and names the known ones", async () => {
     const { code, stderr } = await run(["completion", "tcsh"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("bash, zsh, fish");

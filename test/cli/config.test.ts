@@ -45,7 +45,7 @@ describe("the settings file", () => {
     });
   });
 
-  it("stops a start with every problem in one message: unknown and excluded members, wrong types and values", async () => {
+  it("every problem of the file is in one message that stops a start: unknown and excluded members, wrong types and values", async () => {
     const { home, environment } = homeWith(
       'audti = "all"\nport = 99999\ntoken = "x"\nhome = "/"\nhost = 1979-05-27\n[table]\n',
     );
@@ -108,7 +108,7 @@ describe("strongroom config", () => {
     expect((await strongroom(environment, ["config", "unset", "audit"])).code).to.equal(4);
   });
 
-  it("refuses unknown settings and values, and what has no place in the file", async () => {
+  it("config set refuses unknown settings and values, and what has no place in the file", async () => {
     const { file, environment } = homeWith("");
     for (const [args, said] of [
       [["set", "audti", "all"], "unknown setting audti. Did you mean audit?"],
@@ -142,7 +142,7 @@ describe("strongroom config", () => {
     });
   });
 
-  it("makes the home where there is none, and warns of a pair of settings that is not whole", async () => {
+  it("config set makes the home where there is none, and warns of a pair of settings that is not whole", async () => {
     const home = join(temporaryDirectory(), "new", "home");
     const { code, stderr } = await strongroom({ STRONGROOM_HOME: home }, [
       "config",

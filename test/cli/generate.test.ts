@@ -34,7 +34,7 @@ describe("strongroom generate", () => {
     await pMap(generated, make, { concurrency: 4 });
   });
 
-  it("shows the value only with --print", async () => {
+  it("generate shows the value only with --print", async () => {
     const said = await must(here(), ["generate", "gen/silent"]);
     const { value } = await mustGet(server(), "gen/silent");
     expect(said).to.contain("gen/silent stored, about 190 bits").and.not.to.contain(String(value));

@@ -61,7 +61,7 @@ describe("strongroom import of an encrypted password store", () => {
     if (keys !== "") execFileSync("gpgconf", ["--kill", "all"], { env: environment({ GNUPGHOME: keys }) });
   });
 
-  it("decrypts the store in memory, and names what gpg cannot decrypt", async () => {
+  it("import decrypts the store in memory, and names what gpg cannot decrypt", async () => {
     const { code, stdout, stderr } = await importStore(["--prefix", "store", store]);
     expect(code, stderr).to.equal(2);
     expect(stdout).to.equal("5 created, 0 replaced, 0 unchanged, 0 skipped, 3 not imported\n");
@@ -76,12 +76,12 @@ describe("strongroom import of an encrypted password store", () => {
     expect((await mustGet(server(), "store/web/example/notes"))["value"]).to.equal("user: me");
   });
 
-  it("finds the store of PASSWORD_STORE_DIR", async () => {
+  it("import finds the store of PASSWORD_STORE_DIR", async () => {
     const { stdout } = await importStore(["--prefix", "found", "--dry-run"], { PASSWORD_STORE_DIR: store });
     expect(stdout).to.contain("5 created");
   });
 
-  it("stops with what to do when gpg's key is locked, and stores nothing", async () => {
+  it("import stops with what to do when gpg's key is locked, and stores nothing", async () => {
     encrypt("a/locked", "value\n", "locked@example.org");
     execFileSync("gpgconf", ["--kill", "gpg-agent"], { env: environment({ GNUPGHOME: keys }) });
     const { code, stderr } = await importStore(["--prefix", "locked", "--non-interactive", store]);
@@ -92,7 +92,7 @@ describe("strongroom import of an encrypted password store", () => {
     expect(await mustList(server(), "?prefix=locked/")).to.deep.equal([]);
   });
 
-  it("says that gpg is missing", async () => {
+  it("import of an encrypted store without gpg says so", async () => {
     const { code, stderr } = await importStore([store], { PATH: keys });
     expect({ code, stderr }).to.deep.equal({
       code: 1,

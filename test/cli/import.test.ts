@@ -61,7 +61,7 @@ describe("strongroom import, through the real command", () => {
   }
 
   describe("sources", () => {
-    it("takes a directory without a format for a password store only where pass has marked it", async () => {
+    it("a directory without a format is a password store only where pass has marked it", async () => {
       const [folder, root] = [newFolder(), temporaryDirectory()];
       writeFileSync(join(root, "notes.txt"), "no secret\n");
       const args = ["import", "--prefix", folder, root];
@@ -71,7 +71,7 @@ describe("strongroom import, through the real command", () => {
       expect(await stored(server(), folder)).to.deep.equal({ "notes.txt": "password: no secret" });
     });
 
-    it("rejects an unreadable source and an invalid prefix", async () => {
+    it("import rejects an unreadable source and an invalid prefix", async () => {
       mustRefuseWith(await strongroom(server(), ["import", "--format", "json", "/no/such"]), 2, "cannot be read");
       mustRefuseWith(await strongroom(server(), ["import", "--format", "pass", "/no/such"]), 2, "cannot be read");
       mustRefuseWith(await importText("a//b", { format: "json", input: {} }), 2, "--prefix", "empty segment");
@@ -83,7 +83,7 @@ describe("strongroom import, through the real command", () => {
       return { format: "json", input: { old: value, same: "same", fresh: "fresh" }, args };
     };
 
-    it("skips and lists them, or replaces them with --force or --replace; equal ones are unchanged", async () => {
+    it("stored secrets are skipped and listed, or replaced with --force or --replace; equal ones are unchanged", async () => {
       for (const force of ["--force", "--replace"]) {
         const folder = newFolder();
         await mustPut(server(), `${folder}old`, { value: "was" });
@@ -100,7 +100,7 @@ describe("strongroom import, through the real command", () => {
       }
     });
 
-    it("prints the same summary with --dry-run, and stores nothing", async () => {
+    it("import --dry-run prints the same summary, and stores nothing", async () => {
       const folder = newFolder();
       await mustPut(server(), `${folder}old`, { value: "was" });
       const input = { old: "is", fresh: "fresh", large: "x".repeat(5000), bad: { "..": 1 } };
@@ -117,7 +117,7 @@ describe("strongroom import, through the real command", () => {
       expect(await stored(server(), folder)).to.deep.equal({ old: "is", fresh: "fresh" });
     });
 
-    it("rejects two entries with the same path before anything is stored, and names both", async () => {
+    it("two entries with the same path are rejected with both names before anything is stored", async () => {
       const folder = newFolder();
       const clash = { format: "json", input: { fresh: "1", a: { b: "2" }, "a/b": "3" } };
       mustRefuseWith(await importText(folder, clash), 7, `${folder}a/b: a → b and a/b`);
@@ -206,7 +206,7 @@ describe("strongroom import, through the real command", () => {
       });
     });
 
-    it("prints only errors with -q", async () => {
+    it("import -q prints only errors", async () => {
       const input = { a: "1", n: 1 };
       const { stdout, stderr } = await importText(newFolder(), { format: "json", input, args: ["-q"] });
       expect(stdout).to.equal("");
@@ -220,7 +220,7 @@ describe("strongroom import, through the real command", () => {
     /** Four batches, since one has at most 1,000. */
     const inBatches = Object.fromEntries(Array.from({ length: 3_046 }, (_, i) => [`n-${i}`, "v"]));
 
-    it("reports what was stored when the storage fails half-way, and continues when run again", async () => {
+    it("import reports what was stored when the storage fails half-way, and continues when run again", async () => {
       let isFull = false;
       const rename: FileOperations["rename"] = async (from, to) => {
         if (isFull && /journal-[3-9]$/.test(to)) throw Object.assign(new Error(), { code: "ENOSPC" });
@@ -241,7 +241,7 @@ describe("strongroom import, through the real command", () => {
       expect((await mustStatus(failing))["secretCount"]).to.equal(3_046);
     });
 
-    it("exits 13 on SIGINT, and reports what was stored", async function () {
+    it("import exits 13 on SIGINT, and reports what was stored", async function () {
       needs(this, existsSync("/proc/self/status"), "/proc");
       let atBatch = async () => {};
       const rename: FileOperations["rename"] = async (from, to) => {
@@ -268,7 +268,7 @@ describe("strongroom import, through the real command", () => {
       expect((await mustStatus(slow))["secretCount"]).to.equal(Number(created));
     });
 
-    it("stores all on a server that accepts smaller batches only", async () => {
+    it("import stores all on a server that accepts only smaller batches", async () => {
       const small = await startLocalServer({ maxBatchBytes: 20_000 });
       await mustInit(small);
       const input = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`n-${i}`, "x".repeat(2000)]));
@@ -278,7 +278,7 @@ describe("strongroom import, through the real command", () => {
       expect(again.stdout).to.equal("0 created, 0 replaced, 30 unchanged, 0 skipped\n");
     });
 
-    it("shows its progress on a terminal", async function () {
+    it("import shows its progress on a terminal", async function () {
       needs(this, spawnSync("script", ["--version"]).status === 0, "script(1)");
       const file = join(temporaryDirectory(), "many.json");
       writeFileSync(file, JSON.stringify(many));
@@ -295,7 +295,7 @@ describe("strongroom import, through the real command", () => {
       expect(shown).to.contain("\r\u001b[K200 created, 0 replaced, 0 unchanged, 0 skipped\r\n"); // the bar is erased
     });
 
-    it("stores the rest when a stored secret is damaged, names it, and exits 12", async () => {
+    it("import stores the rest when a stored secret is damaged, names it, and exits 12", async () => {
       const damaged = await startLocalServer({ cacheBytes: 0 });
       await mustInit(damaged);
       await mustPut(damaged, "d/a", "v");
@@ -306,7 +306,7 @@ describe("strongroom import, through the real command", () => {
       expect((await mustGet(damaged, "d/b"))["value"]).to.equal("2");
     });
 
-    it("fails while the vault is locked, or without a server", async () => {
+    it("import fails while the vault is locked, or without a server", async () => {
       const locked = await startLocalServer();
       await mustInit(locked);
       await mustLock(locked);
@@ -329,7 +329,7 @@ describe("strongroom import, through the real command", () => {
     const run = (file: string, ...args: readonly string[]) =>
       strongroom(server(), ["import", "--format", "dotenv", "--rewrite", ...args, file]);
 
-    it("leaves references that run -e reads as the values, and the mode, comments and line ends", async () => {
+    it("--rewrite leaves references that run -e reads as the values, and the mode, comments and line ends", async () => {
       for (const ends of ["\n", "\r\n"]) {
         const file = fileWith(values.replaceAll("\n", ends));
         chmodSync(file, 0o640);
@@ -348,7 +348,7 @@ describe("strongroom import, through the real command", () => {
       }
     });
 
-    it("names the lines that keep their value, and never drops one that the vault does not have", async () => {
+    it("--rewrite names the lines that keep their value, and never drops one that the vault does not have", async () => {
       await mustPut(server(), "kept/OTHER", "stored with another value");
       const text = "GOOD=1\nOTHER=from the file\nmy.name=2\nLD_PRELOAD=x.so\n";
       const file = fileWith(text);
@@ -365,7 +365,7 @@ describe("strongroom import, through the real command", () => {
       expect(stderr).not.to.contain("from the file");
     });
 
-    it("changes nothing in a dry run, and rewrites what a link leads to", async () => {
+    it("--rewrite changes nothing in a dry run, and follows a link", async () => {
       const file = fileWith("KEY=value\n");
       expect(mustDo(await run(file, "--prefix", "dry", "--dry-run")).stdout).to.contain("1 value would be replaced");
       expect(readFileSync(file, "utf8")).to.equal("KEY=value\n");
@@ -376,7 +376,7 @@ describe("strongroom import, through the real command", () => {
       expect((await mustGet(server(), "linked/KEY"))["value"]).to.equal("value");
     });
 
-    it("refuses standard input, other formats, and mixed line ends", async () => {
+    it("--rewrite refuses standard input, other formats, and mixed line ends", async () => {
       mustRefuseWith(
         await strongroom(server(), ["import", "--rewrite", "-"], { input: "A=1\n" }),
         2,

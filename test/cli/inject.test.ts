@@ -57,7 +57,7 @@ describe("strongroom inject, through the real command", () => {
       });
     }
 
-    it("rejects references in UTF-16 text", async () => {
+    it("inject rejects references in UTF-16 text", async () => {
       const little = Buffer.from("x: {{ strongroom://app/user }}", "utf16le");
       for (const input of [little, Buffer.from(little).swap16()]) {
         mustRefuseWith(await strongroom(server(), ["inject"], { input }), 2, "UTF-16");
@@ -107,7 +107,7 @@ describe("strongroom inject, through the real command", () => {
       expect(readdirSync(directory).sort()).to.deep.equal(["out", "template"]);
     });
 
-    it("lists all missing secrets, and writes nothing", async () => {
+    it("inject lists all missing secrets, and writes nothing", async () => {
       const directory = temporaryDirectory();
       const input = "{{ strongroom://app/user }}{{ strongroom://no/b }}{{ strongroom://no/a }}";
       mustRefuseWith(await strongroom(server(), ["inject", "-o", join(directory, "out")], { input }), 4, "no/a, no/b");
@@ -154,7 +154,7 @@ describe("strongroom inject, through the real command", () => {
       });
     }
 
-    it("fails on unreadable input, unwritable output and a locked vault", async () => {
+    it("inject fails on unreadable input, unwritable output and a locked vault", async () => {
       mustRefuseWith(await strongroom(server(), ["inject", "-i", "/no/such"]), 2, "/no/such", "cannot be read");
       mustRefuseWith(
         await strongroom(server(), ["inject", "-o", "/no/such/file"], { input: "x" }),

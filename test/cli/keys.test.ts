@@ -42,7 +42,7 @@ describe("keys at the command line", () => {
     expect((await mustGet(server, "app/key"))["value"]).to.equal("s3cr3t");
   });
 
-  it("creates, lists and deletes keys, and a deleted one no longer unlocks", async () => {
+  it("keys are created, listed and deleted, and a deleted one no longer unlocks", async () => {
     const server = await filledServer();
     const file = join(temporaryDirectory(), "key");
     await must(on(server), ["key", "create", "--label", "laptop", "-o", file, ...piped], passphrase);
@@ -62,7 +62,7 @@ describe("keys at the command line", () => {
     expect((await strongroom(on(server), ["unlock", "--passphrase-file", file])).code).to.equal(9);
   });
 
-  it("says which group of a key is mistyped, without asking the server", async () => {
+  it("unlock says which group of a key is mistyped, without asking the server", async () => {
     const server = await filledServer();
     const key = await must(on(server), ["key", "create", ...piped], passphrase);
     await mustLock(server);
@@ -73,7 +73,7 @@ describe("keys at the command line", () => {
     expect(stderr).to.contain("compare group 2").and.not.to.contain(key.slice(4, 9));
   });
 
-  it("keeps no key when its file cannot be written, and refuses flags of another action", async () => {
+  it("key create keeps no key when its file cannot be written, and refuses flags of another action", async () => {
     const server = await filledServer();
     const env = on(server);
     const nowhere = ["key", "create", ...piped, "-o", join(temporaryDirectory(), "no", "key")];
@@ -88,7 +88,7 @@ describe("keys at the command line", () => {
       expect((await strongroom(env, args)).code, args.join(" ")).to.equal(2);
   });
 
-  it("keeps a key in the desktop's keyring, and unlocks with it", async () => {
+  it("the desktop's keyring keeps a key, which unlocks the vault", async () => {
     const server = await filledServer();
     const { environment, held } = fakeKeyring();
     const env = { ...on(server), ...environment };
@@ -164,7 +164,7 @@ describe("keys at the command line", () => {
       expect((await mustStatus(server))["locked"]).to.equal(false);
     });
 
-    it("asks again for a text with the check of a share that is none, until Ctrl-D or Ctrl-C", async () => {
+    it("unlock --shares asks again for a text that is no share in spite of its check, until Ctrl-D or Ctrl-C", async () => {
       const server = await filledServer();
       await mustLock(server);
       const share = (head: readonly number[], length: number, number: number, padding?: string) => {

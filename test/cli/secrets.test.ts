@@ -257,7 +257,7 @@ describe("get, ls, find and put", () => {
       },
     });
 
-    it("stores nothing when refused or in a dry run", async () => {
+    it("a refused or dry put stores nothing", async () => {
       expect(await mustListPaths(server(), "refused/")).to.deep.equal([]);
       expect((await mustGet(server(), "tls/key"))["value"]).to.equal("line 1\nline 2\n");
     });

@@ -95,7 +95,7 @@ describe("strongroom up", () => {
     expect((await strongroom(environment, ["ls", "--autostart"])).stderr).to.contain(warning);
   });
 
-  it("says what the server says when that cannot start", async () => {
+  it("up repeats the message of a server that cannot start", async () => {
     const { environment } = newHome();
     expect(await strongroom(environment, ["up", "--port", "none"])).to.include({ code: 2 });
     const { code, stderr } = await strongroom(environment, ["up", "--tls-cert", "/none", "--tls-key", "/none"]);
@@ -108,7 +108,7 @@ describe("a command whose server is stopped", () => {
   const notRunning =
     /^strongroom: no server is running for the vault in .* \((.*)\): start it with {2}strongroom up --port 0\n$/;
 
-  it("says so where another vault's server has its port", async () => {
+  it("up names another vault's server that has its port", async () => {
     const { home, environment } = newHome();
     await must(environment, ["up"]);
     await must(environment, ["shutdown"]);
@@ -119,7 +119,7 @@ describe("a command whose server is stopped", () => {
     expect(notRunning.exec(stderr)?.[1]).to.equal("another one answers on its port");
   });
 
-  it("says so where a server of something else has its port", async () => {
+  it("up says that a server of another program has its port", async () => {
     const { home, environment } = newHome();
     await must(environment, ["up"]);
     await must(environment, ["shutdown"]);

@@ -276,7 +276,7 @@ describe("the judge of responses", () => {
   type Good = Pick<Parameters<typeof judge>[0], "status" | "headers" | "text">;
 
   for (const [name, fault, problem] of faults) {
-    it(`reports ${name} that the document does not have`, async () => {
+    it(`the judge reports ${name} that the document does not have`, async () => {
       const good = await send(server(), { path: status.target, token: null });
       judge({ ...status, ...good });
       expect(takeViolations()).to.deep.equal([]);
@@ -285,7 +285,7 @@ describe("the judge of responses", () => {
     });
   }
 
-  it("reports a raw response that is not JSON, or whose code does not match its status", () => {
+  it("the judge reports a raw response that is not JSON, or whose code does not match its status", () => {
     const raw = (status: number, body: string) =>
       judgeRaw(`HTTP/1.1 ${status} X\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
     raw(400, '{"error":"e","code":"BAD_REQUEST"}');

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { contract } from "../../tools/rig/contract-judge.js";
 
 describe("the OpenAPI document", () => {
-  it("passes Spectral's rules for OpenAPI", async () => {
+  it("the OpenAPI document passes Spectral's rules", async () => {
     const spectral = new spectralCore.Spectral();
     spectral.setRuleset({ extends: [oas] as RulesetDefinition[] });
     expect(await spectral.run(JSON.parse(JSON.stringify(contract)))).to.deep.equal([]);

@@ -56,7 +56,7 @@ describe("the measured store", () => {
     [store.shared, sharedMembers],
   ] as const)
     for (const [name, count] of Object.entries(names))
-      it(`passes ${name} on with its arguments, and returns the result`, async () => {
+      it(`the store passes ${name} on with its arguments, and returns the result`, async () => {
         called.length = 0;
         const work = Reflect.get(whole ?? {}, name) as (...args: readonly unknown[]) => Promise<unknown>;
         const before = told.length;
@@ -85,7 +85,7 @@ describe("the measured store", () => {
     ["UNAVAILABLE", "count failed"],
     ["VAULT_LOCKED", "count ok"],
   ] as const)
-    it(`reports a call that throws ${code} as ${expected}, and rethrows it`, async () => {
+    it(`a call that throws ${code} is reported as ${expected}, and rethrown`, async () => {
       const failing = measured({ ...inner, count: () => Promise.reject(new VaultError(code, "no")) });
       const error = await failing.store.count().catch((thrown: unknown) => thrown);
       expect(error).to.include({ code });

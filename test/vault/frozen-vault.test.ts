@@ -206,7 +206,7 @@ describe("a vault with a header of version 2, written on 2026-11-22", () => {
 });
 
 describe("a rotation that an earlier version of the program had begun", () => {
-  it("keeps the client tokens that the old key signed, and ends with them under the new one", async () => {
+  it("a rotation keeps the client tokens that the old key signed, and ends with them under the new one", async () => {
     const server = await unlockedServer(rotatingFiles);
     const get = { path: "/v1/secrets/a", token: rotatingToken };
     expect(mustSucceed(await send(server, get))).to.include({ value: "sealed before the rotation" });

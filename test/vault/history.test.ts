@@ -145,7 +145,7 @@ describe("histories of secrets", () => {
     });
   }
 
-  it("refuses everything while locked", async () => {
+  it("a locked vault refuses all requests for versions", async () => {
     const locked = await startTestServer();
     mustRefuse(await send(locked, { path: target("a") }), 403, "VAULT_LOCKED");
     mustRefuse(await undo(locked, "a", "malformed"), 403, "VAULT_LOCKED");

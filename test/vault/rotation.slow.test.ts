@@ -85,7 +85,7 @@ function sealedBytes(server: TestServer): Buffer[] {
 }
 
 describe("rotations of the master key", () => {
-  it("seals every version of every secret under a new key, with its tag, and drops the old key", async () => {
+  it("a rotation seals every version of every secret under a new key, with its tag, and drops the old key", async () => {
     const server = await startFilled();
     const [before, oldBytes] = [await contents(server), sealedBytes(server)];
     const { masterKey: old } = decodeHeader(headerText(server.home), passphrase);
@@ -106,7 +106,7 @@ describe("rotations of the master key", () => {
     expect(again.logged()).not.to.contain("rotat");
   });
 
-  it("makes an old header, put back once it has finished, open no secret", async () => {
+  it("an old header, put back after a rotation, opens no secret", async () => {
     const server = await startFilled();
     const old = readFileSync(headerFile(server));
     await mustRotate(server);
@@ -119,7 +119,7 @@ describe("rotations of the master key", () => {
     expect(mustSucceed(await send(again, { path: "/v1/secrets" }))).to.deep.equal({ entries: [], damaged: paths });
   });
 
-  it("keeps the keys whose texts are given, and names those that no longer unlock the vault", async () => {
+  it("a rotation keeps the keys whose texts are given, and names those that no longer unlock the vault", async () => {
     const server = await startFilled();
     const [kept, lost, gone] = [
       await mustCreateKey(server, "kept"),
@@ -184,7 +184,7 @@ describe("rotations of the master key", () => {
     expect(await isRotating(server)).to.equal(false);
   });
 
-  it("leaves damaged secrets as they are, and finishes", async () => {
+  it("a rotation leaves damaged secrets as they are, and finishes", async () => {
     const server = await startFilled();
     damage(blobFile(server, "b/c"), Buffer.from("no blob"));
     const middle = readFileSync(blobFile(server, "n"));
@@ -219,7 +219,7 @@ function flippingFiles() {
 }
 
 describe("a rotation that reads a byte wrong once", () => {
-  it("seals every version again, from another read", async () => {
+  it("a rotation that reads a byte wrong once seals every version again, from another read", async () => {
     const { files, flip, isDue } = flippingFiles();
     const server = await startFilled({ files });
     const before = await contents(server);
@@ -303,7 +303,7 @@ describe("during a rotation", () => {
     expect((await mustGet(again, "m"))["value"]).to.equal("m 3");
   });
 
-  it("pauses at a lock, and continues after the next unlock", async () => {
+  it("a rotation pauses at a lock, and continues after the next unlock", async () => {
     const { server, release } = await startHeld();
     const lock = mustLock(server);
     release();

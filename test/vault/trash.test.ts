@@ -117,7 +117,7 @@ function rulesOfTrash(server: () => TestServer): void {
     mustRefuse(await send(server(), untrashing("gone")), 404, "NOT_FOUND");
   });
 
-  it("compares If-Match with the secret's etag in each change", async () => {
+  it("each change of the trash compares If-Match with the secret's etag", async () => {
     const { etag } = await mustPut(server(), "tagged", "v");
     const steps: readonly ((path: string, ifMatch?: string) => Send)[] = [
       trashing,
@@ -132,7 +132,7 @@ function rulesOfTrash(server: () => TestServer): void {
     mustRefuse(await send(server(), trashing("tagged", "*")), 412, "PRECONDITION_FAILED");
   });
 
-  it("takes several secrets in one batch, all or none, and those that moves replace", async () => {
+  it("one batch moves several secrets to the trash, all or none, and those that moves replace", async () => {
     for (const path of ["batch/a", "batch/b", "batch/to"]) await putAll(server(), path, ["one", path]);
     const before = await readContents(server(), "batch/to");
     const batch = (...operations: object[]): Send => ({ method: "POST", path: "/v1/batch", body: { operations } });

@@ -64,14 +64,14 @@ function agree(text: string): void {
 }
 
 describe("the JSON reader", () => {
-  it("reads whole numbers of up to 15 digits, and of others only that they are numbers", () => {
+  it("the JSON reader reads whole numbers of up to 15 digits, and of others only that they are numbers", () => {
     for (const number of [0, 1, 42, 999_999_999_999_999]) expect(found(utf8(`{"f":${number}}`), "f")).to.equal(number);
     for (const other of ["-1", "1.0", "1e2", "1000000000000000"]) {
       expect(found(utf8(`{"f":${other}}`), "f"), other).to.equal("number");
     }
   });
 
-  it("agrees with JSON.parse on every value, however it is written", () => {
+  it("the JSON reader agrees with JSON.parse on every value, however it is written", () => {
     const spaced = fc.constantFrom(undefined, 1, "\t", "\n ");
     const value = fc.oneof(fc.jsonValue({ stringUnit: codePoint }), fc.string({ unit: codePoint }));
     fc.assert(
@@ -85,7 +85,7 @@ describe("the JSON reader", () => {
     );
   });
 
-  it("accepts and refuses what JSON.parse does, over texts that are almost JSON", () => {
+  it("the JSON reader accepts and refuses what JSON.parse does, over texts that are almost JSON", () => {
     const token = fc.constantFrom(
       ...[
         "{",
@@ -135,7 +135,7 @@ describe("the JSON reader", () => {
     );
   });
 
-  it("agrees with JSON.parse when one character of valid JSON is changed, removed or doubled", () => {
+  it("the JSON reader agrees with JSON.parse when one character of valid JSON is changed, removed or doubled", () => {
     const json = '{"a":[1,{"b":[]},"x\\u00e9\\\\"],"f":"v\\ud83d\\ude00","c":-1.5e-7,"d":{},"e":true}';
     for (let at = 0; at < json.length; at++) {
       for (const other of ["", '"', "\\", "{", "}", "[", "]", ",", ":", "0", "e", "u", " ", "\n"]) {
@@ -145,7 +145,7 @@ describe("the JSON reader", () => {
     }
   });
 
-  it("refuses invalid UTF-8, as a fatal TextDecoder does", () => {
+  it("the JSON reader refuses invalid UTF-8, as a fatal TextDecoder does", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 6 }), (noise) => {
         const bytes = Buffer.concat([Buffer.from('{"f":"'), noise, Buffer.from('"}')]);
@@ -166,7 +166,7 @@ describe("the JSON reader", () => {
     expect(found(closed, "f")).to.deep.equal({ text: "v" });
   });
 
-  it("agrees with JSON.parse on arrays and objects in each other, with one closer wrong at each depth", () => {
+  it("the JSON reader agrees with JSON.parse on nested arrays and objects, with one closer wrong at each depth", () => {
     const opened = '[{"x":'.repeat(300);
     const closers = "}]".repeat(300);
     agree(`{"f":"v","x":${opened}0${closers}}`);
@@ -242,7 +242,7 @@ describe("the reader of an object with a list of objects", () => {
   ];
   for (const [what, text, want] of rows) it(`returns ${what}`, () => expect(read(text)).to.deep.equal(want));
 
-  it("takes what JSON.parse takes, and finds the same objects", () => {
+  it("the reader of a list accepts what JSON.parse does, and finds the same objects", () => {
     const value = fc.oneof(fc.string(), fc.nat(), fc.boolean(), fc.constant(null));
     const element = fc.oneof(fc.dictionary(fc.constantFrom("f", "g", "x"), value), value);
     const broken = fc.tuple(
@@ -283,7 +283,7 @@ describe("the reader of an object with a list of objects", () => {
 });
 
 describe("the JSON writer", () => {
-  it("writes strings byte for byte as JSON.stringify does", () => {
+  it("the JSON writer writes strings byte for byte as JSON.stringify does", () => {
     const text = fc.oneof(
       fc.string({ unit: codePoint }),
       fc.string({ unit: fc.integer({ min: 0, max: 0x7f }).map((c) => String.fromCharCode(c)) }),

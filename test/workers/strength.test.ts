@@ -30,7 +30,7 @@ describe("the estimate of strength", () => {
   for (const text of strong)
     it(`the passphrase ${JSON.stringify(text)} is strong`, () => expect(score(text)).to.be.at.least(3));
 
-  it("agrees with zxcvbn about which of these are weak, and in most scores", async () => {
+  it("the estimate agrees with zxcvbn about which passphrases are weak, and in most scores", async () => {
     const [{ ZxcvbnFactory }, common, english] = await Promise.all([
       import("@zxcvbn-ts/core"),
       import("@zxcvbn-ts/language-common"),
