@@ -284,6 +284,12 @@ function parseImports(file: string, code: string): Import[] {
   });
 }
 
+function sourcesIn(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.c?ts$/.test(name))
+    .map((name) => join(root, name));
+}
+
 function covers(pattern: string, file: string): boolean {
   if (pattern === "src/*") return dirname(file) === "src";
   if (pattern.endsWith("*")) return file.startsWith(pattern.slice(0, -1));
@@ -356,12 +362,9 @@ function shown([from, to]: Import): string {
   return `${from} → ${to}`;
 }
 
-describe("the source tree", () => {
-  const files = ["src", "workers", "prove"].flatMap((root) =>
-    readdirSync(root, { recursive: true, encoding: "utf8" })
-      .filter((name) => /\.c?ts$/.test(name))
-      .map((name) => join(root, name)),
-  );
+describe("architecture", () => {
+  const files = ["src", "workers", "prove"].flatMap(sourcesIn);
+  const others = [...files, ...["bench", "packaging", "tools", "packages/mcp/src"].flatMap(sourcesIn)];
   const imports = files.flatMap((path) => parseImports(path.replace(/\.c?ts$/, ""), readFileSync(path, "utf8")));
 
   it("the source tree imports only what the table allows", () => {
@@ -457,14 +460,17 @@ describe("the source tree", () => {
   });
 
   it("the source tree imports nothing of test outside of test", () => {
-    const others = ["src", "workers", "prove", "bench", "packaging", "tools", "packages/mcp/src"];
-    const files = others.flatMap((root) =>
-      readdirSync(root, { recursive: true }).map((name) => join(root, String(name))),
-    );
-    const sources = files.filter((name) => /\.c?ts$/.test(name) && !name.includes("node_modules"));
-    const inTest = sources.filter((name) => /(?:from |import\()"(?:\.\.\/)+test\//.test(readFileSync(name, "utf8")));
-    expect(sources).to.have.lengthOf.above(400);
+    const inTest = others.filter((name) => /(?:from |import\()"(?:\.\.\/)+test\//.test(readFileSync(name, "utf8")));
+    expect(others).to.have.lengthOf.above(400);
     expect(inTest).to.deep.equal([]);
+  });
+
+  it("the source tree names no function, constant or method with Of at its end", () => {
+    const words = ["indexOf", "lastIndexOf", "instanceOf", "valueOf", "lengthOf", "oneOf", "anyOf", "setPrototypeOf"];
+    const names = [...others, ...sourcesIn("test")].flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/\b[a-z]\w+Of\b/g)].map(([name]) => `${name} in ${file}`),
+    );
+    expect(names.filter((name) => !words.includes(name.split(" ")[0] ?? ""))).to.deep.equal([]);
   });
 
   it("the source tree runs each test file once, in the order of .mocharc.json, which mocha does not see to in parallel", () => {

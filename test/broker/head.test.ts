@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { expect } from "chai";
-import { assert, asyncProperty, constantFrom, integer, array as listOf, oneof, string, tuple } from "fast-check";
+import { array, assert, asyncProperty, constantFrom, integer, oneof, string, tuple } from "fast-check";
 import { bodyReader, type MessageKind } from "../../src/broker/body.js";
 import { HeadError, headLength, type RequestHead, readRequestHead, readResponseHead } from "../../src/broker/head.js";
 
@@ -133,7 +133,7 @@ describe("the broker's head reader", () => {
       constantFrom("/", "/a?b=c", "/a#b", "a", "/é"),
       constantFrom("1.1", "1.0"),
     );
-    const head = tuple(line, listOf(tuple(piece, end), { maxLength: 5 }), integer({ min: 0, max: 9 })).map(
+    const head = tuple(line, array(tuple(piece, end), { maxLength: 5 }), integer({ min: 0, max: 9 })).map(
       ([[method, target, version], lines, host]) => {
         const named = host > 0 ? "Host: a.test\r\n" : "";
         return `${method} ${target} HTTP/${version}\r\n${named}${lines.map(([text, ending]) => text + ending).join("")}\r\n`;

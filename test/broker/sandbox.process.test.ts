@@ -44,7 +44,7 @@ describe("the sandbox of agent run", function () {
     return { home, vault, project: join(home, "project") };
   }
 
-  function variablesOf(home: string, more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  function userVariables(home: string, more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
     const { server } = rig();
     const places = {
       HOME: home,
@@ -58,7 +58,7 @@ describe("the sandbox of agent run", function () {
   function sandboxed(user: { readonly home: string; readonly project: string }, script: string, start: Start = {}) {
     const { cwd = user.project, env = {}, before = "", flags = [] } = start;
     const args = ["agent", "run", "-q", "--use", "app/", ...flags, "--", "sh", "-c", script];
-    return runAsUser(args, { cwd, before, env: variablesOf(user.home, env) });
+    return runAsUser(args, { cwd, before, env: userVariables(user.home, env) });
   }
 
   /** Neither the root token nor a way to it. */
@@ -412,7 +412,7 @@ while True: time.sleep(1)`;
     it("is started with a warning where it can write the home directory", async () => {
       const user = newUser();
       const start = (cwd: string, ...flags: readonly string[]) =>
-        runAsUser(["agent", "run", "--use", "app/", ...flags, "--", "true"], { cwd, env: variablesOf(user.home) });
+        runAsUser(["agent", "run", "--use", "app/", ...flags, "--", "true"], { cwd, env: userVariables(user.home) });
       const says = "warning: the program can write your home directory";
       expect((await start(user.project, "--write", "..")).stderr).to.contain(says);
       expect((await start(user.project)).stderr).not.to.contain(says);
@@ -431,7 +431,9 @@ while True: time.sleep(1)`;
       const found = await sandboxed(user, "echo ran", { env: { PATH: path } });
       expect(found.stdout, found.stderr).to.equal("ran\n");
       const alone = () =>
-        runAsUser(["agent", "run", "--use", "app/", "--", "/bin/true"], { env: variablesOf(user.home, { PATH: bin }) });
+        runAsUser(["agent", "run", "--use", "app/", "--", "/bin/true"], {
+          env: userVariables(user.home, { PATH: bin }),
+        });
       mustRefuse(await alone(), "bin/bwrap is not used, because programs of your user can change /");
       renameSync(join(bin, "bwrap"), join(bin, "former"));
       symlinkSync("/usr/bin/true", join(bin, "bwrap"));
@@ -552,7 +554,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
 
     function shellOnTerminal({ home, project }: User, script: string, reactions: readonly Reaction[]) {
       const shell = ["/bin/bash", "--norc", "-c", `cd ${project} && ${script}`];
-      const variables = Object.entries(variablesOf(home)).flatMap(([name, value = ""]) =>
+      const variables = Object.entries(userVariables(home)).flatMap(([name, value = ""]) =>
         name === "TMPDIR" ? [] : [[name, value]],
       );
       return runProgramOnTerminal([...asUser(), ...shell], reactions, Object.fromEntries(variables));
@@ -686,7 +688,7 @@ print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st
       writeFileSync(program, `#!/bin/sh\n: > ${directory}/ran\n`, { mode: 0o755 });
       const env = { PATH: join(directory, "bin") };
       const args = ["agent", "run", "--use", "app/", "--", program];
-      const { code, stderr } = await runAsUser(args, { env: variablesOf(user.home, env) });
+      const { code, stderr } = await runAsUser(args, { env: userVariables(user.home, env) });
       expect(code).to.equal(2);
       expect(stderr).to.contain("install it with  sudo apt install bubblewrap");
       expect(existsSync(join(directory, "ran"))).to.equal(false);

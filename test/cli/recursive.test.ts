@@ -4,7 +4,7 @@ import { needs } from "../../tools/rig/needs.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
-import { clientOf } from "../support/library.js";
+import { makeClient } from "../support/library.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
@@ -119,7 +119,7 @@ describe("mv, cp and rm of folders", () => {
 
   it("more than 1000 secrets are changed only with --in-steps", async () => {
     const puts = Array.from({ length: 1001 }, (_, i) => ({ put: `many/${String(i).padStart(4, "0")}`, value: "v" }));
-    const client = clientOf(server());
+    const client = makeClient(server());
     await client.batch(puts.slice(0, 1000));
     await client.batch(puts.slice(1000));
     for (const args of [

@@ -241,7 +241,7 @@ async function fill(started: TestServer, directory: string): Promise<void> {
 
 type Shown = { readonly code: number | null; readonly shown: string };
 
-const bothOf = ({ code, stdout, stderr }: Finished): Shown => ({ code, shown: stdout + stderr });
+const joinOutput = ({ code, stdout, stderr }: Finished): Shown => ({ code, shown: stdout + stderr });
 
 /** Executes a call; text of the calls before it stands for `@1`, `@2` … in what is typed. */
 class Calls {
@@ -266,7 +266,7 @@ class Calls {
       : await start({ home: this.#home }, args, { environment: this.#environment, input: text, cwd: this.#directory })
           .finished;
     for (const [, pid] of ended.stdout.matchAll(/_PID=(\d+)/g)) await endProcess(Number(pid));
-    return bothOf(ended);
+    return joinOutput(ended);
   }
 
   get #environment(): Record<string, string> {
@@ -293,7 +293,7 @@ class Calls {
     if (isInstalled || args.includes("serve")) {
       const { child, finished } = start({ home: this.#home }, args, { environment: this.#environment });
       child.stdout.once("data", () => child.kill("SIGTERM"));
-      return bothOf(await finished);
+      return joinOutput(await finished);
     }
     const io = stringIo({ env: environment(this.#environment), kill: () => {} });
     if (endless === "sleep") Object.assign(io, { sleep: () => io.exit(0) });
@@ -304,7 +304,7 @@ class Calls {
     while (!isEnded && io.events.listenerCount("SIGTERM") < 2) await sleep(5); // it serves then
     io.events.emit("SIGTERM", "SIGTERM");
     await running;
-    return bothOf({ code: io.exitCode, ...io.printed() });
+    return joinOutput({ code: io.exitCode, ...io.printed() });
   }
 }
 

@@ -5,7 +5,7 @@ import { shareTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustList, mustPut } from "../../tools/rig/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
 import { heldFiles } from "../support/held-files.js";
-import { clientOf } from "../support/library.js";
+import { makeClient } from "../support/library.js";
 
 describe("the client's requests for many secrets", () => {
   const { files, hold } = heldFiles();
@@ -14,7 +14,7 @@ describe("the client's requests for many secrets", () => {
     for (let i = 0; i < 12; i++) await mustPut(started, `large/${i}`, `${i}:${"x".repeat(20_000)}`);
     for (const path of ["a", "é"]) await mustPut(started, path, { value: `value of ${path}`, type: "other" });
   });
-  const client = () => clientOf(server());
+  const client = () => makeClient(server());
 
   const mustFail = async (work: Promise<unknown>, expected: object) => {
     const error = await work.then(

@@ -3,11 +3,11 @@ import { expect } from "chai";
 import { type PutOptions, StrongroomError } from "strongroom/client";
 import { shareTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut } from "../../tools/rig/test-client.js";
-import { clientOf } from "../support/library.js";
+import { makeClient } from "../support/library.js";
 
 describe("the client's changes", () => {
   const server = shareTestServer({ keepVersions: 100 }, mustInit);
-  const client = () => clientOf(server());
+  const client = () => makeClient(server());
   const stored = { value: "old", type: "password", description: "d" } as const;
 
   const mustFail = async (work: Promise<unknown>, code: string) => {

@@ -15,7 +15,7 @@ import { needs } from "../../tools/rig/needs.js";
 import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, uncached } from "../../tools/rig/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, send } from "../../tools/rig/test-client.js";
-import { clientOf, mustFail, proxiedClient } from "../support/library.js";
+import { makeClient, mustFail, proxiedClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { startProxy } from "../support/proxy.js";
 
@@ -26,19 +26,19 @@ describe("the client library's errors", () => {
   });
 
   it("NOT_FOUND has the server's status and message", async () => {
-    const error = await mustFail(clientOf(server()).get("none"), "NOT_FOUND", /no secret at none/);
+    const error = await mustFail(makeClient(server()).get("none"), "NOT_FOUND", /no secret at none/);
     expect(error).to.include({ status: 404, retryAfter: undefined, requestId: undefined, name: "StrongroomError" });
   });
 
   it("ALREADY_EXISTS and BAD_REQUEST say what to do", async () => {
-    await mustFail(clientOf(server()).init(passphrase), "ALREADY_EXISTS", /send force: true/);
-    await mustFail(clientOf(server()).init(""), "BAD_REQUEST", /non-empty string/);
-    await mustFail(clientOf(server()).put("a//b", "v"), "BAD_REQUEST", /./);
+    await mustFail(makeClient(server()).init(passphrase), "ALREADY_EXISTS", /send force: true/);
+    await mustFail(makeClient(server()).init(""), "BAD_REQUEST", /non-empty string/);
+    await mustFail(makeClient(server()).put("a//b", "v"), "BAD_REQUEST", /./);
   });
 
   it("paths and values that cannot be encoded are rejected before a request", async () => {
-    await mustFail(clientOf(server()).get(""), "BAD_REQUEST", /path is empty/);
-    const client = clientOf(server());
+    await mustFail(makeClient(server()).get(""), "BAD_REQUEST", /path is empty/);
+    const client = makeClient(server());
     const works = [
       () => client.get("\ud800"),
       () => client.list({ prefix: "\ud800" }),
@@ -46,7 +46,7 @@ describe("the client library's errors", () => {
       () => client.snapshot({ reader: "\ud800" }),
     ];
     for (const work of works) await mustFail(work(), "BAD_REQUEST", /lone surrogate/);
-    await mustFail(clientOf(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
+    await mustFail(makeClient(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
   });
 
   it("more concurrent puts than the client keeps connections cause no error", async () => {
@@ -60,34 +60,34 @@ describe("the client library's errors", () => {
   });
 
   it("UNAUTHORIZED distinguishes a wrong passphrase from a wrong token", async () => {
-    const wrong = await mustFail(clientOf(server()).unlock("wrong"), "UNAUTHORIZED", /passphrase is wrong/);
+    const wrong = await mustFail(makeClient(server()).unlock("wrong"), "UNAUTHORIZED", /passphrase is wrong/);
     expect(wrong).to.include({ status: 401, credential: "passphrase" });
     const other = await mustFail(
-      clientOf(server(), { token: "x" }).list(),
+      makeClient(server(), { token: "x" }).list(),
       "UNAUTHORIZED",
       /option token is not .* leave it out to use STRONGROOM_TOKEN_FILE/,
     );
     expect(other).to.include({ status: 401, credential: "token" });
     const tokenFile = join(temporaryDirectory(), "none");
     const none = await mustFail(
-      clientOf(server(), { tokenFile }).list(),
+      makeClient(server(), { tokenFile }).list(),
       "UNAUTHORIZED",
       /cannot read .*none: no such file/,
     );
     expect(none).to.include({ status: undefined, credential: "token" });
-    expect((await clientOf(server(), { tokenFile }).status()).initialized).to.equal(true);
+    expect((await makeClient(server(), { tokenFile }).status()).initialized).to.equal(true);
   });
 
   it("RATE_LIMITED says how long to wait", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 10; i++) await send(fresh, { path: "/v1/secrets", token: "wrong" });
-    const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /try again .*\(\d+ s\)/);
+    const error = await mustFail(makeClient(fresh).list(), "RATE_LIMITED", /try again .*\(\d+ s\)/);
     expect(error.retryAfter).to.be.within(1, 300);
   });
 
   it("VAULT_LOCKED comes from every secret operation", async () => {
     const fresh = await startTestServer();
-    const client = clientOf(fresh);
+    const client = makeClient(fresh);
     const works = [() => client.get("a"), () => client.put("a", "v"), () => client.delete("a"), () => client.list()];
     for (const work of works) {
       expect((await mustFail(work(), "VAULT_LOCKED", /unlock it first/)).status).to.equal(403);
@@ -99,7 +99,7 @@ describe("the client library's errors", () => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
     writeFileSync(join(fresh.vaultPath, "gen-1", "secrets", "a.sealed"), "not a blob");
-    const { status, requestId } = await mustFail(clientOf(fresh).get("a"), "INTEGRITY", /is corrupt/);
+    const { status, requestId } = await mustFail(makeClient(fresh).get("a"), "INTEGRITY", /is corrupt/);
     expect(status).to.equal(500);
     expect(fresh.logged()).to.contain(requestId ?? "none");
   });
@@ -107,7 +107,7 @@ describe("the client library's errors", () => {
   it("UNREACHABLE: the server has stopped", async () => {
     const fresh = await startTestServer();
     await fresh.stop();
-    await mustFail(clientOf(fresh).status(), "UNREACHABLE", /strongroom up/);
+    await mustFail(makeClient(fresh).status(), "UNREACHABLE", /strongroom up/);
   });
 
   it("UNREACHABLE: the home is empty", async () => {
@@ -116,7 +116,7 @@ describe("the client library's errors", () => {
 
   it("BAD_REQUEST: an address that is not HTTPS, or has a path or query", async () => {
     for (const address of ["http://localhost:1", "bogus", `${server().url}/v1`, `${server().url}?a`]) {
-      await mustFail(clientOf(server(), { address }).status(), "BAD_REQUEST", /https:\/\/localhost/);
+      await mustFail(makeClient(server(), { address }).status(), "BAD_REQUEST", /https:\/\/localhost/);
     }
   });
 
@@ -126,7 +126,7 @@ describe("the client library's errors", () => {
     await once(listener, "listening");
     later(() => void listener.close());
     const { port } = listener.address() as AddressInfo;
-    await mustFail(clientOf(server(), { address: `https://localhost:${port}` }).status(), "PROTOCOL", /HTTPS/);
+    await mustFail(makeClient(server(), { address: `https://localhost:${port}` }).status(), "PROTOCOL", /HTTPS/);
   });
 });
 
@@ -137,7 +137,7 @@ describe("the client library's trust", () => {
     const other = await startTestServer({ home: emptyHome() });
     const { url } = await startProxy(other);
     const error = await mustFail(
-      clientOf(server(), { address: url }).lock(),
+      makeClient(server(), { address: url }).lock(),
       "UNTRUSTED_CERTIFICATE",
       /tls\/cert\.pem/,
     );
@@ -153,7 +153,7 @@ describe("the client library's trust", () => {
     process.on("warning", listen);
     process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
     try {
-      const client = clientOf(server(), { address: url });
+      const client = makeClient(server(), { address: url });
       await mustFail(client.unlock(passphrase), "UNTRUSTED_CERTIFICATE", /tls\/cert\.pem/);
     } finally {
       delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
@@ -166,18 +166,18 @@ describe("the client library's trust", () => {
   it("the right certificate under another name is refused", async function () {
     needs(this, process.platform === "linux", "Linux");
     const { port } = await startProxy(server(), "127.0.0.9");
-    const client = clientOf(server(), { address: `https://127.0.0.9:${port}` });
+    const client = makeClient(server(), { address: `https://127.0.0.9:${port}` });
     await mustFail(client.status(), "UNTRUSTED_CERTIFICATE", /not for that name/);
   });
 
   it("an expired certificate is refused", async () => {
     const old = await startTestServer({ clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")) });
-    await mustFail(clientOf(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
+    await mustFail(makeClient(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
   });
 
   it("a certificate that is not valid yet is refused, with a hint at the clock", async () => {
     const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
-    await mustFail(clientOf(early).status(), "UNTRUSTED_CERTIFICATE", /not valid yet: correct this machine's clock/);
+    await mustFail(makeClient(early).status(), "UNTRUSTED_CERTIFICATE", /not valid yet: correct this machine's clock/);
   });
 
   it("the client trusts only the given one of two certificates from one authority", async () => {
@@ -202,20 +202,24 @@ describe("the client library's trust", () => {
     );
     if (one === undefined || two === undefined) return;
     const certificateFile = one.certificateFile;
-    expect((await clientOf(one, { certificateFile }).status()).initialized).to.equal(false);
-    await mustFail(clientOf(two, { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /is not the one in/);
+    expect((await makeClient(one, { certificateFile }).status()).initialized).to.equal(false);
+    await mustFail(makeClient(two, { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /is not the one in/);
   });
 
   it("a file without a certificate is named in the error", async () => {
     const certificateFile = join(temporaryDirectory(), "cert.pem");
-    await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /ENOENT/);
+    await mustFail(makeClient(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /ENOENT/);
     writeFileSync(certificateFile, "none");
-    await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /no certificate in PEM/);
+    await mustFail(
+      makeClient(server(), { certificateFile }).status(),
+      "UNTRUSTED_CERTIFICATE",
+      /no certificate in PEM/,
+    );
   });
 
   it("the client finds a replaced server again", async () => {
     const first = await startTestServer();
-    const client = clientOf(first);
+    const client = makeClient(first);
     await client.status();
     await first.stop();
     await mustFail(client.status(), "UNREACHABLE", /strongroom up/);
@@ -283,7 +287,7 @@ describe("connections of the client", () => {
   });
 
   it("a connection stays open when another request has a wrong token or passphrase", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const slow = Array.from({ length: 4 }, () => client.unlock(passphrase));
     await mustFail(client.unlock("wrong"), "UNAUTHORIZED", /passphrase/);
     for (const { ok } of await Promise.all(slow)) expect(ok).to.equal(true);

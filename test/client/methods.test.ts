@@ -9,7 +9,7 @@ import { operations } from "../../src/contract/operations.js";
 import { contract, operationCodes } from "../../tools/rig/contract-judge.js";
 import { passphrase, shareTestServer, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustPut, mustStatus } from "../../tools/rig/test-client.js";
-import { clientMethods, clientOf, mustFail } from "../support/library.js";
+import { clientMethods, makeClient, mustFail } from "../support/library.js";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -25,14 +25,14 @@ describe("the client library", () => {
   });
 
   it("tokens and audit have the methods for client tokens and the log under shorter names", () => {
-    const { tokens, audit } = clientOf(server());
+    const { tokens, audit } = makeClient(server());
     expect(Object.keys(tokens)).to.deep.equal(["create", "list", "self", "rotate", "revoke"]);
     expect(Object.keys(audit)).to.deep.equal(["read", "verify"]);
   });
 
   it("init creates a vault and unlocks it, and with force replaces it", async () => {
     const fresh = await startTestServer();
-    const client = clientOf(fresh);
+    const client = makeClient(fresh);
     expect(await client.init(passphrase)).to.deep.include({ ok: true, vaultPath: fresh.vaultPath });
     await client.put("a", "v");
     expect((await client.init(passphrase, { force: true })).message).to.contain("gen-1");
@@ -40,7 +40,7 @@ describe("the client library", () => {
   });
 
   it("lock and unlock change the status", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     expect(await client.lock()).to.include({ ok: true });
     expect(await client.status()).to.include({ initialized: true, locked: true, port: server().port });
     expect(await client.unlock(passphrase)).to.include({ ok: true });
@@ -48,7 +48,7 @@ describe("the client library", () => {
   });
 
   it("audit reads records and judges checkpoints", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     await client.put("audited", "v");
     await client.lock();
     await client.unlock(passphrase);
@@ -64,10 +64,10 @@ describe("the client library", () => {
   });
 
   it("tokens creates, lists, rotates and revokes client tokens, and says which one is used", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const warnings: Date[] = [];
     const created = await client.tokens.create("ci", { can: ["list"], paths: ["app/"], ttlSeconds: 6 * 86_400 });
-    const own = clientOf(server(), { token: created.token, onTokenExpiring: (at) => warnings.push(at) });
+    const own = makeClient(server(), { token: created.token, onTokenExpiring: (at) => warnings.push(at) });
     expect(await own.tokens.self()).to.deep.include({ name: "ci", can: ["list"], paths: ["app/"] });
     await own.list();
     expect(warnings.map((at) => at.toISOString())).to.deep.equal([created.expiresAt]);
@@ -76,7 +76,7 @@ describe("the client library", () => {
     expect((await client.tokens.list()).tokens.map(({ name }) => name)).to.deep.equal(["ci"]);
     const { token } = await client.tokens.rotate("ci", { overlapSeconds: 60 });
     expect(await client.tokens.revoke("ci")).to.include({ ok: true, name: "ci" });
-    const dead = await clientOf(server(), { token })
+    const dead = await makeClient(server(), { token })
       .list()
       .catch((error: unknown) => error);
     expect(dead).to.include({ code: "UNAUTHORIZED", credential: "token", reason: "revoked" });
@@ -90,10 +90,10 @@ describe("the client library", () => {
     ["rejects", async () => expect.fail("of the program")],
   ] as const) {
     it(`an onTokenExpiring that ${kind} becomes a warning of the process, and the request succeeds`, async () => {
-      const tokens = clientOf(server()).tokens;
+      const tokens = makeClient(server()).tokens;
       const { token } = await tokens.create(kind, { can: ["list"], ttlSeconds: 86_400 });
       const warned = once(process, "warning");
-      const own = clientOf(server(), { token, onTokenExpiring: fail });
+      const own = makeClient(server(), { token, onTokenExpiring: fail });
       expect((await own.list({ prefix: "none/" })).entries).to.deep.equal([]);
       const [warning] = await warned;
       expect(warning).to.include({ name: "StrongroomWarning" });
@@ -103,7 +103,7 @@ describe("the client library", () => {
 
   it("onLocked is called once for all requests that a locked vault refuses, which are then sent again", async () => {
     const asked: string[] = [];
-    const own: StrongroomClient = clientOf(server(), {
+    const own: StrongroomClient = makeClient(server(), {
       onLocked: async ({ code }) => {
         asked.push(code);
         return (await own.unlock(passphrase)).ok;
@@ -121,7 +121,7 @@ describe("the client library", () => {
 
   it("onLocked that does not unlock is called once, and the requests throw what the server said", async () => {
     const calls: number[] = [];
-    const own = clientOf(server(), { onLocked: async () => calls.push(1) < 0 });
+    const own = makeClient(server(), { onLocked: async () => calls.push(1) < 0 });
     await own.lock();
     for (let n = 0; n < 2; n++) {
       expect(await own.get("any").catch((error: unknown) => error)).to.include({ code: "VAULT_LOCKED" });
@@ -131,14 +131,14 @@ describe("the client library", () => {
   });
 
   it("put needs a token that can list, unless it replaces the metadata", async () => {
-    const { token } = await clientOf(server()).tokens.create("writer", { can: ["put"] });
-    const own = clientOf(server(), { token });
+    const { token } = await makeClient(server()).tokens.create("writer", { can: ["put"] });
+    const own = makeClient(server(), { token });
     expect(await own.put("written", "v").catch((error: unknown) => error)).to.include({ code: "FORBIDDEN" });
     expect(await own.put("written", "v", { replaceMetadata: true })).to.include({ ok: true });
   });
 
   it("versions, undo and prune work on the earlier versions of a secret", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     await client.put("history/é", "first");
     await client.put("history/é", "second");
     expect((await client.undo("history/é", 1)).version).to.equal(3);
@@ -149,7 +149,7 @@ describe("the client library", () => {
   });
 
   it("destroyVersion keeps number and times, and the four methods of the trash work", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     for (const value of ["first", "second"]) await client.put("trash/é", value);
     expect((await client.destroyVersion("trash/é", 1)).message).to.equal("version 1 is destroyed");
     expect((await client.versions("trash/é")).versions[1]).to.include({ version: 1, destroyed: true });
@@ -164,7 +164,7 @@ describe("the client library", () => {
 
   it("changePassphrase, createKey, keys and deleteKey change the ways into the vault", async () => {
     const fresh = await startTestServer();
-    const client = clientOf(fresh);
+    const client = makeClient(fresh);
     await client.init(passphrase);
     const { id, key } = await client.createKey(passphrase, "recovery");
     await client.changePassphrase(key, "a new passphrase");
@@ -178,19 +178,19 @@ describe("the client library", () => {
 
   it("shutdown stops the server", async () => {
     const fresh = await startTestServer();
-    expect(await clientOf(fresh).shutdown()).to.include({ ok: true });
+    expect(await makeClient(fresh).shutdown()).to.include({ ok: true });
     await fresh.stopped;
   });
 
   it("openapi returns the server's contract", async () => {
-    const { info, ...rest } = await clientOf(server()).openapi();
+    const { info, ...rest } = await makeClient(server()).openapi();
     const { info: documented, ...others } = contract;
     expect(rest).to.deep.equal(others);
     expect(info).to.deep.include(documented); // and has the commit of the build, if it has one
   });
 
   it("put, get and delete keep value and metadata", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const metadata = { type: "password", description: "d" } as const;
     expect(await client.put("one/two", "v", metadata)).to.deep.include({
       ok: true,
@@ -207,7 +207,7 @@ describe("the client library", () => {
   });
 
   it("getOrUndefined returns a secret, undefined for a missing one, and throws any other error", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     await mustPut(server(), "maybe", "v");
     expect((await client.getOrUndefined("maybe"))?.reveal()).to.equal("v");
     expect(await client.getOrUndefined("no/such")).to.equal(undefined);
@@ -227,7 +227,7 @@ describe("the client library", () => {
   });
 
   it("putBytes stores any bytes, which revealBytes returns; reveal returns their base64", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     for (const length of [0, 1, 2, 3, 1000]) {
       const value = new Uint8Array(randomBytes(length));
       const { bytes: stored } = await client.putBytes("binary", value, { type: "certificate" });
@@ -242,7 +242,7 @@ describe("the client library", () => {
   });
 
   it("field returns a part of a JSON value, and resolve what a reference names", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     await client.put("json/a#b", '{"user":{"name":"me"},"id":12345678901234567890}');
     const secret = await client.get("json/a#b");
     expect([secret.field("user.name"), secret.field("id")]).to.deep.equal(["me", "12345678901234567890"]);
@@ -256,7 +256,7 @@ describe("the client library", () => {
   });
 
   it("a batch stores and reads binary values and times of expiry", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     await client.batch([{ put: "batched", value: "AAE=", encoding: "base64", expiresAt: new Date("2030-01-01") }]);
     const [secret] = await client.getMany(["batched"]);
     expect(secret?.revealBytes()).to.deep.equal(new Uint8Array([0, 1]));
@@ -264,7 +264,7 @@ describe("the client library", () => {
   });
 
   it("put keeps the time of expiry, null drops it, and changeMetadata changes only that", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const expiresAt = "2030-01-01T00:00:00.000Z";
     expect((await client.put("expiring", "v", { expiresAt: new Date(expiresAt) })).metadata).to.deep.equal({
       expiresAt,
@@ -289,7 +289,7 @@ describe("the client library", () => {
   ] as const;
   for (const [name, value] of hard) {
     it(`a value of ${name} is stored unchanged, from a string and from bytes`, async () => {
-      const client = clientOf(server());
+      const client = makeClient(server());
       await client.put("text", value);
       await client.put("bytes", bytes(value));
       expect((await mustGet(server(), "text"))["value"] === value).to.equal(true);
@@ -299,7 +299,7 @@ describe("the client library", () => {
 
   it("a passphrase in bytes equals the same text, and is left to the caller to wipe", async () => {
     const fresh = await startTestServer();
-    const client = clientOf(fresh);
+    const client = makeClient(fresh);
     const text = 'pass "é" \\ \u0001';
     const given = bytes(text);
     await client.init(given);
@@ -310,7 +310,7 @@ describe("the client library", () => {
   });
 
   it("paths mean the same to client and server", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     for (const path of ["a b", "a+b", "ä/ö", "100%", "q?x=1&y#z", "😀"]) {
       await client.put(path, path);
       expect((await mustGet(server(), path))["path"]).to.equal(path);
@@ -322,7 +322,7 @@ describe("the client library", () => {
   });
 
   it("pages returns a whole list, and requests each page on demand", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const paths = Array.from({ length: 7 }, (_, i) => `page/${i}`);
     for (const path of paths) await mustPut(server(), path, "v");
     const found: string[][] = [];
@@ -337,7 +337,7 @@ describe("the client library", () => {
   });
 
   it("list takes after and limit", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     for (const path of ["after/a", "after/b", "after/c"]) await mustPut(server(), path, "v");
     const { entries, next } = await client.list({ prefix: "after/", after: "after/a", limit: 1 });
     expect(entries.map(({ path }) => path)).to.deep.equal(["after/b"]);
@@ -345,7 +345,7 @@ describe("the client library", () => {
   });
 
   it("await using closes the client", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     await client.status();
     await client[Symbol.asyncDispose]();
     const error = await client.status().catch((reason: unknown) => reason);
@@ -357,7 +357,7 @@ describe("client objects", () => {
   const server = shareTestServer();
 
   it("operations before init that require a vault reject with BAD_REQUEST", async () => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const works = [
       client.unlock("p"),
       client.changePassphrase("p", "q"),
@@ -374,7 +374,7 @@ describe("client objects", () => {
 
   it("a client object never shows its token", async () => {
     const { token } = server();
-    const client = clientOf(server(), { token });
+    const client = makeClient(server(), { token });
     await client.status();
     expect(inspect(client, { showHidden: true, depth: 9 }) + JSON.stringify(client)).not.to.contain(token);
     const errors = [client.get("a"), client.list({ signal: AbortSignal.abort() })];
@@ -409,7 +409,7 @@ describe("secret objects", () => {
   for (const [name, print] of printers) {
     it(`a secret object shows its path and never its value by ${name}`, async () => {
       await mustPut(server(), "shown/path", canary);
-      const secret = await clientOf(server()).get("shown/path");
+      const secret = await makeClient(server()).get("shown/path");
       expect(print(secret)).to.contain("shown/path").and.not.contain(canary);
       expect(secret.reveal()).to.equal(canary);
     });

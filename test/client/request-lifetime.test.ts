@@ -10,7 +10,7 @@ import { needs } from "../../tools/rig/needs.js";
 import { shareTestServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
 import { turns } from "../support/latch.js";
-import { clientOf, mustFail, proxiedClient } from "../support/library.js";
+import { makeClient, mustFail, proxiedClient } from "../support/library.js";
 
 /** The code of each request's error, or `done`. */
 async function outcomes(requests: readonly Promise<unknown>[]): Promise<string[]> {
@@ -44,7 +44,7 @@ describe("lifetime of requests", () => {
     const { proxy, client } = await proxiedClient(server());
     proxy.silence();
     await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
-    const hasty = clientOf(server(), { address: proxy.url, timeoutMs: 50 });
+    const hasty = makeClient(server(), { address: proxy.url, timeoutMs: 50 });
     await mustFail(hasty.put("a", "v", { replaceMetadata: true }), "TIMEOUT", /check before you repeat/);
   });
 
@@ -61,7 +61,7 @@ describe("lifetime of requests", () => {
 
   it("close ends all requests, and those that wait for a connection are never sent", async () => {
     const { proxy, client } = await proxiedClient(server());
-    const direct = clientOf(server());
+    const direct = makeClient(server());
     const paths = Array.from({ length: 40 }, (_, i) => `waiting/${i}`);
     await direct.batch(paths.map((put) => ({ put, value: "v" })));
     proxy.silence();
@@ -79,7 +79,7 @@ describe("lifetime of requests", () => {
     await Promise.all([client.get("a"), client.get("a")]);
     proxy.silence();
     const slow = client.delete("slow");
-    while (await clientOf(server()).getOrUndefined("slow")) await sleep(5);
+    while (await makeClient(server()).getOrUndefined("slow")) await sleep(5);
     proxy.breakKept();
     expect(await outcomes([client.delete("a")])).to.deep.equal(["UNREACHABLE"]);
     await client.close();
@@ -90,7 +90,7 @@ describe("lifetime of requests", () => {
     needs(this, process.platform !== "win32", "Unix");
     const tokenFile = join(temporaryDirectory(), "token");
     execFileSync("mkfifo", [tokenFile]);
-    const client = clientOf(server(), { tokenFile });
+    const client = makeClient(server(), { tokenFile });
     const controller = new AbortController();
     const late = client.list({ timeoutMs: 50 });
     const [cancelled, running] = [client.list({ signal: controller.signal }), client.list()];
@@ -103,7 +103,7 @@ describe("lifetime of requests", () => {
 
   for (const timeoutMs of [Number.POSITIVE_INFINITY, 2 ** 31, 0]) {
     it(`a request with timeoutMs ${timeoutMs} never times out`, async () => {
-      const client = clientOf(server(), { timeoutMs });
+      const client = makeClient(server(), { timeoutMs });
       expect((await client.get("a")).reveal()).to.equal("v");
       expect((await client.get("a", { timeoutMs })).reveal()).to.equal("v");
     });
@@ -111,7 +111,7 @@ describe("lifetime of requests", () => {
 
   it("a request looks for the server again after it was not found", async function () {
     needs(this, process.platform !== "win32", "Unix");
-    const client = clientOf(server());
+    const client = makeClient(server());
     chmodSync(server().home, 0o755);
     expect(await outcomes([client.list(), client.list()])).to.deep.equal(["UNTRUSTED_HOME", "UNTRUSTED_HOME"]);
     chmodSync(server().home, 0o700);

@@ -7,12 +7,12 @@ import { type ErrorCode, StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { shareLocalServer } from "../../tools/rig/server.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
-import { clientOf, mustFail } from "../support/library.js";
+import { makeClient, mustFail } from "../support/library.js";
 
 describe("getBytes", () => {
   const server = shareLocalServer({}, mustInit);
   const clients: Readonly<Record<string, () => StrongroomClient>> = {
-    "over TLS": () => clientOf(server()),
+    "over TLS": () => makeClient(server()),
     "over the socket": () => {
       const client = new StrongroomClient({ home: server().home, environment: {} });
       later(() => client.close());

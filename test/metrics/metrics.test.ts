@@ -18,7 +18,7 @@ import {
 } from "../../tools/rig/test-client.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { failingFiles } from "../support/failing-files.js";
-import { clientOf } from "../support/library.js";
+import { makeClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { mustScrape, type Scrape } from "../support/scrape.js";
 
@@ -68,9 +68,9 @@ describe("GET /v1/metrics", () => {
   });
 
   it("the client library scrapes, and names a refusal as for every method", async () => {
-    expect(await clientOf(server()).metrics()).to.match(/^# HELP strongroom_/);
+    expect(await makeClient(server()).metrics()).to.match(/^# HELP strongroom_/);
     const { token } = await mustCreateToken(server(), { name: "reader", can: ["get"] });
-    const refused = await clientOf(server(), { token })
+    const refused = await makeClient(server(), { token })
       .metrics()
       .catch((error: unknown) => error);
     expect(refused).to.include({ name: "StrongroomError", code: "FORBIDDEN" });

@@ -18,7 +18,7 @@ import { mustInit, mustStatus, mustUnlock } from "../../tools/rig/test-client.js
 import { type VaultServer, vault } from "../../tools/rig/vault-client.js";
 import { mustDo, strongroom } from "../cli/run-command.js";
 import { run } from "../support/command-here.js";
-import { clientOf } from "../support/library.js";
+import { makeClient } from "../support/library.js";
 
 const count = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 10);
 
@@ -83,7 +83,7 @@ describe(`${count} binary values`, function () {
   this.timeout(0);
   const server = shareTestServer({ vaultPort: 0, idleTimeoutMs: 0 }, mustInit);
   const stored = async (prefix: string) => {
-    const client = clientOf(server());
+    const client = makeClient(server());
     const values = randomValues(prefix);
     await putAll(client, values);
     return { client, values };
@@ -167,14 +167,14 @@ describe(`${count} binary values`, function () {
     const other = await startTestServer();
     await mustInit(other);
     mustDo(await strongroom(other, ["import", "--format", "json", file, "-q"]));
-    await mustHold(clientOf(other), values);
+    await mustHold(makeClient(other), values);
   });
 
   it("binary values return from a backup restored into another home", async () => {
     const saved = await startTestServer(realScryptCost);
     await mustInit(saved);
     const values = randomValues();
-    await putAll(clientOf(saved), values);
+    await putAll(makeClient(saved), values);
     const file = join(temporaryDirectory(), "backup.tar");
     const home = join(temporaryDirectory(), "restored");
     mustDo(await strongroom(saved, ["backup", file, "-q"]));
@@ -189,27 +189,27 @@ describe(`${count} binary values`, function () {
     const source = await startTestServer(realScryptCost);
     await mustInit(source);
     const values = randomValues();
-    await putAll(clientOf(source), values);
+    await putAll(makeClient(source), values);
     await source.stop();
     await migrate(source.home, store);
     const served = await startTestServer({ home: source.home, store });
     await mustUnlock(served);
-    await mustHold(clientOf(served), values);
+    await mustHold(makeClient(served), values);
     const changed = randomValues();
-    await putAll(clientOf(served), changed);
-    await mustHold(clientOf(served), changed);
+    await putAll(makeClient(served), changed);
+    await mustHold(makeClient(served), changed);
     await served.stop();
     const home = join(temporaryDirectory(), "back");
     await migrate(store, home);
     const back = await startTestServer({ home });
     await mustHoldIn(back, changed);
-    for (const [path, value] of values) mustBe((await clientOf(back).version(path, 1)).revealBytes(), value, path);
+    for (const [path, value] of values) mustBe((await makeClient(back).version(path, 1)).revealBytes(), value, path);
   });
 });
 
 async function mustHoldIn(server: TestServer, values: Values): Promise<void> {
   await mustUnlock(server);
-  await mustHold(clientOf(server), values);
+  await mustHold(makeClient(server), values);
 }
 
 async function migrate(from: string, to: string): Promise<void> {

@@ -10,7 +10,7 @@ import { startProcess } from "../../tools/rig/process.js";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { closeConnections, mustInit, mustStatus, openRaw, trustedCertificate } from "../../tools/rig/test-client.js";
 import { run } from "../support/command-here.js";
-import { clientOf } from "../support/library.js";
+import { makeClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
 
 const day = 24 * 3600 * 1000;
@@ -127,7 +127,7 @@ describe("certificates of a running server", () => {
     const clock = new FakeClock(Date.now() - 336 * day);
     const server = await startTestServer({ clock, vaultPort: 0, idleTimeoutMs: 0 });
     await mustInit(server);
-    const client = clientOf(server);
+    const client = makeClient(server);
     await client.put("a", "v");
     const first = await servedAt(server.port);
     clock.advance(334 * day);

@@ -13,10 +13,10 @@ export function clientMethods(): string[] {
 /** A client that reaches the server through a proxy. */
 export async function proxiedClient(server: TestServer) {
   const proxy = await startProxy(server);
-  return { proxy, client: clientOf(server, { address: proxy.url }) };
+  return { proxy, client: makeClient(server, { address: proxy.url }) };
 }
 
-export function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
+export function makeClient({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
   const client = new StrongroomClient({ address: url, home, ...options });
   later(() => client.close());
   return client;

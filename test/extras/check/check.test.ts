@@ -11,7 +11,7 @@ import { needs } from "../../../tools/rig/needs.js";
 import { shareLocalServer, startLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../../../tools/rig/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "../../cli/run-command.js";
-import { clientOf } from "../../support/library.js";
+import { makeClient } from "../../support/library.js";
 import { hasPython, runOnTerminal } from "../../support/pseudo-terminal.js";
 
 const strong = () => randomBytes(24).toString("base64url");
@@ -93,7 +93,7 @@ describe("strongroom check", () => {
       writeFileSync(file, `${lines.join("\r\n")}\r\n`);
       expect((await found("app", "--breached", file))["app/weak"]).to.equal("weak,breached");
     }
-    const client = clientOf(server());
+    const client = makeClient(server());
     const { key, entries } = await judgeFolder(client, "", ["breach"]);
     expect([...(await breachedIn(file, key, entries, 0))]).to.deep.equal(["app/weak"]);
     for (const lines of [[sha1("hunter2")], hashes.sort(), [...hashes, sha1(shared)].sort()]) {
