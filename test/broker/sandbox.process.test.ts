@@ -93,13 +93,13 @@ for place in sys.argv[1:]:
     return place;
   }
 
-  describe("a program in the sandbox", () => {
+  describe("programs in the sandbox", () => {
     before(function () {
       needsSandbox(this);
     });
 
     for (const cwd of ["/", "/tmp", "/proc", "/run"]) {
-      it(`sees no other process and no file of another's in ${cwd}`, async () => {
+      it(`a sandboxed program in ${cwd} sees no other process and no file of another user`, async () => {
         const user = newUser();
         const file = join(temporaryDirectory(), "another's");
         writeFileSync(file, "");
@@ -112,7 +112,7 @@ for place in sys.argv[1:]:
       });
     }
 
-    it("reaches no socket of the session, of docker, of a terminal, of a display or of another program", async () => {
+    it("a sandboxed program reaches no socket of the session, docker, a terminal, a display or a program", async () => {
       const user = newUser();
       const runtime = ownDirectory();
       const elsewhere = ownDirectory();
@@ -131,7 +131,7 @@ for place in sys.argv[1:]:
       expect({ stdout, stderr }).to.deep.equal({ stdout: "", stderr: "" });
     });
 
-    it("reads no file that gives access to the vault, by any of its names", async () => {
+    it("a sandboxed program reads no file that gives access to the vault, by any of its names", async () => {
       const user = newUser();
       const directory = ownDirectory("keys", "agent");
       const secret = (name: string) => {
@@ -158,7 +158,7 @@ for place in sys.argv[1:]:
       expect(ended.stdout, ended.stderr).to.equal("end\n");
     });
 
-    it("reads no token of Vault's client, and no vault in the usual place when variables name another", async () => {
+    it("a sandboxed program reads no token of Vault's client, and no vault in the default place", async () => {
       const user = newUser();
       const other = ownDirectory("data");
       const file = join(user.home, ".vault-token");
@@ -175,7 +175,7 @@ for place in sys.argv[1:]:
       }
     });
 
-    it("writes nothing but its working directory, /tmp and --write", async () => {
+    it("a sandboxed program writes only to its working directory, /tmp and --write", async () => {
       const user = newUser();
       const other = ownDirectory("given", "kept");
       const [given, kept] = [join(other, "given"), join(other, "kept")];
@@ -192,7 +192,7 @@ for place in sys.argv[1:]:
       ]);
     });
 
-    it("renames no directory above the vault or the marks of allow, wherever it stands", async () => {
+    it("a sandboxed program renames no directory above the vault or the marks of allow", async () => {
       for (const place of ["project", "", ".local"]) {
         const user = newUser();
         const share = join(user.home, ".local", "share");
@@ -210,7 +210,7 @@ for place in sys.argv[1:]:
       }
     });
 
-    it("reads no home that is right in its working directory, nor one below it, and two at once do not", async () => {
+    it("a sandboxed program reads no home in or below its working directory, nor do two concurrent ones", async () => {
       const user = newUser();
       makeOwnHome(rig().server, join(user.project, "vault"));
       const env = { STRONGROOM_HOME: join(user.project, "vault") };
@@ -220,7 +220,7 @@ for place in sys.argv[1:]:
       for (const ended of await Promise.all(starts)) mustNotShow(ended);
     });
 
-    it("makes no file of the names that are hidden and do not exist", async () => {
+    it("a sandboxed program creates no file with a hidden name that does not exist", async () => {
       const user = newUser();
       const names = [".pgpass", "token", "no/such/key"];
       const env = { STRONGROOM_TOKEN: rig().server.token, STRONGROOM_TLS_KEY: join(user.home, "no/such/key") };
@@ -232,7 +232,7 @@ for place in sys.argv[1:]:
       for (const name of names) expect(readFileSync(join(user.home, name), "utf8"), name).to.equal("");
     });
 
-    it("does not start where a link to what is hidden can be replaced, or a file has a second name", async () => {
+    it("agent run refuses a replaceable link to a hidden file, and a hidden file with a second name", async () => {
       const user = newUser();
       const target = ownDirectory();
       renameSync(join(user.home, ".local", "share"), join(target, "share"));
@@ -243,7 +243,7 @@ for place in sys.argv[1:]:
       mustRefuse(await sandboxed(user, "true"), "has another name (a hard link)");
     });
 
-    it("does not start in what is hidden, or in the installed program", async () => {
+    it("agent run refuses to start in a hidden directory or in the installed program", async () => {
       const user = newUser();
       mustRefuse(await sandboxed(user, "true", { cwd: user.vault }), "is or lies below");
       mustRefuse(await sandboxed(user, "true", { flags: ["--write", user.vault] }), "which is hidden");
@@ -253,7 +253,7 @@ for place in sys.argv[1:]:
       mustRefuse(await sandboxed(user, "true", { before: `exec 0<${user.home}; ` }), "descriptor 0 is a directory");
     });
 
-    it("is not shown what is moved while the sandbox is made", async () => {
+    it("a sandboxed program does not see a hidden directory that moves while the sandbox is made", async () => {
       const user = newUser();
       const [share, other] = [join(user.home, ".local", "share"), join(user.home, ".local", "other")];
       mkdirSync(other);
@@ -275,7 +275,7 @@ for place in sys.argv[1:]:
       for (const ended of await running) mustNotShow(ended);
     });
 
-    it("is not shown what is hidden below an entry that becomes a link while the sandbox is made", async () => {
+    it("a sandboxed program does not see hidden files below an entry that becomes a link during the start", async () => {
       const user = newUser();
       // Bound into the frame of the vault, wherever the home is; the link would show the vault without its cover.
       const bait = join(user.home, ".local", "share", "bait");
@@ -310,7 +310,7 @@ for place in sys.argv[1:]:
       }
     }
 
-    it("gets no copy of a token to which an earlier program made wget's settings a link", async () => {
+    it("a sandboxed program gets no copy of a token that wget's settings link to", async () => {
       const user = newUser();
       symlinkSync(join(user.vault, "token"), join(user.home, ".wgetrc"));
       const ended = await sandboxed(user, "cat $WGETRC /tmp/strongroom-agent-*/wgetrc /tmp/wgetrc-*");
@@ -318,7 +318,7 @@ for place in sys.argv[1:]:
       expect(ended.stdout).to.contain("ca_certificate = ");
     });
 
-    it("reads a file as its standard input, and cannot write it", async () => {
+    it("a sandboxed program reads a file as its standard input, and cannot write it", async () => {
       const user = newUser();
       const file = join(user.home, "input");
       writeFileSync(file, "of the user\n");
@@ -329,7 +329,7 @@ for place in sys.argv[1:]:
       expect(readFileSync(file, "utf8")).to.equal("of the user\n");
     });
 
-    it("sees no token that replaces a hidden one while it runs", async () => {
+    it("a sandboxed program sees no token that replaces a hidden one while it runs", async () => {
       const user = newUser();
       const directory = ownDirectory();
       const file = join(directory, "token");
@@ -346,7 +346,7 @@ for place in sys.argv[1:]:
       mustNotShow(await running);
     });
 
-    it("ends where a hidden file in its own directory is replaced", async () => {
+    it("a sandboxed program ends where a hidden file in its working directory is replaced", async () => {
       const user = newUser();
       const file = join(user.home, ".pgpass");
       const script = "echo > begun; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done; cat .pgpass";
@@ -361,7 +361,7 @@ for place in sys.argv[1:]:
       expect(ended.stderr).to.contain(".pgpass was replaced");
     });
 
-    it("gets SIGTERM of the command, and can end in order", async () => {
+    it("a sandboxed program gets the command's SIGTERM, and can end in order", async () => {
       const user = newUser();
       const script = "trap 'echo ended; exit 6' TERM; echo > begun; while :; do sleep 0.1; done";
       const running = sandboxed(user, script, { before: "echo $$ > pid; " });
@@ -370,7 +370,7 @@ for place in sys.argv[1:]:
       expect(await running).to.deep.equal({ code: 6, stdout: "ended\n", stderr: "" });
     });
 
-    it("does not outlive the command, though it traces the process that keeps it there", async function () {
+    it("a sandboxed program that traces its sandbox does not outlive the command", async function () {
       needs(this, process.arch === "x64", "an x86-64 processor"); // its registers
       const user = newUser();
       const python = `
@@ -409,7 +409,7 @@ while True: time.sleep(1)`;
       while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
     }
 
-    it("is started with a warning where it can write the home directory", async () => {
+    it("agent run warns where the program can write to the home directory", async () => {
       const user = newUser();
       const start = (cwd: string, ...flags: readonly string[]) =>
         runAsUser(["agent", "run", "--use", "app/", ...flags, "--", "true"], { cwd, env: userVariables(user.home) });
@@ -418,7 +418,7 @@ while True: time.sleep(1)`;
       expect((await start(user.project)).stderr).not.to.contain(says);
     });
 
-    it("leaves no program that stands in for one of the sandbox's in a directory of the user's, or in the project", async () => {
+    it("a program in the user's directories or in the project never replaces one of the sandbox's", async () => {
       const user = newUser();
       const bin = join(user.home, "bin");
       const fake = "#!/bin/sh\\necho no sandbox\\n";
@@ -440,7 +440,7 @@ while True: time.sleep(1)`;
       mustRefuse(await alone(), "bin/bwrap is not used, because programs of your user can change /");
     });
 
-    it("inherits no open file, and no setting or token of the vault", async () => {
+    it("a sandboxed program inherits no open file, and no setting or token of the vault", async () => {
       const user = newUser();
       const numbers = Array.from({ length: 38 }, (_, i) => i + 3);
       const before = `exec ${numbers.map((number) => `${number}<${user.vault}/token`).join(" ")}; `;
@@ -456,13 +456,13 @@ while True: time.sleep(1)`;
       expect(ended.stdout).not.to.match(/STRONGROOM_|VAULT_TOKEN|HEADERS|BASIC|ESCAPED|HEX/);
     });
 
-    it("has no privileges, and cannot make a user namespace", async () => {
+    it("a sandboxed program has no privileges, and creates no user namespace", async () => {
       const script = "grep CapBnd /proc/self/status; unshare -U echo made; unshare -r echo made; true";
       const { stdout } = await sandboxed(newUser(), script);
       expect(stdout).to.match(/^CapBnd:\s0+\n$/);
     });
 
-    it("opens no socket and no keyring that no namespace divides", async () => {
+    it("a sandboxed program opens no socket and no keyring that namespaces do not separate", async () => {
       const python = `
 import ctypes, platform, socket
 for family in [1, 2, 10, 16, 31, 38, 40]:
@@ -478,7 +478,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       );
     });
 
-    it("still has its working directory, the session's files and the broker", async () => {
+    it("a sandboxed program uses its working directory, the session's files and the broker", async () => {
       const user = newUser();
       writeFileSync(join(user.project, "mine"), "of the program\n");
       give(join(user.project, "mine"));
@@ -488,7 +488,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       expect(readFileSync(join(user.project, "mine"), "utf8")).to.equal("of the program\nmore\n");
     });
 
-    it("reaches no host and no port but the broker", async () => {
+    it("a sandboxed program reaches no host and no port but the broker", async () => {
       const { server, upstream } = rig();
       const places = [`https://127.0.0.1:${server.port}/v1/status`, `https://127.0.0.1:${upstream.port}/direct`];
       const script = `curl -sS -m 5 --noproxy '*' -k ${places.join(" ")}; echo end`;
@@ -496,7 +496,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       expect(upstream.seen.some(({ url }) => url === "/direct")).to.equal(false);
     });
 
-    it("uses no other token at the broker, by its proxy or at the relay's socket", async () => {
+    it("a sandboxed program uses no other token at the broker, by its proxy or at the relay's socket", async () => {
       const { server, upstream } = rig();
       const { token } = await mustCreateToken(server, { name: "found", can: ["use"] });
       const url = `https://localhost:${upstream.port}`;
@@ -513,13 +513,13 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       expect(upstream.seen.map((one) => one.url)).not.to.include("/found");
     });
 
-    it("is told by strongroom that the vault is out of reach", async () => {
+    it("strongroom says in the sandbox that the vault is out of reach", async () => {
       const ended = await sandboxed(newUser(), `${node} ${mainFile} get app/key`);
       expect(ended).to.include({ code: 10, stdout: "" });
       expect(ended.stderr).to.contain("the vault is out of reach in the sandbox of strongroom agent run");
     });
 
-    it("reads no secret file that only the server's settings name", async () => {
+    it("a sandboxed program reads no secret file that only the server's settings name", async () => {
       const user = newUser();
       const directory = ownDirectory();
       const file = join(directory, "chosen");
@@ -534,7 +534,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
     });
   });
 
-  describe("a program in the sandbox on a terminal", () => {
+  describe("terminals of the sandbox", () => {
     before(function () {
       needsSandbox(this);
       needs(this, hasPython(), "Python"); // it makes the terminal
@@ -560,7 +560,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       return runProgramOnTerminal([...asUser(), ...shell], reactions, Object.fromEntries(variables));
     }
 
-    it("is a shell with job control: Ctrl-C and Ctrl-Z reach its program, and the size of the terminal changes", async () => {
+    it("a sandboxed shell has job control and follows the size of the terminal", async () => {
       const ended = await onTerminal(
         newUser(),
         ["bash", "--norc", "-i"],
@@ -581,7 +581,7 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       expect(ended).to.include({ code: 137, echoesAfter: true, left: "" });
     });
 
-    it("gets Ctrl-C and Ctrl-\\ itself, and continues where it handles them", async () => {
+    it("a sandboxed program gets Ctrl-C and Ctrl-\\ itself, and continues where it handles them", async () => {
       const script = "trap 'echo caught' INT; trap 'exit 5' QUIT; echo begun; while :; do sleep 0.1; done";
       const ended = await onTerminal(
         newUser(),
@@ -595,14 +595,14 @@ for number in numbers: print(library.syscall(number, 0, 0, 0), ctypes.get_errno(
       expect(ended, ended.shown).to.include({ code: 5, echoesAfter: true });
     });
 
-    it("continues where it stops itself or its process group, since no shell could continue it", async () => {
+    it("a sandboxed program continues where it stops itself or its process group", async () => {
       const script = "echo begun; kill -STOP $$; kill -STOP 0; echo continued; kill -TERM $$";
       const ended = await onTerminal(newUser(), ["sh", "-c", script], []);
       expect(ended.shown).to.contain("continued");
       expect(ended.code).to.equal(143);
     });
 
-    it("has a terminal of its own, and puts no input into it", async () => {
+    it("a sandboxed program has its own terminal, and puts no input into it", async () => {
       const python = `
 import ctypes, fcntl, mmap, os, platform, struct, sys
 library = ctypes.CDLL(None, use_errno=True)
@@ -639,7 +639,7 @@ print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st
       expect(tried.length).to.be.greaterThan(5);
     });
 
-    it("reads nothing that is typed to the shell while the command is in the background", async () => {
+    it("a sandboxed program in the background reads nothing that is typed to the shell", async () => {
       const user = newUser();
       const program = agentWords(["sh", "-c", "echo > begun; cat > got"]);
       const wait = "until jobs | grep -q Stopped || test -e begun; do sleep 0.1; done; echo no''w";
@@ -655,7 +655,7 @@ print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st
       expect(existsSync(got) ? readFileSync(got, "utf8") : "", shown).to.equal("");
     });
 
-    it("has the other streams as they are, and reads no terminal where its output is none", async () => {
+    it("a sandboxed program keeps redirected streams, and reads no terminal without one as output", async () => {
       const user = newUser();
       const script = `cat; for n in 0 1 2; do test -t $n && echo "terminal $n" >&2; done; echo written
         trap 'echo caught >&2; exit 5' INT; echo begun >&2; while :; do sleep 0.1; done`;
@@ -679,7 +679,7 @@ print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st
   });
 
   describe("agent run without a sandbox", () => {
-    it("says what to install where bubblewrap is missing, and does not run the program", async function () {
+    it("agent run says what to install where bubblewrap is missing, and does not run the program", async function () {
       if (isRoot) needsSandbox(this);
       const user = newUser();
       const directory = ownDirectory("bin");
@@ -694,7 +694,7 @@ print("inside", *{os.major(os.fstat(n).st_rdev) * 1000 + os.minor(os.fstat(n).st
       expect(existsSync(join(directory, "ran"))).to.equal(false);
     });
 
-    it("refuses root, which no sandbox holds, unless it says --no-sandbox", async function () {
+    it("agent run refuses root without --no-sandbox", async function () {
       needs(this, isRoot, "root");
       const { server } = rig();
       const env = environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url });

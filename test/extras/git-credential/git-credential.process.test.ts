@@ -172,7 +172,7 @@ describe("git-credential-strongroom", function () {
     expect((await git("fill", { protocol: "https", host: "h.test", username: "u" })).code).not.to.equal(0);
   });
 
-  it("no login is given in cleartext, to another host, or for an unclear user", async () => {
+  it("cleartext, another host and an unclear user get no login", async () => {
     await mustPut(server(), "git/two.test/a", "1");
     await mustPut(server(), "git/two.test/b", "2");
     for (const lines of [
