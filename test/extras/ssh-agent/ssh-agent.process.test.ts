@@ -39,7 +39,7 @@ describe("strongroom ssh-agent", () => {
     return { socket, pid };
   }
 
-  it("ssh-agent lists the keys that sign, on a socket of the owner's, while a command runs, returns its code and revokes its token", async () => {
+  it("ssh-agent lists the signing keys while a command runs, returns its code and revokes its token", async () => {
     const script = "stat -c %a $SSH_AUTH_SOCK; ssh-add -L; exit 7";
     const { code, stdout: listed } = await strongroom(here(), ["ssh-agent", "--", "sh", "-c", script]);
     expect(code).to.equal(7);
@@ -52,7 +52,7 @@ describe("strongroom ssh-agent", () => {
     expect(await tokens()).to.deep.equal([]);
   });
 
-  it("ssh-agent returns 127 for a command that is not found and 126 for one that cannot be executed, and makes no token", async () => {
+  it("ssh-agent returns 127 for a missing command and 126 for one that cannot run, without a token", async () => {
     for (const [program, code, problem] of [
       ["no-such-command", 127, "no-such-command: the command is not found"],
       ["/etc/passwd", 126, "/etc/passwd: the command cannot be executed (EACCES)"],
@@ -72,7 +72,7 @@ describe("strongroom ssh-agent", () => {
     }
   });
 
-  it("ssh-agent stays in the background with a token that can only sign, and says nothing more while the vault is locked", async () => {
+  it("ssh-agent runs in the background with a token for signing, and is silent while the vault is locked", async () => {
     const env = { ...process.env, SSH_AUTH_SOCK: (await startAgent()).socket };
     expect(statSync(env.SSH_AUTH_SOCK).mode & 0o777).to.equal(0o600);
     expect((await tokens()).map((token) => (token as { can: string[] }).can)).to.deep.equal([["sign"]]);
