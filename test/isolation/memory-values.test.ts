@@ -39,7 +39,7 @@ const checked = Number(process.env["STRONGROOM_CHECKED_SECRETS"] ?? 0);
 /** Requests through the broker. Short in the normal suite; 200 in the long form. */
 const brokerRequests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 24);
 
-describeMemory("the server's memory", {
+describeMemory("memory after values", {
   "has no value once the vault is locked after gets and puts": () => changes(replaceAndGet, puts),
   "has no value once the vault is locked after undos, batches, moves, other metadata and a rotation": () =>
     changes(changeOtherwise, puts / 3, rotate),

@@ -36,7 +36,7 @@ const secretsOfRotation = 100;
 type Way = "TCP" | "the Unix socket";
 
 for (const way of ["TCP", "the Unix socket"] as const) {
-  describeMemory(`the server's memory, after requests over ${way}`, {
+  describeMemory(`memory after requests over ${way}`, {
     ...rounded("has the master key once and neither KEK nor passphrase while unlocked, and nothing while locked", () =>
       lockedAndUnlocked(way),
     ),
@@ -47,7 +47,7 @@ for (const way of ["TCP", "the Unix socket"] as const) {
   });
 }
 
-describeMemory("the server's memory, through changes of the keys", {
+describeMemory("memory through changes of the keys", {
   ...rounded(
     "has the master key once after a change of the passphrase and a new key, and nothing after a lock",
     changedKeys,
@@ -55,20 +55,21 @@ describeMemory("the server's memory, through changes of the keys", {
   ...rounded("has the old and the new master key during a rotation, and the old one nowhere after it", rotation),
 });
 
-describeMemory("the server's memory, after a passphrase on a connection that stays open", {
-  "has no end of it from a client that supports all ciphers": () => openConnections(undefined, "TLSv1.3", false),
-  "has no end of it from a client that supports all ciphers of TLS 1.2": () =>
+describeMemory("memory after a passphrase on an open connection", {
+  "has no end of a passphrase on an open connection from a client that supports all ciphers": () =>
+    openConnections(undefined, "TLSv1.3", false),
+  "has no end of a passphrase on an open connection from a client that supports all ciphers of TLS 1.2": () =>
     openConnections(undefined, "TLSv1.2", false),
-  "has no end of it from a client that supports only AES": () =>
+  "has no end of a passphrase on an open connection from a client that supports only AES": () =>
     openConnections("TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384", "TLSv1.3", true),
-  "has no end of it from a client that supports only AES in TLS 1.2": () =>
+  "has no end of a passphrase on an open connection from a client that supports only AES in TLS 1.2": () =>
     openConnections("ECDHE-ECDSA-AES128-GCM-SHA256", "TLSv1.2", true),
 });
 
-describe("heap snapshots, unlocked and after 200 mixed operations", function () {
+describe("heap snapshots", function () {
   this.timeout(0);
 
-  it("hold no passphrase, master key, KEK or secret value; the canary is found", async () => {
+  it("heap snapshots after 200 mixed operations hold the canary, and no passphrase, key, KEK or value", async () => {
     const server = await startWithCanary();
     await mustInit(server, { passphrase });
     await mustUnlock(server, passphrase);

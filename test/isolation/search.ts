@@ -28,7 +28,7 @@ export type Look = {
 /** Acts on servers of its own, and stops for each search. */
 export type Scene = () => AsyncGenerator<Look, void>;
 
-/** A suite of scenes, each a test that reads: the server's memory `holds nothing …`. */
+/** A suite of scenes. The name of each says what the server's memory has or does not have. */
 export function describeMemory(title: string, scenes: Readonly<Record<string, Scene>>): void {
   describe(title, function () {
     this.timeout(0);
@@ -36,7 +36,7 @@ export function describeMemory(title: string, scenes: Readonly<Record<string, Sc
       needs(this, existsSync("/proc/self/mem"), "/proc/self/mem");
     });
     for (const [name, scene] of Object.entries(scenes)) {
-      it(name, async () => {
+      it(`the server's memory ${name}`, async () => {
         for await (const look of scene()) {
           const found = look.settles ? await whatStays(() => wrongIn(look)) : wrongIn(look);
           expect(found, look.when).to.deep.equal([]);
