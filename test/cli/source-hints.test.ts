@@ -321,7 +321,7 @@ async function endProcess(pid: number): Promise<void> {
   while (isThere()) await sleep(5);
 }
 
-describe("the commands that messages of the source advise", function () {
+describe("hints of the source", function () {
   this.timeout(300_000);
   let directory = "";
   const server = shareLocalServer({ ...realScryptCost, brokerPort: 0, vaultPort: 0 }, async (started) => {
@@ -341,14 +341,14 @@ describe("the commands that messages of the source advise", function () {
     return ![first, rows, last, notExecuted].some((each) => hint in each);
   }
 
-  it("each have a row that executes them, or that says why not, and no row is without its hint", () => {
+  it("each hint of the source has a row that executes it or says why not, and each row has its hint", () => {
     const all = [first, rows, last, notExecuted].flatMap((each) => Object.keys(each));
     expect(all.filter((hint) => !hints.includes(hint))).to.deep.equal([]);
     expect(all).to.have.length(new Set(all).size);
     expect(hints).to.have.length.above(170);
   });
 
-  it("act on the home of the call that names them, executed as printed", async function () {
+  it("the source's hints, executed as printed, act on the home of the call that names them", async function () {
     needs(this, hasPython() && hasProgram("git"), "Python and git");
     const calls = new Calls(server().home, directory);
     later(async () => void (await calls.run(["shutdown"], {})));
