@@ -17,7 +17,7 @@ function homeWith(text: string) {
 }
 
 describe("the settings file", () => {
-  it("a setting in the file ranks below flag and variable and above the default, with both names of the idle timeout", async () => {
+  it("a setting in the file ranks below flag and variable, with both names of the idle timeout", async () => {
     const { home } = homeWith('audit = "all"\nkeep-versions = 7\nidle-timeout = "8h"\nlog-level = "debug"\n');
     const start = (flags: object, variables: Readonly<Record<string, string>>) =>
       settingsOfStart({ home, ...flags }, variables);
@@ -45,7 +45,7 @@ describe("the settings file", () => {
     });
   });
 
-  it("every problem of the file is in one message that stops a start: unknown and excluded members, wrong types and values", async () => {
+  it("a start names every problem of the file together: unknown and excluded members, wrong types and values", async () => {
     const { home, environment } = homeWith(
       'audti = "all"\nport = 99999\ntoken = "x"\nhome = "/"\nhost = 1979-05-27\n[table]\n',
     );

@@ -319,7 +319,7 @@ describe("strongroom edit", () => {
     const race = (path: string) => `printf theirs | "${node}" "${mainFile}" put ${path} -q; echo mine > $1`;
     const stored = async (path: string) => (await mustGet(server(), path))["value"];
 
-    it("a secret changed during an edit stays without a terminal, and the edit is kept next to it, under a free path", async () => {
+    it("a secret changed during an edit stays without a terminal, and the edit is kept under a free path", async () => {
       await mustPut(server(), "race/a", { value: "old", type: "other" });
       await mustPut(server(), "race/a.edited-1", "taken");
       const { code, stdout, stderr } = await edit(race("race/a"), [], "race/a");

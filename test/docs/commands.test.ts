@@ -38,7 +38,7 @@ describe("commands in the documents", () => {
       .and.not.to.match(/curl [^\n]*(?:\s-k\b|--insecure)/);
   });
 
-  it("README begins with a session, and with an installation for this user alone that is no link into the clone", () => {
+  it("README begins with a session, and an installation for this user alone that is no link into the clone", () => {
     const [session, start, tests] = blocksIn(readFileSync("README.md", "utf8"));
     expect(session?.code.match(/^\$ strongroom \w+/gm)?.slice(0, 3)).to.deep.equal(
       ["init", "put", "get"].map((name) => `$ strongroom ${name}`),

@@ -80,7 +80,7 @@ describe("the command", () => {
 });
 
 describe("the start line", () => {
-  it("the start line names address, the port that 0 picked, token file, certificate file and vault, and never the token", async () => {
+  it("the start line names address, chosen port, token file, certificate file and vault, never the token", async () => {
     const server = await startProcess();
     expect(server.port).to.be.above(0);
     await mustInit(server);

@@ -168,7 +168,7 @@ describe("certificates of a running server", () => {
 });
 
 describe("SIGHUP", () => {
-  it("SIGHUP reads the certificate again, and neither stops nor locks the server, whose commands say when it ends", async () => {
+  it("SIGHUP reads the certificate again without a stop or a lock, and commands say when it ends", async () => {
     const files = new Files().write(await make("old", 2));
     const server = await startProcess(["--tls-cert", files.tlsCert, "--tls-key", files.tlsKey]);
     expect(server.logged()).to.contain('"certificate-ends"').and.to.contain(files.tlsCert);

@@ -41,7 +41,7 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"] === true;
 
 describe("races of a forced init", () => {
-  it("a key worker crash during the write of a forced init leaves the new vault, locked, under the new passphrase alone", async () => {
+  it("a key worker crash while a forced init is written leaves the new vault under its passphrase alone", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -230,7 +230,7 @@ describe("races of puts", () => {
 });
 
 describe("restarts of the key worker", () => {
-  it("a key worker that ends before its first response is restarted a second later; until then requests get 503", async () => {
+  it("a key worker that ends before its first response is restarted a second later, with 503 until then", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await mustInit(server);

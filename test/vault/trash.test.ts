@@ -266,7 +266,7 @@ describe("the sweep of the trash", () => {
     return { clock, server };
   }
 
-  it("the sweep destroys what has been in the trash for 30 days, within the hour, also while the vault is locked", async () => {
+  it("the sweep destroys what is in the trash for 30 days, within the hour, also in a locked vault", async () => {
     const { clock, server } = await startWithTrash();
     clock.jump(10 * day);
     expect(await kept(server)).to.deep.equal(["new", "old"]);
