@@ -77,7 +77,9 @@ export function drawScreen({ pane, box, message, input }: Content, size: Size, p
   const about: readonly Line[] = box?.lines ?? (pane.count() === 0 ? [] : pane.details(pane.selected).map(cut));
   const shown = Array.from({ length: details }, (_, i) => about[i] ?? "");
   const question = input === null ? null : tail(`${input.question}${printable(input.text)}`, columns - 1);
-  const last = question ?? (message === null ? paint("dim", cut(pane.keys)) : messageLine(message, cut, paint));
+  const last =
+    question ??
+    (message === null ? paint("dim", cut(keysThatFit(pane.keys, columns))) : messageLine(message, cut, paint));
   const lines = [cut(pane.title()), ...listed, titledRule(box?.title ?? "", columns), ...shown, last];
   return { lines, cursor: question === null ? null : { row: rows - 1, column: displayWidth(question) } };
 }
@@ -89,6 +91,13 @@ function messageLine(
 ) {
   const shown = cut(printable(text));
   return isProblem ? paint("red", shown) : shown;
+}
+
+/** Leaves out keys, from the third last on: the last two are the help or the way back, and the end. */
+function keysThatFit(keys: string, columns: number): string {
+  const shown = keys.split("  ");
+  while (shown.length > 2 && displayWidth(shown.join("  ")) > columns) shown.splice(-3, 1);
+  return shown.join("  ");
 }
 
 /** The end of a text: what is typed is always seen. */

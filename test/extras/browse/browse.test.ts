@@ -270,7 +270,7 @@ describe("strongroom browse", () => {
     const size: TerminalSize = [24, 80];
     const steps: Reaction[] = [
       { question: "q quit", size: [10, 30] },
-      { question: `\u001b[10;1H`, keys: "q" },
+      { question: "/ search  ? keys  q quit", keys: "q" }, // the keys that fit 30 columns
     ];
     const command = [node, mainFile, "browse"];
     const { shown, code } = await runProgramOnTerminal(command, steps, { ...here(), NO_COLOR: "1" }, size);
