@@ -13,6 +13,7 @@ import {
   mustUnlock,
   type Send,
   send,
+  trustedContext,
 } from "../../tools/rig/test-client.js";
 import { type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
 import {
@@ -192,7 +193,7 @@ export async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
   const length = Buffer.byteLength(body);
   const port = sample.port === "native" ? server.port : server.vaultPort;
   const options: RequestOptions = {
-    ...{ host: "127.0.0.1", port, servername: "localhost", ca: server.certificate, agent: false },
+    ...{ host: "127.0.0.1", port, servername: "localhost", secureContext: trustedContext(server), agent: false },
     ...{ method: sample.method, path: `/v1/${target}` },
     headers: { authorization: `Bearer ${token}`, "content-length": length, expect: "100-continue" },
   };

@@ -237,12 +237,15 @@ export function connectRaw(server: TestServer): TLSSocket {
 
 const contexts = new Map<string, SecureContext>();
 
-/** Trust in only the server's certificate, made once for each certificate: it costs more than a handshake. */
-function trustedContext(server: TestServer): SecureContext {
-  const certificate = trustedCertificate(server);
+/** Trust in only this certificate, made once for each: it costs more than a handshake. */
+export function contextFor(certificate: string): SecureContext {
   const context = contexts.get(certificate) ?? createSecureContext({ ca: certificate });
   contexts.set(certificate, context);
   return context;
+}
+
+export function trustedContext(server: TestServer): SecureContext {
+  return contextFor(trustedCertificate(server));
 }
 
 /** The certificate as its file, if it is still there, has it now: a server whose clock jumps may renew it while it runs. */

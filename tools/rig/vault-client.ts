@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { Agent, request } from "node:https";
 import { later } from "./clean-up.js";
 import { startTestServer, type TestOptions, type TestServer } from "./server.js";
-import { mustInit } from "./test-client.js";
+import { contextFor, mustInit } from "./test-client.js";
 
 export type VaultServer = TestServer & { readonly vaultPort: number };
 
@@ -44,7 +44,7 @@ const agents = new Map<number, Agent>();
 function portAgent({ vaultPort, certificate }: VaultPort): Agent {
   const known = agents.get(vaultPort);
   if (known !== undefined) return known;
-  const agent = new Agent({ keepAlive: true, ca: certificate });
+  const agent = new Agent({ keepAlive: true, secureContext: contextFor(certificate) });
   agents.set(vaultPort, agent);
   later(() => {
     agents.delete(vaultPort);
