@@ -8,7 +8,8 @@ import { blocksIn, documentFiles } from "../../tools/docs/document-files.js";
 import { hasCommands, withSessions } from "../../tools/docs/sessions.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { environment, startProcess } from "../../tools/rig/process.js";
+import { environment } from "../../tools/rig/process.js";
+import { startTestServer } from "../../tools/rig/server.js";
 import { mustInit } from "../../tools/rig/test-client.js";
 import { hasPython } from "../support/pseudo-terminal.js";
 
@@ -73,7 +74,7 @@ describe("commands in the documents", () => {
 describe("Node programs in the documents", () => {
   for (const file of ["README.md", "docs/node-client.md"]) {
     it(`the Node program of ${file} runs as printed, and shows the value only where it says so`, async () => {
-      const server = await startProcess();
+      const server = await startTestServer();
       await mustInit(server);
       const program = blocksIn(readFileSync(file, "utf8")).find(({ language }) => language === "js")?.code ?? "";
       const env = { PATH: process.env["PATH"], STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };

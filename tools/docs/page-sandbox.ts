@@ -6,8 +6,9 @@ import { pasteMode } from "../../src/cli/kit/prompts/hidden-line.js";
 import { later, temporaryDirectory } from "../rig/clean-up.js";
 import { makeCommandProgram } from "../rig/command-program.js";
 import { freePort } from "../rig/postgres.js";
-import { collect, environment, node, startProcess } from "../rig/process.js";
+import { collect, environment, node } from "../rig/process.js";
 import { pythonFile } from "../rig/python.js";
+import { realScryptCost, startLocalServer } from "../rig/server.js";
 import { mustInit, mustPut, mustStatus } from "../rig/test-client.js";
 import { blocksIn } from "./document-files.js";
 
@@ -52,7 +53,7 @@ export type Sandbox = {
 
 export async function openSandbox(text: string, setup: Setup = {}): Promise<Sandbox> {
   const { fresh, stopped, prepare = "", forVault, secrets = {}, files = {} } = setup;
-  const server = await startProcess([], forVault ? { STRONGROOM_VAULT_PORT: "0" } : {});
+  const server = await startLocalServer({ ...realScryptCost, ...(forVault && { vaultPort: 0 }) });
   const { vaultPort = shownVaultPort } = await mustStatus(server);
   if (!fresh) await mustInit(server, { passphrase });
   for (const [path, value] of Object.entries(secrets)) await mustPut(server, path, value);
