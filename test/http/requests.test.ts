@@ -40,7 +40,7 @@ describe("every request", () => {
   it("every request is refused with a malformed condition or query", must(judges.judgeParameters));
   it("every request is refused to another site or host, and for a namespace", must(judges.judgeOthers));
   it(
-    "is refused with another method, before its state, and names those that there are only to those with a token",
+    "another method is refused before the state, and the allowed ones are named only to a valid token",
     must(judges.judgeMethods),
   );
   it(
@@ -61,7 +61,7 @@ describe("every request", () => {
     expect(await judges.judgeFullAudit(full, allRequests, files)).to.deep.equal([]);
   });
 
-  it("every request is refused without a vault, where the text of a client token is none", async () => {
+  it("every request is refused without a vault, where no client token is valid", async () => {
     const bare = await startBareRig();
     expect(await judges.judgeUninitialized(bare, allRequests)).to.deep.equal([]);
     await judges.shutDown(bare, allRequests);
