@@ -35,9 +35,12 @@ const endpoints: readonly (readonly [string, string])[] = [
 ];
 
 /** Shares a server in a `describe`, and its clock, which ends every lockout and every count before each test. */
-function shareServerWithoutFailures(): { readonly server: () => TestServer; readonly clock: FakeClock } {
+function shareServerWithoutFailures(prepare?: (server: TestServer) => Promise<unknown>): {
+  readonly server: () => TestServer;
+  readonly clock: FakeClock;
+} {
   const clock = new FakeClock();
-  const server = shareTestServer({ clock, idleTimeoutMs: 0 });
+  const server = shareTestServer({ clock, idleTimeoutMs: 0 }, prepare);
   beforeEach(() => clock.advance(300_000));
   return { server, clock };
 }
@@ -274,19 +277,18 @@ describe("lockout", () => {
 describe("wrong passphrase", () => {
   const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
   const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+  const shared = shareServerWithoutFailures(mustInit);
+  const { clock } = shared;
+  beforeEach(() => mustUnlock(shared.server()));
 
   it("a wrong passphrase returns 401 UNAUTHORIZED with WWW-Authenticate: Bearer", async () => {
-    const server = await startTestServer();
-    await mustInit(server);
-    const answer = await send(server, wrong);
+    const answer = await send(shared.server(), wrong);
     mustRefuse(answer, 401, "UNAUTHORIZED");
     expect(answer.headers["www-authenticate"]).to.equal("Bearer");
   });
 
   it("ten wrong passphrases lock out unlock for 300 s, and nothing else", async () => {
-    const clock = new FakeClock();
-    const server = await startTestServer({ clock, idleTimeoutMs: 0 });
-    await mustInit(server);
+    const server = shared.server();
     for (let i = 0; i < 10; i++) mustRefuse(await send(server, wrong), 401, "UNAUTHORIZED");
     const answer = await send(server, right);
     mustRefuse(answer, 429, "RATE_LIMITED");
@@ -298,8 +300,7 @@ describe("wrong passphrase", () => {
   });
 
   it("a wrong passphrase does not count towards the token lockout, nor a wrong token towards its own", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
-    await mustInit(server);
+    const server = shared.server();
     for (let i = 0; i < 9; i++) await send(server, wrong);
     expect(await failTimes(server, 9)).to.deep.equal(Array(9).fill(401));
     await mustUnlock(server);
@@ -315,8 +316,7 @@ describe("wrong passphrase", () => {
   });
 
   it("a right passphrase sent after ten wrong ones gets 429 and unlocks nothing", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
-    await mustInit(server);
+    const server = shared.server();
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
     const guesses = Array.from({ length: 12 }, () => send(server, wrong));
     await untilRefused(guesses);
@@ -338,21 +338,15 @@ describe("wrong passphrase", () => {
   });
 
   it("16 concurrent wrong passphrases get ten 401 and six 429", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
-    await mustInit(server);
-    const statuses = (await Promise.all(Array.from({ length: 16 }, () => send(server, wrong)))).map((a) => a.status);
+    const statuses = (await Promise.all(Array.from({ length: 16 }, () => send(shared.server(), wrong)))).map(
+      (a) => a.status,
+    );
     expect(statuses.filter((status) => status === 401)).to.have.lengthOf(10);
     expect(statuses.filter((status) => status === 429)).to.have.lengthOf(6);
   });
-});
-
-describe("failed authentication", () => {
-  const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
-  const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
   it("wrong passphrases from all of 127.0.0.0/8 count together", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
-    await mustInit(server);
+    const server = shared.server();
     for (let i = 0; i < 10; i++) {
       mustRefuse(await send(server, { ...wrong, localAddress: `127.0.0.${i + 2}` }), 401, "UNAUTHORIZED");
     }
@@ -360,7 +354,9 @@ describe("failed authentication", () => {
       mustRefuse(await send(server, { ...right, localAddress }), 429, "RATE_LIMITED");
     }
   });
+});
 
+describe("failed authentication", () => {
   it("logs failed authentications in one line a minute with their number and addresses", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
