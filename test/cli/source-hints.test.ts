@@ -127,6 +127,7 @@ const rows: Readonly<Record<string, Row>> = {
   otp: { call: "otp web/example/totp" },
   "restore vault-2026-03.tar --home /srv/strongroom": { call: "restore /vault-2026-03.tar --home /restored" },
   restore: { call: "restore /vault-2026-03.tar --home /restored" },
+  "pick --menu fzf": { call: "pick --menu fzf --clear-after 0" }, // nothing is left to clear the clipboard later
   "rm *": { call: "rm app/removed" },
   "rm -r *": { call: "rm -r old" },
   "rm -r */": { call: "rm -r older/" },
