@@ -171,12 +171,18 @@ describe("the client library's trust", () => {
   });
 
   it("an expired certificate is refused", async () => {
-    const old = await startTestServer({ clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")) });
+    const old = await startTestServer({
+      home: emptyHome(),
+      clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")),
+    });
     await mustFail(makeClient(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
   });
 
   it("a certificate that is not valid yet is refused, with a hint at the clock", async () => {
-    const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
+    const early = await startTestServer({
+      home: emptyHome(),
+      clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000),
+    });
     await mustFail(makeClient(early).status(), "UNTRUSTED_CERTIFICATE", /not valid yet: correct this machine's clock/);
   });
 

@@ -191,7 +191,7 @@ async function oneRequest({ certificate }: TestServer, port: number, version: "T
 
 describe("the certificate at start", () => {
   const restart = async (options: Parameters<typeof startTestServer>[0], change: (home: string) => void = () => {}) => {
-    const first = await startTestServer({ clock: new FakeClock() });
+    const first = await startTestServer({ home: emptyHome(), clock: new FakeClock() });
     await first.stop();
     change(first.home);
     const second = await startTestServer({ home: first.home, clock: new FakeClock(), ...options });

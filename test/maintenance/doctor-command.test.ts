@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { environment, mainFile, node, startProcess } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, startTestServer } from "../../tools/rig/server.js";
 import { mustGet, mustInit, mustLock, mustPut, send } from "../../tools/rig/test-client.js";
@@ -71,7 +72,10 @@ describe("strongroom doctor", () => {
     });
 
     it("doctor names the clock for a certificate that is not valid yet, which a restart replaces", async () => {
-      const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
+      const early = await startTestServer({
+        home: emptyHome(),
+        clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000),
+      });
       await early.stop();
       const [finding] = (await inspect(early.home)).json["findings"] as { code: string; remedy: string }[];
       expect(finding?.code).to.equal("certificate-expired");

@@ -6,6 +6,7 @@ import { connect, type PeerCertificate } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { emptyHome } from "../../tools/rig/prepared-home.js";
 import { startProcess } from "../../tools/rig/process.js";
 import { startTestServer, type TestServer } from "../../tools/rig/server.js";
 import { closeConnections, mustInit, mustStatus, openRaw, trustedCertificate } from "../../tools/rig/test-client.js";
@@ -125,7 +126,7 @@ describe("certificates of a running server", () => {
 
   it("a generated certificate is renewed 30 days before its end, and clients that trust the file keep working", async () => {
     const clock = new FakeClock(Date.now() - 336 * day);
-    const server = await startTestServer({ clock, vaultPort: 0, idleTimeoutMs: 0 });
+    const server = await startTestServer({ home: emptyHome(), clock, vaultPort: 0, idleTimeoutMs: 0 });
     await mustInit(server);
     const client = makeClient(server);
     await client.put("a", "v");

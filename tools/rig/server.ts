@@ -9,7 +9,7 @@ import type { Dependencies, Strongroom } from "../../src/server/server-handle.js
 import { startStrongroom } from "../../src/server/strongroom.js";
 import { later, shared } from "./clean-up.js";
 import { lightFiles } from "./light-files.js";
-import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
+import { keepCertificate, lastingHome, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
 
@@ -30,7 +30,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
   const { clock, files, limits, brokerLimits, observer, ...overrides } = options;
   const settings = {
     ...testSettings(files),
-    home: options.home ?? (clock ? emptyHome() : preparedHome()),
+    home: options.home ?? (clock ? await lastingHome() : preparedHome()),
     ...overrides,
   };
   const lines: string[] = [];
