@@ -66,12 +66,15 @@ function wipeUnused(value: Uint8Array): void {
   if (![...sending.values(), ...values.values()].includes(value)) value.fill(0);
 }
 
-function obey(order: Order): void {
+/** Leaves nothing that the thread would wait for. */
+function end(): void {
+  for (const server of servers.values()) server.close();
+  for (const value of values.values()) value.fill(0);
+  for (const socket of [...[...held.values()].flatMap((of) => [...of]), ...sending.keys()]) socket.destroy();
+}
+
+function obey(order: Exclude<Order, { readonly order: "end" }>): void {
   if (order.order === "look") return;
-  if (order.order === "end") {
-    for (const server of servers.values()) server.close();
-    process.exit();
-  }
   if (order.order === "close") {
     servers.get(order.name)?.close();
     for (const socket of held.get(order.name) ?? []) socket.destroy();
@@ -108,7 +111,9 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
     if (sending.size === 0) Atomics.wait(wake, 0, 0); // connections that come while a slow program reads are accepted, and held
     Atomics.store(wake, 0, 0);
     for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-      obey(next.message as Order);
+      const order = next.message as Order;
+      if (order.order === "end") return end();
+      obey(order);
     }
     await acceptAndSend();
   }
