@@ -72,7 +72,8 @@ describe("strongroom use login", () => {
     globalAgent.options.ca = rig().upstream.certificate;
   });
   after(() => {
-    globalAgent.options.ca = ca;
+    if (ca !== undefined) globalAgent.options.ca = ca;
+    else delete globalAgent.options.ca; // the agent's options replace those of a request, undefined ones too
   });
 
   async function prepare(path: string, secret: object = {}): Promise<string> {

@@ -246,7 +246,8 @@ describe("logins at oidc-provider", () => {
     rig = await startProvider(this, ["oidc/code", "oidc/device"]);
   });
   after(() => {
-    globalAgent.options.ca = ca;
+    if (ca !== undefined) globalAgent.options.ca = ca;
+    else delete globalAgent.options.ca; // the agent's options replace those of a request, undefined ones too
   });
 
   /** Starts the command, and returns what it printed for the person once it matches. */

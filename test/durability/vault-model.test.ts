@@ -61,7 +61,7 @@ class Trial {
       return;
     }
     if (this.#servers.length > 1 && !this.#locked.has(server)) await this.#model.unlock(server);
-    if (!this.#random.chance(faultShare)) return this.#model.step(server, this.#locked.has(server), this.#random);
+    if (!this.#random.chance(faultShare)) return this.#change(server);
     switch (this.#random.pick(faults)) {
       case "lock":
         await mustLock(server);
@@ -80,6 +80,13 @@ class Trial {
       case "swap":
         if (this.#database !== null && !this.#locked.has(server)) await this.#swap(server, this.#database);
     }
+  }
+
+  async #change(server: TestServer): Promise<void> {
+    const isLocked = this.#locked.has(server);
+    await this.#model.step(server, isLocked, this.#random);
+    // A rotation changes the header once more when it ends, and locks the other server then, at any moment of its requests.
+    if (this.#servers.length > 1 && !isLocked) await untilRotated(server);
   }
 
   #restart(home: string): Promise<TestServer> {
