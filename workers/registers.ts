@@ -5,8 +5,8 @@ const zeros = new Uint8Array(new ArrayBuffer(1024));
 const ignored = new Uint8Array(new ArrayBuffer(zeros.length));
 
 /**
- * Overwrites the vector registers that a copy uses. DANGER: V8 saves them in memory that it frees unwiped whenever it
- * deoptimizes a function: 16 bytes of each on Node 24, of nine registers after a long copy, 8 bytes on Node 20.
+ * Overwrites the vector registers that a copy uses. DANGER: V8 saves all of them in memory that it frees unwiped whenever it
+ * deoptimizes a function, 16 bytes of each register on Node 24 and 8 on Node 20; a long copy leaves secret bytes in nine.
  */
 export function clearRegisters(): void {
   ignored.set(zeros);

@@ -1,5 +1,4 @@
 /** Requests to token endpoints. What they send and receive is secret, and wiped; nothing of a response is trusted. */
-
 import { copySecret } from "../../workers/registers.js";
 import { bodyReader } from "./body.js";
 import type { ByteStream } from "./byte-stream.js";

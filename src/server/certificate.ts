@@ -46,7 +46,8 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
   const kept = cert !== null && key !== null && fits({ cert, key }, home.certificate, home.privateKey);
   if (kept && isGood(new X509Certificate(cert), names, clock)) return describe({ cert, key }, home.certificate, false);
   refuseForeign(home, cert, key, kept);
-  const made = await makeCertificate(names, clock);
+  // a client's clock may be a day behind
+  const made = await makeCertificate(names, new Date(clock.now() - day), new Date(clock.now() + lifetime));
   // In this order: after a crash between the two, a self-made certificate without its key is replaced.
   await replaceFile(systemFiles, home.certificate, Buffer.from(made.cert), 0o644);
   await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
@@ -141,7 +142,8 @@ function isGood(certificate: X509Certificate, names: readonly string[], clock: C
   return certificateEnd(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
 }
 
-async function makeCertificate(names: readonly string[], clock: Clock): Promise<TlsPair> {
+/** Makes a certificate that signs itself, valid from `from` to `until` for these host names and IP addresses, and its key. */
+export async function makeCertificate(names: readonly string[], from: Date, until: Date): Promise<TlsPair> {
   const { generate } = await import("selfsigned"); // half of a start's time to load, and rarely needed
   const altNames = names.map((name) =>
     isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
@@ -150,8 +152,8 @@ async function makeCertificate(names: readonly string[], clock: Clock): Promise<
     keyType: "ec",
     curve: "P-256",
     algorithm: "sha256",
-    notBeforeDate: new Date(clock.now() - day), // a client's clock may be a little behind
-    notAfterDate: new Date(clock.now() + lifetime),
+    notBeforeDate: from,
+    notAfterDate: until,
     extensions: [
       { name: "basicConstraints", cA: false, critical: true },
       { name: "keyUsage", digitalSignature: true, critical: true },

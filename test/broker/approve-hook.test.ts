@@ -8,7 +8,7 @@ import { blocksIn } from "../../tools/docs/document-files.js";
 import { sendThrough, startAgent, startBound, startUpstream } from "../../tools/rig/broker-rig.js";
 import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { environment } from "../../tools/rig/process.js";
+import { environment, isRunning } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, type TestOptions } from "../../tools/rig/server.js";
 import { stringIo } from "../../tools/rig/string-io.js";
 import { type Json, mustSucceed, send } from "../../tools/rig/test-client.js";
@@ -30,15 +30,6 @@ function hook(script: string, interpreter = "/bin/sh"): { readonly file: string;
 
 async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isTrue())) await sleep(20);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return !readFileSync(`/proc/${pid}/stat`, "latin1").includes(") Z ");
-  } catch {
-    return false;
-  }
 }
 
 describe("approve --hook", function () {
@@ -130,11 +121,11 @@ describe("approve --hook", function () {
     clock.advance(59_999);
     await sleep(50);
     const pids = ["child", "parent"].map((name) => Number(readFileSync(join(directory, name), "utf8")));
-    expect(pids.map(isAlive)).to.deep.equal([true, true]);
+    expect(pids.map(isRunning)).to.deep.equal([true, true]);
     clock.advance(1);
     expect((await ended).stdout).to.contain("refused: GET localhost:");
     expect((await responses)[0]).to.match(/^HTTP\/1.1 403 /);
-    await until(() => !pids.some(isAlive));
+    await until(() => !pids.some(isRunning));
   });
 
   it("hooks run at most 16 at a time, one for each waiting request", async () => {
@@ -164,7 +155,7 @@ describe("approve --hook", function () {
     io.events.emit("SIGTERM", "SIGTERM");
     await ended;
     expect(sent).to.deep.equal([[process.pid, "SIGTERM"]]);
-    await until(() => !isAlive(Number(readFileSync(pidFile, "utf8"))));
+    await until(() => !isRunning(Number(readFileSync(pidFile, "utf8"))));
     const second = hook("echo $$ > pid; exec sleep 300");
     const other = approve(["--hook", second.file]);
     await until(() => existsSync(join(second.directory, "pid")));

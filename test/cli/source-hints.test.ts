@@ -9,7 +9,7 @@ import { commands } from "../../src/cli/command-table.js";
 import { createHints } from "../../src/cli/kit/hints.js";
 import { later, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
-import { environment, isInstalled } from "../../tools/rig/process.js";
+import { environment, isInstalled, isRunning } from "../../tools/rig/process.js";
 import { passphrase, realScryptCost, shareLocalServer, type TestServer } from "../../tools/rig/server.js";
 import { runToItsEnd, stringIo } from "../../tools/rig/string-io.js";
 import { mustInit, mustPut } from "../../tools/rig/test-client.js";
@@ -311,15 +311,8 @@ class Calls {
 
 /** Ends a process that went to the background. */
 async function endProcess(pid: number): Promise<void> {
-  const isThere = () => {
-    try {
-      return process.kill(pid, 0);
-    } catch {
-      return false;
-    }
-  };
   process.kill(pid, "SIGTERM");
-  while (isThere()) await sleep(5);
+  while (isRunning(pid)) await sleep(5);
 }
 
 describe("hints of the source", function () {

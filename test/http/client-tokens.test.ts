@@ -22,7 +22,6 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-  trustedCertificate,
 } from "../../tools/rig/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -236,8 +235,7 @@ describe("expiry and revocation", () => {
 
   it("a put whose body arrives after its token's revocation gets 401", async () => {
     const { name, token } = await mustCreateToken(server(), { name: "slow", can: ["put"] });
-    const { port } = server();
-    const ca = trustedCertificate(server());
+    const { port, certificate: ca } = server();
     const options = { host: "127.0.0.1", port, servername: "localhost", ca, method: "PUT" };
     const headers = { authorization: `Bearer ${token}`, "content-length": 13, expect: "100-continue" };
     const slow = request({ ...options, path: "/v1/secrets/late", headers });

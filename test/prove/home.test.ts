@@ -191,7 +191,7 @@ describe("homes in the hands of other users", function () {
     expect(readFileSync(received, "utf8")).to.equal("listening");
   });
 
-  it("a home of another user is proven by root as that user, who owns what that leaves", async function () {
+  it("prove by root on a home of another user runs as that user, who owns the file that it leaves", async function () {
     needsOtherUser(this);
     const place = temporaryDirectory();
     chmodSync(place, 0o1777);

@@ -247,7 +247,7 @@ function randomCommit(random: Random): Kind {
   return { name, run: (store) => store.commit(all), after };
 }
 
-/** As `findViolation`, on a disk that loses what was not synced: the power is cut at the end. */
+/** Like `findViolation`, on a disk that loses what was not synced: the power is cut at the end. */
 async function violationAfterCut(
   kind: Kind,
   k: number,

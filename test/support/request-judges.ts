@@ -10,13 +10,13 @@ import type { Scope } from "../../src/access/scopes.js";
 import { type ErrorCode, errorStatuses } from "../../src/errors.js";
 import { passphrase } from "../../tools/rig/server.js";
 import {
+  contextFor,
   type Json,
   mustLock,
   mustStatus,
   mustSucceed,
   mustUnlock,
   send,
-  trustedContext,
 } from "../../tools/rig/test-client.js";
 import type { FailingFiles } from "./failing-files.js";
 import {
@@ -524,7 +524,7 @@ export const judgeStopping: Judge = async (rig, requests) => {
     requests.map(async (sample) => {
       const { target } = requestTexts(rig, sample, {});
       const port = sample.port === "native" ? server.port : server.vaultPort;
-      const secureContext = trustedContext(server);
+      const secureContext = contextFor(server.certificate);
       const socket = connect({ host: "127.0.0.1", port, servername: "localhost", secureContext });
       await once(socket, "secureConnect");
       socket.write(`${sample.method} /v1/${target} HTTP/1.1\r\nHost: localhost\r\n`);

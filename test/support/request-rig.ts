@@ -6,6 +6,7 @@ import { scopes } from "../../src/contract/names.js";
 import { endpoints } from "../../src/http/endpoints.js";
 import { startTestServer, type TestOptions, type TestServer } from "../../tools/rig/server.js";
 import {
+  contextFor,
   mustCreateToken,
   mustInit,
   mustPut,
@@ -13,7 +14,6 @@ import {
   mustUnlock,
   type Send,
   send,
-  trustedContext,
 } from "../../tools/rig/test-client.js";
 import { type VaultServer, vault, withPort } from "../../tools/rig/vault-client.js";
 import {
@@ -193,7 +193,13 @@ export async function beginBody(rig: Rig, sample: ApiRequest, token: string) {
   const length = Buffer.byteLength(body);
   const port = sample.port === "native" ? server.port : server.vaultPort;
   const options: RequestOptions = {
-    ...{ host: "127.0.0.1", port, servername: "localhost", secureContext: trustedContext(server), agent: false },
+    ...{
+      host: "127.0.0.1",
+      port,
+      servername: "localhost",
+      secureContext: contextFor(server.certificate),
+      agent: false,
+    },
     ...{ method: sample.method, path: `/v1/${target}` },
     headers: { authorization: `Bearer ${token}`, "content-length": length, expect: "100-continue" },
   };

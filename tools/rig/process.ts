@@ -82,6 +82,16 @@ type Program = {
   readonly under?: readonly string[];
 };
 
+/** Returns whether a process is running. One that has ended may still wait for its parent. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !readFileSync(`/proc/${pid}/stat`, "latin1").includes(") Z ");
+  } catch {
+    return false;
+  }
+}
+
 /** The command loads it too, but only after the control. */
 const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
 

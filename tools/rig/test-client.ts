@@ -1,7 +1,6 @@
 /** Test client: talks to a server over HTTPS and trusts only its certificate. */
 
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
   request as httpRequest,
@@ -30,7 +29,7 @@ type Method = "get" | "post" | "put" | "delete" | "patch" | "options";
 
 /** Returns a supertest request with the right token. */
 export function api(server: TestServer, method: Method, path: string): Test {
-  const test = supertest(server.url)[method](path).ca(trustedCertificate(server));
+  const test = supertest(server.url)[method](path).ca(server.certificate);
   test.on("response", ({ status, headers, text }) => judge({ method, target: path, status, headers, text }));
   return test.set("Authorization", `Bearer ${server.token}`);
 }
@@ -54,7 +53,7 @@ export function send(server: TestServer, sent: Send): Promise<ApiResponse> {
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
   const host = localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, "");
-  const tls = { host, port: server.port, servername: "localhost", secureContext: trustedContext(server) };
+  const tls = { host, port: server.port, servername: "localhost", secureContext: contextFor(server.certificate) };
   const options: RequestOptions = {
     ...(server.overSocket ? { socketPath: server.socket ?? "" } : tls),
     agent: serverAgent(server),
@@ -231,7 +230,7 @@ export async function openRaw(server: TestServer): Promise<Socket> {
 }
 
 export function connectRaw(server: TestServer): TLSSocket {
-  const secureContext = trustedContext(server);
+  const secureContext = contextFor(server.certificate);
   return connect({ host: "127.0.0.1", port: server.port, servername: "localhost", secureContext });
 }
 
@@ -242,15 +241,6 @@ export function contextFor(certificate: string): SecureContext {
   const context = contexts.get(certificate) ?? createSecureContext({ ca: certificate });
   contexts.set(certificate, context);
   return context;
-}
-
-export function trustedContext(server: TestServer): SecureContext {
-  return contextFor(trustedCertificate(server));
-}
-
-/** The certificate as its file, if it is still there, has it now: a server whose clock jumps may renew it while it runs. */
-export function trustedCertificate({ certificate, certificateFile }: TestServer): string {
-  return existsSync(certificateFile) ? readFileSync(certificateFile, "utf8") : certificate;
 }
 
 /** Returns the status, head and JSON of a raw response. */

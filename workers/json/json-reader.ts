@@ -143,8 +143,8 @@ export function readObjectWithList(
 const publicText = utf8("a text that is not secret, ".repeat(4) + "öß€😀".repeat(16));
 
 /**
- * Returns whether the bytes are UTF-8. DANGER: the check leaves blocks of the text in the processor's vector registers. V8
- * saves these in memory that it frees unwiped whenever it deoptimizes a function, so a public text is checked next.
+ * Returns whether the bytes are UTF-8. DANGER: the check leaves blocks of the text in other vector registers than a copy uses
+ * (see `clearRegisters`), so a public text is checked next.
  */
 function isUtf8Text(source: Uint8Array): boolean {
   const isText = isUtf8(source);

@@ -10,7 +10,7 @@ import { joinSources, type ParsedSource } from "./entry.js";
 import { type Field, readSecrets, type SourceItem, standardField } from "./items.js";
 import { referenceProblem } from "./keepass-references.js";
 
-/** Upper bound for a header, in characters: a longer line, such as a key's in dotenv, would be parsed for minutes. */
+/** Upper bound for a header, in characters: a line of megabytes, such as a long value in dotenv, would be parsed for minutes. */
 const maxHeaderLength = 65_536;
 
 /** Returns the columns of a text's first line that is not empty, none for a line that is too long for a header. */

@@ -16,7 +16,7 @@ export type ThreadStart = {
 
 /**
  * `serve`: accepts and sends the value; the thread wipes it. `look`: accepts what waits, and reports it. `end`: resets what
- * waits and ends the thread. DANGER: a thread that is terminated instead may poll once more, and accept what waits.
+ * waits and ends the thread. DANGER: a terminated thread may poll once more, and accept what waits.
  */
 export type Order =
   | { readonly order: "serve"; readonly name: string; readonly value: Uint8Array<ArrayBuffer> }
@@ -66,7 +66,7 @@ function wipeUnused(value: Uint8Array): void {
   if (![...sending.values(), ...values.values()].includes(value)) value.fill(0);
 }
 
-/** Leaves nothing that the thread would wait for. */
+/** Resets what waits, and leaves nothing that keeps the thread running. */
 function end(): void {
   for (const server of servers.values()) server.close();
   for (const value of values.values()) value.fill(0);

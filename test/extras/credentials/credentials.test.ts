@@ -195,7 +195,7 @@ describe("strongroom credentials", function () {
     expect((await read(join(directory, "password"))).text).to.equal("s3cret");
     await mustLock(server());
     rounds = 0;
-    await until(() => rounds > roundsToStatus); // what is accepted in a round of an open vault ends without a reset
+    await until(() => rounds > roundsToStatus); // a connection that is accepted while the vault is unlocked ends without a reset
     const waiting = [read(join(directory, "password")), read(join(directory, "smtp"))];
     await sleep(100);
     await end();

@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { later, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { freePort } from "../../../tools/rig/postgres.js";
+import { isRunning } from "../../../tools/rig/process.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustLock, mustSucceed, mustUnlock, send } from "../../../tools/rig/test-client.js";
 import { must, strongroom } from "../../cli/command-rows.js";
@@ -254,7 +255,7 @@ describe("strongroom ssh-agent", () => {
     writeFileSync(join(directory, "mine"), "a file of the user's");
     const { pid } = await startAgent("--socket", join(directory, "agent"));
     process.kill(pid, "SIGTERM");
-    while (isAlive(pid)) await new Promise((later) => setTimeout(later, 10));
+    while (isRunning(pid)) await new Promise((later) => setTimeout(later, 10));
     expect(readdirSync(directory)).to.deep.equal(["mine"]);
   });
 
@@ -264,22 +265,13 @@ describe("strongroom ssh-agent", () => {
     const { pid } = await startAgent("--socket", socket);
     expect((await strongroom(here(), ["ssh-agent", "--socket", socket, "--", "true"])).code).to.equal(7);
     process.kill(pid, "SIGKILL");
-    while (isAlive(pid)) await new Promise((later) => setTimeout(later, 10));
+    while (isRunning(pid)) await new Promise((later) => setTimeout(later, 10));
     expect((await strongroom(here(), ["ssh-agent", "--socket", socket, "--", "true"])).code).to.equal(0);
     writeFileSync(socket, "a file of the user's");
     expect((await strongroom(here(), ["ssh-agent", "--socket", socket, "--", "true"])).code).to.equal(7);
     expect(readFileSync(socket, "utf8")).to.equal("a file of the user's");
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 async function spawnAndRead(program: string, args: readonly string[], env: NodeJS.ProcessEnv) {
   const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });

@@ -214,7 +214,7 @@ describe("the owners of the database's schema", () => {
     });
 
     for (const [what, owner, edit, named] of traps) {
-      it(`a schema with ${what} of another role is refused, whatever role owns the schema`, async () => {
+      it(`a schema with ${what} of another role is refused, regardless of the owner of the schema`, async () => {
         const name = await createVault("owner", owner);
         await cluster().sql(name, edit);
         for (const creates of [true, false]) {
