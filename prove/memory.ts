@@ -52,18 +52,25 @@ export async function copyMemory(pid: number): Promise<MemoryCopy> {
       return { regions, bytes: bytes.subarray(0, length), missing: totalLength(ranges) - length + unread };
     });
   } catch (error) {
-    throw isDenied(error) ? new CouldNotLook(commandThatCould(pid)) : error;
+    throw isDenied(error) ? new CouldNotLook(`this user may not read the memory of process ${pid}`) : error;
   } finally {
     for (const file of files) closeSync(file);
   }
 }
 
-/** @throws CouldNotLook when there is no such process, or this user may not read its memory */
-export function mustBeReadable(pid: number): void {
+/**
+ * @param asRoot command that does the same as root
+ * @throws CouldNotLook when there is no such process, or this user may not read its memory
+ */
+export function mustBeReadable(pid: number, asRoot: string): void {
   try {
     closeSync(openSync(`/proc/${pid}/mem`, "r"));
   } catch (error) {
-    throw new CouldNotLook(isDenied(error) ? commandThatCould(pid) : `there is no process ${pid}: see --pid`);
+    if (!isDenied(error)) throw new CouldNotLook(`there is no process ${pid}: see --pid`);
+    throw new CouldNotLook(
+      `this user may not read the memory of process ${pid}. Run  ${asRoot}  or make a dump with  ${gcore(pid)}  ` +
+        "and pass it with --dump FILE",
+    );
   }
 }
 
@@ -74,13 +81,6 @@ function zeroed(length: number): Uint8Array<ArrayBuffer> {
 
 function isDenied(error: unknown): boolean {
   return error instanceof Error && "code" in error && ["EACCES", "EPERM"].includes(String(error.code));
-}
-
-function commandThatCould(pid: number): string {
-  return (
-    `this user may not read the memory of process ${pid}. Run  sudo strongroom prove --as-attacker --pid ${pid} --home HOME ` +
-    `or make a dump with  ${gcore(pid)}  and pass it with --dump FILE`
-  );
 }
 
 /** The command that makes a dump of a process whose core dumps have no memory. */

@@ -62,6 +62,11 @@ export async function prove(options: ProveOptions): Promise<Report> {
   return report;
 }
 
+/** Quotes a word for a shell. */
+function quoted(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 const wrongPassphrase = "the passphrase does not open the header";
 
 /** Null for an unexpected error. */
@@ -103,9 +108,9 @@ class Run {
   async process(): Promise<void> {
     if (process.platform !== "linux")
       throw new CouldNotLook("another process's memory can be read on Linux only: use --dump");
-    if (this.#pid !== null) mustBeReadable(this.#pid);
+    if (this.#pid !== null) mustBeReadable(this.#pid, this.#asRoot());
     const pid = this.#findProcess();
-    mustBeReadable(pid);
+    mustBeReadable(pid, this.#asRoot());
     this.#weaknesses = findWeaknesses(pid);
     this.#checks.push(...checkSurroundings(pid, this.#home, await this.#ports()));
     this.#checkProgram(pid);
@@ -164,6 +169,16 @@ class Run {
     this.#notShown.push("Everything but memory: surroundings, program files, secrets, files on disk");
   }
 
+  /** Returns this call as root makes it: sudo changes PATH and, with HOME, the default home. */
+  #asRoot(): string {
+    const { home, pid, header } = this.#options;
+    const flags = [
+      ...(pid === null ? [] : [`--pid ${pid}`]),
+      ...(header === null ? [] : [`--header ${quoted(header)}`]),
+    ];
+    return ['sudo env "PATH=$PATH"', `strongroom --home ${quoted(home)} prove --as-attacker`, ...flags].join(" ");
+  }
+
   #findProcess(): number {
     const { home: path, environment } = this.#options;
     const { home, entry } = this.#findServer();
@@ -205,9 +220,14 @@ class Run {
     return home;
   }
 
-  async #ports(): Promise<number[]> {
-    const status = await this.#server?.must("GET", "/v1/status");
-    return ["port", "vaultPort", "brokerPort"].map((name) => Number(status?.[name])).filter(Number.isInteger);
+  /** Null when there is no server to ask. */
+  async #ports(): Promise<number[] | null> {
+    if (this.#server === null) {
+      this.#notShown.push("Which of its TCP ports the process announces: it is not the server of this home");
+      return null;
+    }
+    const status = await this.#server.must("GET", "/v1/status");
+    return ["port", "vaultPort", "brokerPort"].map((name) => Number(status[name])).filter(Number.isInteger);
   }
 
   #checkProgram(pid: number): void {

@@ -7,9 +7,10 @@ import { debuggerFlags, dumpFilter, hasEmptyDumps } from "./weaknesses.js";
 
 const sigusr1 = 10;
 
-/** @param ports the ports that the server announces */
-export function checkSurroundings(pid: number, home: Home | null, ports: readonly number[]): Check[] {
-  return [...checkProcess(pid), checkListeners(pid, ports), ...(home === null ? [] : [checkModes(home)])];
+/** @param ports the ports that the server announces; null when they are unknown */
+export function checkSurroundings(pid: number, home: Home | null, ports: readonly number[] | null): Check[] {
+  const listeners = ports === null ? [] : [checkListeners(pid, ports)];
+  return [...checkProcess(pid), ...listeners, ...(home === null ? [] : [checkModes(home)])];
 }
 
 function checkProcess(pid: number): Check[] {

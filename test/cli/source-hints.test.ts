@@ -202,7 +202,7 @@ const notExecuted: Readonly<Record<string, string>> = {
   "token changes": "is the name of a format, not a hint",
   run: "is a verb: the owner of the schema strongroom runs another command",
   prove: "reads the memory of a server that is a process: test/prove executes it",
-  "prove --as-attacker --pid * --home HOME": "reads the memory of a server that is a process: test/prove executes it",
+  "prove --as-attacker": "reads the memory of a server that is a process: test/prove executes it",
   "prove --lock --with-canary": "reads the memory of a server that is a process: test/prove executes it",
 };
 

@@ -40,7 +40,7 @@ export function hintsInSource(names: readonly string[]): string[] {
   const found = folders
     .flatMap((folder) => [...messagesIn(folder)])
     .flatMap((text) => {
-      const hints = text.matchAll(/(?<![\w/.@-])strongroom ((?:[^\s"`;,)(\\|<]| (?! ))+)/g);
+      const hints = text.matchAll(/(?<![\w/.@-])strongroom (?:--home \* )?((?:[^\s"`;,)(\\|<]| (?! ))+)/g);
       return [...hints].map(([, words = ""]) => words.trim().split(" "));
     });
   const known = [...names, "help", "*"];
