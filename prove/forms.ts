@@ -8,7 +8,7 @@ const columnTitles = ["expected", "found"];
 
 /** @param width of the terminal, in columns */
 export function asText({ verdict, conclusion, reason, sections }: Evidence, paint: Paint, width: number): string {
-  const head = [conclusion, ...(reason === null ? [] : [reason])].flatMap((text) => folded(text, width));
+  const head = [...folded(conclusion, width), ...(reason === null ? [] : reasonLines(reason, width))];
   const rows = sections.flatMap((section) => (section.kind === "checks" ? section.rows.map(tableRow) : []));
   const table = new Table(columnTitles, rows, paint, width);
   const blocks = sections.map((section, i) => {
@@ -17,6 +17,12 @@ export function asText({ verdict, conclusion, reason, sections }: Evidence, pain
     return ["", ...title, ...(i === 0 ? table.head() : []), ...content, ...textLines(section, width)];
   });
   return `${[...head.map((line) => paint(verdictColours[verdict], line)), ...blocks.flat()].join("\n")}\n`;
+}
+
+/** Commands, which stand between double spaces, are never broken: a shell would execute their first line alone. */
+function reasonLines(reason: string, width: number): string[] {
+  if (reason.length <= width) return [reason];
+  return reason.split("  ").flatMap((part, i) => (i % 2 === 0 ? folded(part, width) : [`  ${part}`]));
 }
 
 function tableRow({ what, expected, found, holds }: Row): TableRow {

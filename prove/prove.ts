@@ -184,7 +184,7 @@ class Run {
     const { home, entry } = this.#findServer();
     const pid = this.#pid ?? entry?.pid;
     if (pid === undefined) {
-      throw new CouldNotLook(`no server runs on ${path}: start it with  strongroom up, or choose another with --home`);
+      throw new CouldNotLook(`no server runs on ${path}: start it with  strongroom up  or choose another with --home`);
     }
     this.#pid = pid;
     if (home !== null && entry?.pid === pid) this.#server = new Server(entry, home, readToken(home, environment));
@@ -333,7 +333,8 @@ class Run {
     const { challenge: wait } = this.#options;
     if (wait === null) return;
     const server = this.#mustServer();
-    if (isLocked) throw new CouldNotLook("a locked vault takes no value for --challenge: strongroom unlock  first");
+    if (isLocked)
+      throw new CouldNotLook("a locked vault takes no value for --challenge: unlock it with  strongroom unlock");
     const { secret, inControl } = await challenge(server, pid, wait);
     this.#canary = [secret];
     const what = "control: copies in the process that holds the challenge's value";

@@ -196,7 +196,7 @@ describe("strongroom prove", function () {
       const { code, report } = await prove(server().home, "--challenge", "--as-attacker");
       expect([code, report.reason]).to.deep.equal([
         13,
-        "a locked vault takes no value for --challenge: strongroom unlock  first",
+        "a locked vault takes no value for --challenge: unlock it with  strongroom unlock",
       ]);
       await mustUnlock(server());
     });
