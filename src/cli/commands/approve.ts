@@ -5,6 +5,7 @@ import { type Approval, type StrongroomClient, StrongroomError } from "../../cli
 import { nonEmpty } from "../kit/args/args.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, clientFailure } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { approvalText } from "../kit/output/approval-text.js";
 import { type OutputFlags, printable, printJson, say, withResult } from "../kit/output.js";
@@ -59,7 +60,7 @@ async function approve(io: Io, flags: Flags): Promise<void> {
     for (const path of (await client.status()).reauthorize ?? [])
       say(
         io,
-        `the refresh token of ${printable(path)} is missing or not valid: get one with  strongroom use login ${printable(path)}\n`,
+        `the refresh token of ${printable(path)} is missing or not valid: get one with  strongroom use login ${shellWord(path)}\n`,
       );
     if (bus === null) return watch(io, client, once, (approval) => decide(io, client, approval));
     const notifying = watch(io, client, once, (approval) => showNotification(io, bus, approval));

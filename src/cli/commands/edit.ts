@@ -9,6 +9,7 @@ import { getIfThere } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { fetchLimits, type Limits, problemOfSize } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, say, withDryRun, withOutput } from "../kit/output.js";
 import { editBytes } from "../kit/prompts/editor.js";
@@ -197,9 +198,11 @@ async function solveConflict(
     return editAndStore(io, path, current, value, limits, flags);
   }
   const keep = (client: StrongroomClient) => keepAside(client, path, value, metadata);
-  const kept = printable(await untilDone(io, () => withClient(io, flags, keep)));
-  const next = `compare them, then  strongroom mv -f ${kept} ${shown}  or  strongroom rm ${kept}`;
-  throw new CommandFailure("conflict", `${shown} has changed since you opened it; your text is in ${kept}: ${next}`);
+  const kept = await untilDone(io, () => withClient(io, flags, keep));
+  const [word, keptWord] = [path, kept].map(shellWord);
+  const next = `compare them, then  strongroom mv -f ${keptWord} ${word}  or  strongroom rm ${keptWord}`;
+  const problem = `${shown} has changed since you opened it; your text is in ${printable(kept)}`;
+  throw new CommandFailure("conflict", `${problem}: ${next}`);
 }
 
 /** Stores the value beside the secret, under a path that is free; returns that path. */

@@ -10,6 +10,7 @@ import { lookAt } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { refuseTooLarge } from "../kit/connection/server-limits.js";
 import { CommandFailure } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import {
   type Clipboard,
@@ -94,7 +95,7 @@ async function copyStored(io: Io, clipboard: Clipboard, value: Buffer, path: str
     await copyAndClear(io, clipboard, value, flags);
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
-    const stands = `${printable(path)} is stored: show it with  strongroom get ${printable(path)}`;
+    const stands = `${printable(path)} is stored: show it with  strongroom get ${shellWord(path)}`;
     throw new CommandFailure(error.exit, `${error.message}; ${stands}`);
   }
 }
@@ -111,7 +112,7 @@ function reportStored(io: Io, generated: Generated, value: Uint8Array, flags: Fl
 }
 
 function whereTo(path: string, { copy, clearAfter }: Flags): string {
-  if (!copy) return `show it with  strongroom get ${path}`;
+  if (!copy) return `show it with  strongroom get ${shellWord(path)}`;
   return clearAfter === 0 ? "it is in the clipboard" : `it is in the clipboard for ${clearAfter} s`;
 }
 

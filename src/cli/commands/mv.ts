@@ -16,6 +16,7 @@ import {
 } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
+import { folderWord, shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 
@@ -105,8 +106,7 @@ async function singlePlan(client: StrongroomClient, kind: Kind, given: Pair): Pr
   if (from === to) throw new CommandFailure("usage", "source and target are the same path: nothing was done");
   const existing = await lookAt(client, to);
   if ((await lookAt(client, from)) === null) {
-    const shown = printable(from);
-    const asFolder = `strongroom ${kind === "move" ? "mv" : "cp"} ${shown}/ ${printable(given.to)}`;
+    const asFolder = `strongroom ${kind === "move" ? "mv" : "cp"} ${folderWord(from)} ${shellWord(given.to)}`;
     throw new CommandFailure("notFound", await explainMissing(client, from, asFolder));
   }
   return {

@@ -14,6 +14,7 @@ import {
 } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
+import { folderWord, shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 import { mustConfirm, withYes } from "../kit/prompts/prompt.js";
@@ -57,7 +58,7 @@ async function rm(io: Io, given: readonly string[], flags: Flags): Promise<void>
 }
 
 function wayBack([path = "", another]: readonly string[]): string {
-  const ways = `strongroom undo ${another === undefined ? printable(path) : "PATH"}`;
+  const ways = `strongroom undo ${another === undefined ? shellWord(path) : "PATH"}`;
   return `; bring ${another === undefined ? "it" : "one"} back with  ${ways}`;
 }
 
@@ -75,7 +76,7 @@ async function mustFind(client: StrongroomClient, given: readonly string[], flag
     found.push(folder ?? { paths: [path], shown: [path] });
   }
   if (missing.length > 0) {
-    const asFolder = `strongroom rm -r ${printable(missing[0] ?? "")}/`;
+    const asFolder = `strongroom rm -r ${folderWord(missing[0] ?? "")}`;
     throw await noSecretsAt(client, missing, { asFolder, prefix: "nothing was done: " });
   }
   return { paths: unique(found.flatMap(({ paths }) => paths)), shown: unique(found.flatMap(({ shown }) => shown)) };
@@ -102,8 +103,8 @@ function mustBeFolder(name: string): string {
 
 function mustBeSecret(name: string): string {
   if (!/[^/]\/$/.test(name)) return mustBePath(name);
-  const shown = printable(name);
-  throw new CommandFailure("usage", `${shown}: this is a folder: delete it with  strongroom rm -r ${shown}`);
+  const remedy = `delete it with  strongroom rm -r ${shellWord(name)}`;
+  throw new CommandFailure("usage", `${printable(name)}: this is a folder: ${remedy}`);
 }
 
 /** @throws CommandFailure notFound, for a secret that another program has deleted since */

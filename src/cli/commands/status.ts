@@ -5,6 +5,7 @@ import { isStoreUrl } from "../../config/readers.js";
 import { diskSpaceRemedy, missingDiskSpace } from "../../files/disk-space.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../kit/connection/server.js";
 import { type ExitName, exitCodes } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import {
   certificateEndText,
@@ -69,7 +70,7 @@ function formatStatus(io: Io, status: VaultStatus, state: State, missing: string
     ...(missing === null ? [] : ([["disk", `${missing}: ${diskSpaceRemedy}`]] as const)),
     ["port", String(port)],
     ...(certificate === null ? [] : ([["certificate", `${certificate}: ${certificateRemedy}`]] as const)),
-    ...reauthorize.map((path) => ["log in again", `${path}: strongroom use login ${path}`] as const),
+    ...reauthorize.map((path) => ["log in again", `${path}: strongroom use login ${shellWord(path)}`] as const),
     ["version", version],
     ["locks", locksWhen(io, idleTimeoutMs, state === "ok" ? lastActivity : null)],
     ["last activity", localTime(new Date(lastActivity))],

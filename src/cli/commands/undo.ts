@@ -6,6 +6,7 @@ import { isConflict } from "../kit/connection/changes.js";
 import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../kit/connection/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { type OutputFlags, printable, report, withDryRun, withOutput } from "../kit/output.js";
 
@@ -59,7 +60,7 @@ async function historyOrNull(client: StrongroomClient, path: string): Promise<Se
 async function bringBack(io: Io, client: StrongroomClient, path: string, flags: Flags): Promise<void> {
   if (flags.to !== undefined) {
     const shown = printable(path);
-    const remedy = `bring it back with  strongroom undo ${shown}  first`;
+    const remedy = `bring it back with  strongroom undo ${shellWord(path)}  first`;
     throw new CommandFailure("conflict", `${shown} is in the trash: ${remedy}`);
   }
   if (flags.dryRun)
@@ -91,7 +92,7 @@ async function storeAgain(
     return await client.undo(path, wanted, { ifMatch: versions[0]?.etag });
   } catch (error) {
     if (!isConflict(error)) throw error;
-    const next = `see  strongroom history ${printable(path)}`;
+    const next = `see  strongroom history ${shellWord(path)}`;
     throw new CommandFailure("conflict", `${printable(path)} changed in the meantime: nothing was done; ${next}`);
   }
 }

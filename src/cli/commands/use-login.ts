@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import type { StrongroomClient, Use } from "../../client/client.js";
 import { StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { printable, say } from "../kit/output.js";
 import { parseJsonObject, type UnknownObject } from "../kit/prompts/input.js";
@@ -35,7 +36,7 @@ export async function logIn(
   if (first === undefined)
     throw new CommandFailure(
       "notFound",
-      `${path} has no such binding: strongroom use add ${path} HOST --oauth URL --client-id ID  makes one`,
+      `${path} has no such binding: strongroom use add ${shellWord(path)} HOST --oauth URL --client-id ID  makes one`,
     );
   if (found.length > 1) {
     const hosts = found.map((each) => each.host).join(", ");

@@ -21,13 +21,18 @@ export function createHints(args: readonly string[], names: readonly string[]): 
 }
 
 /** Quotes a word; characters that could mislead on a terminal are escaped as shells take them in $'…'. */
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   if (printable(text) === text) return quoted(text);
   const escaped = [...text].map((character) => {
     const isPlain = printable(character) === character && !"'\\".includes(character);
     return isPlain ? character : `\\U${(character.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`;
   });
   return `$'${escaped.join("")}'`;
+}
+
+/** Quotes the name of a folder, which ends in a slash. */
+export function folderWord(path: string): string {
+  return shellWord(`${path}/`);
 }
 
 function flagsFor(name: string, words: readonly (readonly [flag: string, text: string])[]): string {

@@ -21,10 +21,10 @@ import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import { findWeakPlace, isPrivate, type WeakPlace, weakPlaceText, writing } from "../../client/ownership.js";
 import { xdgDirectory } from "../../config/xdg.js";
-import { quoted } from "../../files/home.js";
 import { mustBeScope } from "../kit/args/paths.js";
 import { pathOrReference } from "../kit/args/references.js";
 import { CommandFailure } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { printable } from "../kit/output.js";
 import { isObject, textOfInput } from "../kit/prompts/input.js";
@@ -73,7 +73,7 @@ async function mustNotBeMissing(io: Io, found: string | null): Promise<void> {
   for (let at = io.cwd(); at !== top; at = dirname(at)) {
     const file = join(at, projectFileName);
     if (!allowed.includes(file)) continue;
-    const remedy = `put it back, or  strongroom allow --revoke ${printable(quoted(file))}`;
+    const remedy = `put it back, or  strongroom allow --revoke ${shellWord(file)}`;
     throw new CommandFailure("usage", `${printable(file)} was allowed and is missing: ${remedy}`);
   }
 }

@@ -2,6 +2,7 @@
 import type { Secret } from "../../../client/client.js";
 import { findField } from "../../../client/fields.js";
 import { CommandFailure } from "../errors.js";
+import { shellWord } from "../hints.js";
 import { printable } from "../output.js";
 import { suggestion } from "./args.js";
 
@@ -14,7 +15,7 @@ export function secretText(secret: Secret): string {
   const shown = printable(secret.path);
   throw new CommandFailure(
     "usage",
-    `${shown} is a binary value: write it to a file with  strongroom get ${shown} -o FILE`,
+    `${shown} is a binary value: write it to a file with  strongroom get ${shellWord(secret.path)} -o FILE`,
   );
 }
 

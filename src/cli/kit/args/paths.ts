@@ -2,6 +2,7 @@
 import { VaultError } from "../../../errors.js";
 import { canonicalPath as canonicalSecretPath } from "../../../paths/secret-path.js";
 import { CommandFailure } from "../errors.js";
+import { shellWord } from "../hints.js";
 import { printable, shortened } from "../output.js";
 
 /** The prefix of a reference. */
@@ -9,12 +10,12 @@ export const scheme = "strongroom://";
 
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */
 export function mustBePath(path: string): string {
-  if (/[^/]\/$/.test(path)) throw new CommandFailure("usage", namesFolder(printable(path)));
+  if (/[^/]\/$/.test(path)) throw new CommandFailure("usage", namesFolder(path));
   return canonicalPath(path, shortened(printable(path), 80)); // what is too long for a path may be a value
 }
 
-function namesFolder(shown: string): string {
-  return `${shown}: the slash at its end names a folder: leave it out, or list the folder with  strongroom ls ${shown}`;
+function namesFolder(path: string): string {
+  return `${printable(path)}: the slash at its end names a folder: leave it out, or list the folder with  strongroom ls ${shellWord(path)}`;
 }
 
 /** Returns the canonical form of a path; `where` begins the message. @throws CommandFailure usage, when it is invalid */
@@ -55,9 +56,10 @@ function parsePath(path: string): string | { readonly problem: string } {
 }
 
 function notAReference(referred: string): string {
-  const [path = "", field] = referred.split("#").map(printable);
-  const problem = `a path is needed, not a reference: write ${path}`;
-  return field === undefined ? problem : `${problem}; its field is shown by  strongroom get ${path} --field ${field}`;
+  const [path = "", field] = referred.split("#");
+  const problem = `a path is needed, not a reference: write ${printable(path)}`;
+  if (field === undefined) return problem;
+  return `${problem}; its field is shown by  strongroom get ${shellWord(path)} --field ${shellWord(field)}`;
 }
 
 /** Returns the form in which the server keeps and compares paths. */

@@ -1,7 +1,7 @@
 /** Creation of a key, and its deletion when it could not be shown or stored: it would unlock the vault without an owner. */
 import { type CreatedKey, StrongroomError, type Text } from "../../../client/client.js";
-import { quoted } from "../../../files/home.js";
 import { CommandFailure } from "../errors.js";
+import { shellWord } from "../hints.js";
 import type { Io } from "../io.js";
 import { printable } from "../output.js";
 import { type PassphraseSource, withPassphraseTries } from "../prompts/passphrase.js";
@@ -47,6 +47,6 @@ export async function createKeyWith(
 function refuseTaken(error: unknown, label: string): never {
   if (!(error instanceof StrongroomError) || error.code !== "ALREADY_EXISTS") throw error;
   const name = printable(label);
-  const remedy = `choose another with --label, or delete it with  strongroom key rm ${printable(quoted(label))}`;
+  const remedy = `choose another with --label, or delete it with  strongroom key rm ${shellWord(label)}`;
   throw new CommandFailure("conflict", `a key named "${name}" already exists: ${remedy}`);
 }

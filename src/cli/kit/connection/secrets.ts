@@ -15,6 +15,7 @@ import { integer, Problem } from "../../../config/readers.js";
 import { suggestion } from "../args/args.js";
 import { canonical, folderPrefix, mustBePath, problemOfPath, scheme } from "../args/paths.js";
 import { CommandFailure } from "../errors.js";
+import { folderWord, shellWord } from "../hints.js";
 import { printable } from "../output.js";
 
 /**
@@ -87,10 +88,11 @@ export async function noSecretsAt(
 export async function explainMissing(
   client: StrongroomClient,
   path: string,
-  asFolder = `strongroom ls ${printable(path)}/`,
+  asFolder = `strongroom ls ${folderWord(path)}`,
 ): Promise<string> {
   const shown = printable(path);
-  if (await isInTrash(client, path)) return `${shown} is in the trash: bring it back with  strongroom undo ${shown}`;
+  if (await isInTrash(client, path))
+    return `${shown} is in the trash: bring it back with  strongroom undo ${shellWord(path)}`;
   if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: ${asFolder}`;
   if (/^strongroom:/i.test(path)) return `no secret at ${shown}: a reference begins with ${scheme}`;
   const [whole = "", field = ""] = path.split(/#(.*)/s);
@@ -105,7 +107,7 @@ export async function explainMissing(
 function fieldHint(path: string, field: string): string {
   const [shownPath, shownField] = [path, field].map(printable);
   const reference = `${scheme}${printable(path.replaceAll("%", "%25"))}#${encodeURIComponent(field)}`;
-  return `For the field ${shownField} of ${shownPath}, use  ${reference}  or  strongroom get ${shownPath} --field ${shownField}`;
+  return `For the field ${shownField} of ${shownPath}, use  ${reference}  or  strongroom get ${shellWord(path)} --field ${shellWord(field)}`;
 }
 
 /** A token that cannot list sees nothing there. */
@@ -167,7 +169,7 @@ export async function explainEmptyFolder(client: StrongroomClient, name: string)
   const path = folder.slice(0, -1);
   const nothing = `nothing under ${printable(folder)}`;
   if (name.startsWith("/")) {
-    return `${nothing}: paths have no leading slash, try  strongroom ls ${printable(name.replace(/^\/+/, ""))}`;
+    return `${nothing}: paths have no leading slash, try  strongroom ls ${shellWord(name.replace(/^\/+/, ""))}`;
   }
   if (name.startsWith(scheme)) {
     return `${nothing}: a folder is needed, not a reference: write ${printable(name.slice(scheme.length))}`;
