@@ -1,4 +1,6 @@
 /** Commands that messages advise, executed as printed for a home that is not the default one. */
+import { execFileSync } from "node:child_process";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { commands } from "../../src/cli/command-table.js";
@@ -68,6 +70,50 @@ describe("hints of messages", () => {
       }
     });
   }
+
+  /** Results that advise commands, and lines of protocols. */
+  const results: readonly (readonly [args: readonly string[], input?: string])[] = [
+    [["trust"]],
+    [["podman-secret", "--config"]],
+    [["cargo-credential", "--cargo-plugin"], '{"v":1,"registry":{"index-url":"x"},"kind":"login","token":""}\n'],
+    [["import", "--format", "dotenv", "--rewrite", join(temporaryDirectory(), ".env")]],
+    [["prove", "--as-attacker", "--home", home()]],
+  ];
+  for (const [args, input] of results) {
+    it(`a result advises commands that act on the home of its call: ${args[0]}`, async () => {
+      if (args[0] === "import") writeFileSync(args.at(-1) ?? "", "KEY=a value of a key\n");
+      const own = args.includes("--home") ? [] : ["--home", unlocked().home];
+      const { stdout, stderr } = await strongroom({}, [...own, ...args], input);
+      expect(stdout).to.match(/strongroom --home /);
+      expect(stdout, stderr).not.to.match(new RegExp(`(?<=^|[\\s("'])strongroom (?:${names.join("|")}) `, "m"));
+    });
+  }
+
+  /** Calls with a folder and a secret of this name, and the exit codes of the calls and of what they advise. */
+  const oddName = "it's $(touch made); here";
+  const oddRows: readonly (readonly [args: readonly string[], exit: number, advised: number])[] = [
+    [["get", `${oddName}/`], 2, 0],
+    [["get", oddName], 4, 0],
+    [["mv", oddName, "moved; too"], 4, 0],
+    [["rm", `moved; too/${oddName}`], 0, 0],
+    [["generate", oddName], 0, 0],
+    [["rm", "moved; too"], 4, 0],
+  ];
+  it("a hint quotes a path, so that a shell takes it as one word and executes nothing in it", async () => {
+    const at = { STRONGROOM_HOME: unlocked().home };
+    await mustPut(unlocked(), `${oddName}/${oddName}`, "value");
+    const cwd = temporaryDirectory();
+    for (const [args, exit, wanted] of oddRows) {
+      const { code, stdout, stderr } = await strongroom(at, args);
+      expect(code, stdout + stderr).to.equal(exit);
+      const [, line = ""] = /[ :](strongroom (?!`)[^`\n]+?)(?: {2}|$)/m.exec(stdout + stderr) ?? [];
+      const script = `strongroom() { printf '%s\\0' "$@"; }\n${line}`;
+      const words = execFileSync("sh", ["-c", script], { cwd, encoding: "utf8" }).split("\0").slice(0, -1);
+      const ended = await strongroom(at, words);
+      expect(ended.code, `${line}\n${ended.stderr}`).to.equal(wanted);
+    }
+    expect(readdirSync(cwd)).to.deep.equal([]);
+  });
 
   it("a hint acts on the home of the call that names it: a locked vault, no vault, and no server", async () => {
     const server = await startLocalServer();

@@ -9,9 +9,10 @@ import { storeAll, type Tally } from "../import/store.js";
 import { EarlierOption } from "../kit/args/args.js";
 import { type ConnectionFlags, withClient, withConnection } from "../kit/connection/server.js";
 import { CommandFailure, exitCodes } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { breakable, progressBar } from "../kit/output/progress.js";
-import { counted, type OutputFlags, printable, printJson, say, withOutput } from "../kit/output.js";
+import { counted, type OutputFlags, printable, printJson, say, withHints, withOutput } from "../kit/output.js";
 import { steersPrograms } from "../run/steering.js";
 import { problemOfName } from "../run/variables.js";
 
@@ -158,7 +159,8 @@ async function rewrite(io: Io, file: string, entries: readonly ImportEntry[], fl
   if (flags.json || flags.quiet) return;
   const done = dryRun ? "would be replaced" : "replaced";
   io.stdout.write(`${printable(file)}: ${counted(rewritten, "value")} ${done} by references\n`);
-  if (rewritten > 0 && !dryRun) io.stdout.write(`run with it: strongroom run -e ${printable(file)} -- command\n`);
+  if (rewritten > 0 && !dryRun)
+    io.stdout.write(withHints(io, `run with it: strongroom run -e ${shellWord(file)} -- command\n`));
 }
 
 /** Returns the failure that ended the work early, Ctrl-C included; null when it is complete. */

@@ -16,7 +16,7 @@ import { withHome } from "../kit/connection/server.js";
 import { CommandFailure } from "../kit/errors.js";
 import type { Io } from "../kit/io.js";
 import { phasedBar } from "../kit/output/progress.js";
-import { localTime, painter, printJson, say } from "../kit/output.js";
+import { localTime, painter, printJson, say, withHints } from "../kit/output.js";
 import { isTyped, type PassphraseSource, withPassphrase, withPassphraseTries } from "../kit/prompts/passphrase.js";
 import { checkOffline } from "./check-passphrase.js";
 
@@ -178,7 +178,8 @@ async function enterOrTimeout(io: Io): Promise<void> {
 /** Columns for output that goes to no terminal. */
 const usualColumns = 80;
 
-function print(io: Io, report: Report, { json, markdown, html }: Flags): void {
+function print(io: Io, found: Report, { json, markdown, html }: Flags): void {
+  const report = { ...found, reason: found.reason && withHints(io, found.reason) };
   const page = evidence(report);
   if (json) printJson(io, report);
   else if (html) io.stdout.write(asHtml(page));

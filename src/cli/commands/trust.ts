@@ -7,13 +7,13 @@ import type { Command } from "commander";
 import { StrongroomError } from "../../client/client.js";
 import { findServer } from "../../client/discovery.js";
 import { systemFiles } from "../../files/durable.js";
-import { quoted } from "../../files/home.js";
 import { nonEmpty } from "../kit/args/args.js";
 import { withHome } from "../kit/connection/server.js";
 import { CommandFailure, exits } from "../kit/errors.js";
+import { shellWord } from "../kit/hints.js";
 import type { Io } from "../kit/io.js";
 import { checkNewFile, writeNewFile } from "../kit/output/new-file.js";
-import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../kit/output.js";
+import { localMinute, type OutputFlags, printable, printJson, report, withHints, withResult } from "../kit/output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string; readonly bundle?: string };
 
@@ -67,7 +67,7 @@ async function trust(io: Io, flags: Flags): Promise<void> {
       validUntil: end.toISOString(),
     });
   }
-  const shown = printable(quoted(file));
+  const shown = shellWord(file);
   const about = [
     ["certificate", printable(file)],
     ["SHA-256", fingerprint256],
@@ -76,7 +76,7 @@ async function trust(io: Io, flags: Flags): Promise<void> {
   ] as const;
   io.stdout.write(`${rows(about)}
 The strongroom command and its client library trust it already. For other programs:
-${rows(ways.map(([name, how]) => [name, how(shown)]))}
+${withHints(io, rows(ways.map(([name, how]) => [name, how(shown)])))}
 The server replaces the certificate when fewer than 30 days are left or its names change: repeat the steps then.
 `);
 }
@@ -87,7 +87,7 @@ async function writeBundle(io: Io, file: string, certificate: Uint8Array | strin
   const parts = [await systemCertificates(), own];
   await checkNewFile(file, true);
   await writeNewFile([parts.map((part) => `${part.trim()}\n`).join("")], file, true, systemFiles, 0o644);
-  const shown = quoted(resolve(file));
+  const shown = shellWord(resolve(file));
   report(io, flags, { file }, `${file} written: export SSL_CERT_FILE=${shown} REQUESTS_CA_BUNDLE=${shown}`);
 }
 

@@ -5,8 +5,9 @@ import { codeHereOrInside } from "../../cli/kit/connection/one-time-code.js";
 import { lookAt, mustGetHistory } from "../../cli/kit/connection/secrets.js";
 import { unlockOnTerminal } from "../../cli/kit/connection/server.js";
 import { CommandFailure, clientFailure } from "../../cli/kit/errors.js";
+import { shellWord } from "../../cli/kit/hints.js";
 import type { Io } from "../../cli/kit/io.js";
-import { type Paint, printable } from "../../cli/kit/output.js";
+import { type Paint, printable, withHints } from "../../cli/kit/output.js";
 import type { OwnCommands } from "../../cli/kit/programs/own-commands.js";
 import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { Catalog } from "./catalog.js";
@@ -214,7 +215,7 @@ export class Browser {
   }
 
   #say(text: string, isProblem = false): void {
-    this.#message = { text, isProblem };
+    this.#message = { text: withHints(this.#io, text), isProblem };
     this.#draw();
   }
 
@@ -304,7 +305,7 @@ export class Browser {
 
   async #reveal(path: string, encoding: "base64" | undefined, ...at: readonly string[]): Promise<void> {
     if (encoding !== undefined) {
-      return this.#say(`binary value: write it to a file with  strongroom get ${path} -o FILE`, true);
+      return this.#say(`binary value: write it to a file with  strongroom get ${shellWord(path)} -o FILE`, true);
     }
     const value = await this.#with.commands.run("get", ...at, "--", path);
     const { columns } = this.#screen.size;

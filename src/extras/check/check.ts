@@ -21,6 +21,7 @@ import {
   printable,
   printJson,
   printRows,
+  withHints,
   withOutput,
 } from "../../cli/kit/output.js";
 import { breachedIn } from "./breaches.js";
@@ -115,7 +116,7 @@ function formatReport(
     const isLong = displayWidth(path) > width;
     return isLong ? [path, `    ${what}`] : [`${padded(path, width)}  ${what}`];
   });
-  const unread = damaged.map((path) => `${printable(path)}  damaged: see  strongroom doctor`);
+  const unread = damaged.map((path) => `${printable(path)}  damaged: ${withHints(io, "see  strongroom doctor")}`);
   const counts = problems
     .map((problem) => [problem, found.filter((one) => one.problems.includes(problem)).length] as const)
     .filter(([, count]) => count > 0)

@@ -4,8 +4,9 @@ import type { Command } from "commander";
 import { encodeSegment, eraseLogin, type Login, storePassword } from "../../cli/kit/connection/logins.js";
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
+import { shellWord } from "../../cli/kit/hints.js";
 import type { Io } from "../../cli/kit/io.js";
-import { printable } from "../../cli/kit/output.js";
+import { printable, withHints } from "../../cli/kit/output.js";
 import { isObject, parseJsonObject, type UnknownObject } from "../../cli/kit/prompts/input.js";
 import type { StrongroomClient } from "../../client/client.js";
 
@@ -44,13 +45,13 @@ async function answer(io: Io, flags: Flags, line: string): Promise<object> {
   const request = parseJsonObject(line);
   const registry = request?.["registry"];
   const index = isObject(registry) ? registry["index-url"] : null;
-  if (request === null || typeof index !== "string") return failure("the request is not of cargo's protocol");
-  if (request["v"] !== 1) return failure("cargo speaks another version of its protocol");
+  if (request === null || typeof index !== "string") return failure(io, "the request is not of cargo's protocol");
+  if (request["v"] !== 1) return failure(io, "cargo speaks another version of its protocol");
   const secret = { path: `cargo/${encodeSegment(index)}`, user: index };
   try {
     return await withClient(io, { ...flags, nonInteractive: true }, (client) => act(io, client, request, secret));
   } catch (error) {
-    if (error instanceof CommandFailure) return failure(error.message);
+    if (error instanceof CommandFailure) return failure(io, error.message);
     throw error;
   }
 }
@@ -65,7 +66,7 @@ async function act(io: Io, client: StrongroomClient, request: UnknownObject, sec
   }
   if (kind !== "login") return notSupported;
   if (typeof token !== "string" || token === "")
-    return failure(`no token was given: store it with  strongroom put ${secret.path}`);
+    return failure(io, `no token was given: store it with  strongroom put ${shellWord(secret.path)}`);
   await storePassword(client, secret.path, Buffer.from(token), `token of cargo for ${secret.user}`);
   return { Ok: { kind } };
 }
@@ -79,10 +80,10 @@ async function get(io: Io, client: StrongroomClient, path: string): Promise<obje
   const { expiresAt } = secret.metadata;
   if (expiresAt === undefined) return { Ok: { ...answer, cache: "session" } };
   const time = Date.parse(expiresAt);
-  if (time <= io.clock.now()) return failure(`the token at ${printable(path)} has expired: store a new one`);
+  if (time <= io.clock.now()) return failure(io, `the token at ${printable(path)} has expired: store a new one`);
   return { Ok: { ...answer, cache: "expires", expiration: Math.floor(time / 1000) } };
 }
 
-function failure(message: string): object {
-  return { Err: { kind: "other", message: `strongroom: ${message}`, "caused-by": [] } };
+function failure(io: Io, message: string): object {
+  return { Err: { kind: "other", message: `strongroom: ${withHints(io, message)}`, "caused-by": [] } };
 }

@@ -17,7 +17,7 @@ import {
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
-import { printable } from "../../cli/kit/output.js";
+import { printable, withHints } from "../../cli/kit/output.js";
 import { parseJsonObject } from "../../cli/kit/prompts/input.js";
 import type { StrongroomClient } from "../../client/client.js";
 
@@ -58,7 +58,7 @@ async function dockerCredential(io: Io, action: string, flags: ConnectionFlags):
       }
     });
   } catch (error) {
-    if (error instanceof CommandFailure) io.stdout.write(`${error.message}\n`);
+    if (error instanceof CommandFailure) io.stdout.write(`${withHints(io, error.message)}\n`);
     throw error;
   }
 }

@@ -6,6 +6,7 @@ import { isUtf8 } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
 import { ownCopy } from "../../cli/kit/dbus/wire.js";
 import type { Io } from "../../cli/kit/io.js";
+import { withHints } from "../../cli/kit/output.js";
 import {
   type SecretEntry,
   type Stored,
@@ -469,7 +470,7 @@ export class VaultItems {
 
   async #untilBack(until: number): Promise<void> {
     do {
-      if (this.#io.clock.now() >= until) throw isLocked(vaultIsLocked);
+      if (this.#io.clock.now() >= until) throw vaultIsLocked(this.#io);
       await this.#io.sleep(pollMs);
     } while (await this.isLocked());
   }
@@ -480,7 +481,9 @@ function sizeInMemory({ item, value }: { readonly item: Item; readonly value: Ui
   return 256 + value.length + texts.reduce((sum, { length }) => sum + length, 0);
 }
 
-export const vaultIsLocked = "the vault is locked: unlock it with  strongroom unlock";
+export function vaultIsLocked(io: Io): BusError {
+  return isLocked(withHints(io, "the vault is locked: unlock it with  strongroom unlock"));
+}
 
 export function isLocked(message: string): BusError {
   return new BusError("org.freedesktop.Secret.Error.IsLocked", message);

@@ -445,7 +445,7 @@ export class SecretService implements Service {
   /** Returns what is asked before an unlock, which a locked vault must not delay: clients ask for the collections first. */
   async #whileLocked(target: Target, name: string): Promise<Variant | null> {
     const isAway = await this.#items.isLocked();
-    if (isAway && name === "Collections") throw isLocked(vaultIsLocked);
+    if (isAway && name === "Collections") throw vaultIsLocked(this.#io);
     if (name === "Locked") return new Variant("b", isAway || this.#locked.has(collectionName(target)));
     const isLogin = target.kind === "Collection" && target.name === login;
     return isAway && isLogin && name === "Label" ? new Variant("s", "Login") : null;

@@ -16,7 +16,7 @@ import {
 import { type ConnectionFlags, withClient, withConnection } from "../../cli/kit/connection/server.js";
 import { CommandFailure } from "../../cli/kit/errors.js";
 import type { Io } from "../../cli/kit/io.js";
-import { printable } from "../../cli/kit/output.js";
+import { printable, withHints } from "../../cli/kit/output.js";
 import type { StrongroomClient } from "../../client/client.js";
 
 type Flags = ConnectionFlags & { readonly config?: true };
@@ -47,7 +47,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function podmanSecret(io: Io, action: string | undefined, flags: Flags): Promise<void> {
-  if (flags.config) return void io.stdout.write(config);
+  if (flags.config) return void io.stdout.write(withHints(io, config));
   if (action === undefined) throw new CommandFailure("usage", `name what to do: ${actions.join(", ")} or --config`);
   await withClient(io, { ...flags, nonInteractive: true }, (client) =>
     action === "list" ? list(io, client) : one(io, client, action, secretId(io)),
