@@ -18,8 +18,9 @@ export function cleanUpMark(): number {
   return pending.length;
 }
 
+/** Also does what is registered meanwhile, by work that goes on. */
 export async function cleanUpTo(mark: number): Promise<void> {
-  for (const work of pending.splice(mark).reverse()) await work();
+  while (pending.length > mark) await pending.pop()?.();
 }
 
 /**

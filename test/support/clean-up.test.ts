@@ -1,0 +1,16 @@
+/** The clean-up of tests, which the demonstration has too. */
+import { expect } from "chai";
+import { cleanUpMark, cleanUpTo, later } from "../../tools/rig/clean-up.js";
+
+it("a clean-up does the last work first, and also work that is registered while it runs", async () => {
+  const done: string[] = [];
+  const mark = cleanUpMark();
+  later(() => void done.push("first"));
+  later(async () => {
+    later(() => void done.push("meanwhile"));
+    await Promise.resolve();
+    done.push("last");
+  });
+  await cleanUpTo(mark);
+  expect(done).to.deep.equal(["last", "meanwhile", "first"]);
+});
