@@ -1,4 +1,4 @@
-/** What the build removes from the compiled tree. */
+/** Files that the build removes from the compiled tree. */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
