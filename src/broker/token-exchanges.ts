@@ -4,7 +4,6 @@
  */
 import type { LoginProblem, RequestToRender, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { quoted } from "../files/home.js";
 import { Semaphore } from "../locks.js";
 import type { Permit } from "../vault/conditions.js";
 import type { UsePlace, VaultSecrets } from "../vault/secrets.js";
@@ -155,7 +154,7 @@ export class TokenExchanges {
 function reauthorize(path: string): ExchangeError {
   return new ExchangeError(
     "reauthorize",
-    `the refresh token of ${path} is missing or not valid: get one with  strongroom use login ${quoted(path)}`,
+    `the refresh token of ${path} is missing or not valid: get one with  strongroom use login ${path}`,
   );
 }
 
