@@ -5,7 +5,7 @@ import Mocha from "mocha";
 /** At the end of a pending test's title, or all of it. */
 const missing = /(?:^| )\(?needs (.+?)\)?$/;
 
-/** File that gets the tests that are skipped for want of root, in lines of JSON: the input of `root-tests`. */
+/** File that gets the titles of tests that are skipped for want of root, in lines of JSON: the input of `root-tests`. */
 const rootTests = process.env["STRONGROOM_ROOT_TESTS"];
 
 // biome-ignore lint/style/noDefaultExport: mocha loads a reporter by its default export
@@ -17,8 +17,7 @@ export default class Reporter extends Mocha.reporters.Spec {
       const reason = missing.exec(test.title)?.[1] ?? "unknown: its title does not say what it needs";
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
       if (rootTests === undefined || !/^root\b/.test(reason)) return;
-      const title = test.fullTitle().replace(missing, "");
-      appendFileSync(rootTests, `${JSON.stringify({ title, file: test.file })}\n`);
+      appendFileSync(rootTests, `${JSON.stringify(test.fullTitle().replace(missing, ""))}\n`);
     });
     runner.once(Mocha.Runner.constants.EVENT_RUN_END, () => {
       const { passes, failures, pending } = this.stats;
