@@ -102,7 +102,10 @@ export class BusClient {
     await once(socket, "connect");
     socket.on("error", () => {});
     socket.write(`\0AUTH EXTERNAL ${Buffer.from(String(process.getuid?.() ?? 0)).toString("hex")}\r\n`);
-    await once(socket, "data");
+    await Promise.race([
+      once(socket, "data"),
+      once(socket, "close").then(() => Promise.reject(new CallError("closed"))),
+    ]);
     socket.write("BEGIN\r\n");
     const client = new BusClient(socket);
     socket.on("data", (bytes: Buffer) => client.#take(bytes));
@@ -117,6 +120,7 @@ export class BusClient {
     const [name, member] = [method.slice(0, at), method.slice(at + 1)];
     const isBus = path === "/org/freedesktop/DBus";
     const destination = isBus ? "org.freedesktop.DBus" : "org.freedesktop.secrets";
+    if (this.socket.destroyed) throw new CallError("closed");
     const serial = ++this.#serial;
     const about = { path, interface: name, member, destination, signature, body };
     const replied = new Promise<Message>((resolve) => this.#replies.set(serial, resolve));
