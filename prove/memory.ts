@@ -52,14 +52,16 @@ export async function copyMemory(pid: number): Promise<MemoryCopy> {
       return { regions, bytes: bytes.subarray(0, length), missing: totalLength(ranges) - length + unread };
     });
   } catch (error) {
-    throw isDenied(error) ? new CouldNotLook(`this user may not read the memory of process ${pid}`) : error;
+    throw isDenied(error)
+      ? new CouldNotLook(`this user may not read the memory of process ${pid}: run prove as root`)
+      : error;
   } finally {
     for (const file of files) closeSync(file);
   }
 }
 
 /**
- * @param asRoot command that does the same as root
+ * @param asRoot command line that repeats the call as root
  * @throws CouldNotLook when there is no such process, or this user may not read its memory
  */
 export function mustBeReadable(pid: number, asRoot: string): void {

@@ -169,7 +169,7 @@ class Run {
     this.#notShown.push("Everything but memory: surroundings, program files, secrets, files on disk");
   }
 
-  /** Returns this call as root makes it: sudo changes PATH and, with HOME, the default home. */
+  /** Returns the command line that repeats this call as root. sudo changes PATH, and with HOME the default home. */
   #asRoot(): string {
     const { home, pid, header } = this.#options;
     const flags = [

@@ -1,12 +1,12 @@
-/** Last step of the build: the files in dist that the compiler and the bundler do not make, and those that they leave. */
+/** Last step of the build: makes the files in dist that the compiler and the bundler do not make, and removes stale ones. */
 import { spawnSync } from "node:child_process";
 import { cpSync, writeFileSync } from "node:fs";
 import { renderNotice } from "../packaging/notice.js";
 import { writeList } from "../prove/program.js";
 import { openApiJson } from "./contract/contract-files.js";
-import { removeOrphans } from "./orphans.js";
+import { removeStaleOutput } from "./stale-output.js";
 
-removeOrphans(process.cwd());
+removeStaleOutput(process.cwd());
 writeFileSync("dist/openapi.json", openApiJson());
 writeFileSync("dist/NOTICE", renderNotice());
 cpSync("src/http/review", "dist/program/review", { recursive: true });

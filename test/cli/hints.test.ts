@@ -25,6 +25,11 @@ function advisedIn(text: string): string[][] {
 
 describe("hints of messages", () => {
   const home = () => join(temporaryDirectory(), "my home");
+  const dotenvFile = () => {
+    const file = join(temporaryDirectory(), ".env");
+    writeFileSync(file, "KEY=a value of a key\n");
+    return file;
+  };
   const unlocked = shareLocalServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/key", "value");
@@ -71,19 +76,19 @@ describe("hints of messages", () => {
     });
   }
 
-  /** Results that advise commands, and lines of protocols. */
-  const results: readonly (readonly [args: readonly string[], input?: string])[] = [
-    [["trust"]],
-    [["podman-secret", "--config"]],
-    [["cargo-credential", "--cargo-plugin"], '{"v":1,"registry":{"index-url":"x"},"kind":"login","token":""}\n'],
-    [["import", "--format", "dotenv", "--rewrite", join(temporaryDirectory(), ".env")]],
-    [["prove", "--as-attacker", "--home", home()]],
-  ];
-  for (const [args, input] of results) {
-    it(`a result advises commands that act on the home of its call: ${args[0]}`, async () => {
-      if (args[0] === "import") writeFileSync(args.at(-1) ?? "", "KEY=a value of a key\n");
-      const own = args.includes("--home") ? [] : ["--home", unlocked().home];
-      const { stdout, stderr } = await strongroom({}, [...own, ...args], input);
+  const loginWithoutToken = '{"v":1,"registry":{"index-url":"x"},"kind":"login","token":""}\n';
+  /** Calls whose results advise commands. */
+  const results: Readonly<Record<string, () => readonly [home: string, args: readonly string[], input?: string]>> = {
+    trust: () => [unlocked().home, []],
+    "podman-secret": () => [unlocked().home, ["--config"]],
+    "cargo-credential": () => [unlocked().home, ["--cargo-plugin"], loginWithoutToken],
+    import: () => [unlocked().home, ["--format", "dotenv", "--rewrite", dotenvFile()]],
+    prove: () => [home(), ["--as-attacker"]],
+  };
+  for (const [command, call] of Object.entries(results)) {
+    it(`a result advises commands that act on the home of its call: ${command}`, async () => {
+      const [called, args, input] = call();
+      const { stdout, stderr } = await strongroom({}, ["--home", called, command, ...args], input);
       expect(stdout).to.match(/strongroom --home /);
       expect(stdout, stderr).not.to.match(new RegExp(`(?<=^|[\\s("'])strongroom (?:${names.join("|")}) `, "m"));
     });

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../../tools/rig/clean-up.js";
+import { shared, temporaryDirectory } from "../../tools/rig/clean-up.js";
 import { needs } from "../../tools/rig/needs.js";
 import { usageRefusal } from "../../tools/rig/parser.js";
 import { collect, type Ended, environment, mainFile, node } from "../../tools/rig/process.js";
@@ -158,19 +158,19 @@ describe("strongroom run, isolation", () => {
   });
 
   describe("values that a shell would evaluate", () => {
-    const directory = temporaryDirectory();
-    const marker = join(directory, "executed");
-    const code = `psvar[$(touch ${marker})1]`; // an array that zsh has: of others it evaluates no index
+    const directory = shared(async () => temporaryDirectory());
+    const marker = () => join(directory(), "executed");
+    const code = () => `psvar[$(touch ${marker()})1]`; // an array that zsh has: of others it evaluates no index
     const names =
       "RANDOM SRANDOM OPTIND HISTCMD SECONDS UID EUID PPID GROUPS DIRSTACK FUNCNAME LINENO EPOCHSECONDS PS4 _ ZLE_RPROMPT_INDENT";
     const shells = ["/bin/sh", "/bin/bash", "/bin/zsh"].filter((shell) => existsSync(shell));
 
     before(async () => {
-      for (const name of names.split(" ")) await mustPut(server(), `evaluated/${name}`, { value: code });
-      await mustPut(server(), "counter/COUNT", { value: code });
+      for (const name of names.split(" ")) await mustPut(server(), `evaluated/${name}`, { value: code() });
+      await mustPut(server(), "counter/COUNT", { value: code() });
     });
 
-    afterEach(() => expect(existsSync(marker), "no code was run").to.equal(false));
+    afterEach(() => expect(existsSync(marker()), "no code was run").to.equal(false));
 
     it("values for names that shells use themselves are refused, by every way to name a variable", async () => {
       for (const name of names.split(" ")) {
@@ -188,29 +188,29 @@ describe("strongroom run, isolation", () => {
 
     for (const text of ["1", "strongroom://evaluated/RANDOM"]) {
       it(`RANDOM=${text} in an env file is refused`, async () => {
-        const env = join(directory, "env");
+        const env = join(directory(), "env");
         writeFileSync(env, `RANDOM=${text}\n`);
         mustRefuseWith(await strongroom(server(), ["run", "-e", env, "--", "true"]), 2, "line 1: RANDOM has a meaning");
       });
     }
 
     it("values reach the command of run as they are: no shell, which the caller could have steered, starts it", async () => {
-      const ambient = { "BASH_FUNC_echo%%": `() {  touch ${marker};\n}` };
+      const ambient = { "BASH_FUNC_echo%%": `() {  touch ${marker()};\n}` };
       const args = ["run", "--prefix", "counter/", "--", "printenv", "COUNT"];
       const { stdout } = mustDo(await strongroom(server(), args, { environment: ambient }));
-      expect(stdout).to.equal(`${code}\n`);
+      expect(stdout).to.equal(`${code()}\n`);
     });
 
     for (const shell of shells) {
       it(`${shell} evaluates no value of an export that it reads, not even for an integer`, async () => {
-        const file = join(directory, `export-${shell.replaceAll("/", "-")}`);
+        const file = join(directory(), `export-${shell.replaceAll("/", "-")}`);
         const args = ["export", "--prefix", "counter/", "--format", "shell", "--plaintext", "-o", file];
         mustDo(await strongroom(server(), args));
         const script = `typeset -i COUNT 2>/dev/null; . "$1"; printf %s "$COUNT"`;
         const { stdout } = await collect(
           spawn(shell, ["-c", script, "sh", file], { stdio: ["ignore", "pipe", "pipe"] }),
         ).ended;
-        expect(stdout).to.equal(code);
+        expect(stdout).to.equal(code());
       });
     }
   });

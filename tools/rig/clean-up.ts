@@ -18,7 +18,7 @@ export function cleanUpMark(): number {
   return pending.length;
 }
 
-/** Also does what is registered meanwhile, by work that goes on. */
+/** Runs what was registered after the mark, the last first, and also what is registered while it runs. */
 export async function cleanUpTo(mark: number): Promise<void> {
   while (pending.length > mark) await pending.pop()?.();
 }

@@ -24,12 +24,13 @@ type Flags = ConnectionFlags & { readonly config?: true };
 const actions = ["list", "lookup", "store", "delete"] as const;
 const folder = "podman/";
 
-const config = `[secrets]
-driver = "shell"
-
-[secrets.opts]
-${actions.map((action) => `${action} = "strongroom podman-secret ${action}"`).join("\n")}
-`;
+/** Returns the part of containers.conf (TOML, whose strings have JSON's escapes) that sets it up. */
+function configText(io: Io): string {
+  const commands = actions.map((action) => {
+    return `${action} = ${JSON.stringify(withHints(io, `strongroom podman-secret ${action}`))}\n`;
+  });
+  return `[secrets]\ndriver = "shell"\n\n[secrets.opts]\n${commands.join("")}`;
+}
 
 const details = `
 Set it up once:
@@ -47,7 +48,7 @@ export function define(command: Command, io: Io): void {
 }
 
 async function podmanSecret(io: Io, action: string | undefined, flags: Flags): Promise<void> {
-  if (flags.config) return void io.stdout.write(withHints(io, config));
+  if (flags.config) return void io.stdout.write(configText(io));
   if (action === undefined) throw new CommandFailure("usage", `name what to do: ${actions.join(", ")} or --config`);
   await withClient(io, { ...flags, nonInteractive: true }, (client) =>
     action === "list" ? list(io, client) : one(io, client, action, secretId(io)),

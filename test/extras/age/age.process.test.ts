@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { blocksIn } from "../../../tools/docs/document-files.js";
-import { temporaryDirectory } from "../../../tools/rig/clean-up.js";
+import { shared, temporaryDirectory } from "../../../tools/rig/clean-up.js";
 import { needs } from "../../../tools/rig/needs.js";
 import { shareLocalServer } from "../../../tools/rig/server.js";
 import { mustInit, mustLock, mustUnlock } from "../../../tools/rig/test-client.js";
@@ -16,15 +16,15 @@ describe("age with age-plugin-strongroom", function () {
   const server = shareLocalServer();
   const here = () => serverEnvironment(server());
   const execute = helperRunner(server);
-  const directory = temporaryDirectory();
-  const file = (name: string) => join(directory, name);
+  const directory = shared(async () => temporaryDirectory());
+  const file = (name: string) => join(directory(), name);
   let recipients: readonly string[] = [];
   before(async function () {
     needs(this, spawnSync("age", ["--version"]).status === 0, "age");
     await mustInit(server());
     writeFileSync(file("notes.txt"), "notes\n");
     const page = blocksIn(readFileSync("docs/extras/age.md", "utf8")).find(({ language }) => language === "sh");
-    const shown = await execute("sh", ["-ec", `cd ${directory}\n${page?.code}`], "");
+    const shown = await execute("sh", ["-ec", `cd ${directory()}\n${page?.code}`], "");
     expect(shown, shown.stderr).to.include({ code: 0, stdout: "created the x25519 key age/me\nnotes\nnotes\n" });
     const first = (await must(here(), ["age", "recipient", "age/me"])).trim();
     await must(here(), ["transit", "rotate", "age/me"]);
